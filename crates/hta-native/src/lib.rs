@@ -1,0 +1,17 @@
+//! The Python module `hta._native`.
+
+mod arrow;
+mod error;
+mod read;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::arrow::ArrowTable;
+    #[pymodule_export]
+    use crate::error::{NotATraceError, SinkError};
+    #[pymodule_export]
+    use crate::read::{content_hash, peek, read_trace, schema};
+}

@@ -1,0 +1,143 @@
+//! The functions of the module: arguments in, the reader's answer out, the GIL released in between.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use trace_reader::{columns_of, FolderSink, MemorySink, Options, ReadError, Sink, Table, Trace};
+
+use crate::arrow::ArrowTable;
+use crate::error::to_python;
+
+/// How often Python hears of the progress.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Read a trace; see `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (path, folder=None, threads=None, progress=None))]
+pub(crate) fn read_trace<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    folder: Option<PathBuf>,
+    threads: Option<NonZeroUsize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = Options {
+        threads,
+        ..Options::default()
+    };
+    let answer = PyDict::new(py);
+    let tables = PyDict::new(py);
+    let trace = match folder {
+        Some(folder) => {
+            let mut sink = FolderSink::new(folder).map_err(|error| to_python(error.into()))?;
+            read_into(py, &path, &mut sink, options, progress.as_ref())?
+        }
+        None => {
+            let mut sink = MemorySink::default();
+            let trace = read_into(py, &path, &mut sink, options, progress.as_ref())?;
+            for &table in Table::ALL {
+                tables.set_item(table.name(), ArrowTable::new(table, sink.take(table)))?;
+            }
+            trace
+        }
+    };
+    answer.set_item("header", trace.header)?;
+    answer.set_item("health", trace.health)?;
+    answer.set_item("tables", tables)?;
+    Ok(answer)
+}
+
+fn read_into<S: Sink + Send>(
+    py: Python<'_>,
+    path: &std::path::Path,
+    sink: &mut S,
+    options: Options,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Trace> {
+    let mut reporter = Reporter {
+        progress,
+        last: Instant::now(),
+        raised: None,
+    };
+    let result = py.detach(|| {
+        trace_reader::read(path, sink, options, &mut |done, total| {
+            reporter.report(done, total)
+        })
+    });
+    match (result, reporter.raised) {
+        (Err(ReadError::Stopped), Some(raised)) => Err(raised),
+        (result, _) => result.map_err(to_python),
+    }
+}
+
+/// Tells Python of the progress, now and then, and lets it interrupt.
+struct Reporter<'a> {
+    progress: Option<&'a Py<PyAny>>,
+    last: Instant,
+    raised: Option<PyErr>,
+}
+
+impl Reporter<'_> {
+    fn report(&mut self, done: u64, total: u64) -> bool {
+        if self.last.elapsed() < REPORT_EVERY && done < total {
+            return true;
+        }
+        self.last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            self.progress.map_or(Ok(()), |progress| {
+                progress.call1(py, (done, total)).map(|_| ())
+            })
+        });
+        self.raised = told.err();
+        self.raised.is_none()
+    }
+}
+
+/// The columns of every table: name and type.
+#[pyfunction]
+pub(crate) fn schema() -> BTreeMap<&'static str, Vec<(&'static str, &'static str)>> {
+    Table::ALL
+        .iter()
+        .map(|&table| {
+            (
+                table.name(),
+                columns_of(table)
+                    .iter()
+                    .map(|&(name, kind)| (name, kind.name()))
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+/// A cheap look at the beginning of a file; see `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (path, limit=1 << 20))]
+pub(crate) fn peek(py: Python<'_>, path: PathBuf, limit: usize) -> PyResult<Bound<'_, PyDict>> {
+    let peek = py
+        .detach(|| trace_reader::peek(&path, limit))
+        .map_err(to_python)?;
+    let answer = PyDict::new(py);
+    answer.set_item("format", peek.format)?;
+    answer.set_item("keys", peek.keys)?;
+    answer.set_item("is_trace", peek.is_trace)?;
+    answer.set_item("rank", peek.rank)?;
+    answer.set_item("what", peek.what)?;
+    Ok(answer)
+}
+
+/// Hash of a file's bytes, as the health of a trace read from it holds.
+#[pyfunction]
+pub(crate) fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| trace_reader::content_hash(&path))
+        .map_err(|error| match error.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, error.to_string(), path)),
+            None => PyOSError::new_err(error.to_string()),
+        })
+}

@@ -1,0 +1,30 @@
+//! The one error type of the reader.
+
+use std::io;
+
+/// Why a file could not be read as a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file could not be opened or read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file was read, but it holds no profiler trace.
+    #[error("{path} is no profiler trace: {found}")]
+    NotATrace {
+        /// The file.
+        path: String,
+        /// What was found instead, and where.
+        found: String,
+    },
+    /// The tables could not be written.
+    #[error("could not write the tables: {0}")]
+    Sink(#[from] arrow_schema::ArrowError),
+    /// The caller asked to stop.
+    #[error("reading was stopped")]
+    Stopped,
+}

@@ -1,0 +1,811 @@
+//! One chunk of events to rows.
+
+use crate::args::{Args, Target, GRID_TEXT, OF_METADATA, ON_DEVICE, ON_HOST};
+use crate::coerce;
+use crate::columns::{Rows, Values};
+use crate::health::{Fault, Health};
+use crate::interner::ChunkInterner;
+use crate::json::{decoded, Blemishes, Broken, Cursor, Quotes, Raw, Text};
+use crate::kind::Kind;
+use crate::scan;
+use crate::schema::Table;
+use crate::tracks::{ChunkTracks, Track};
+
+/// How the reading of a chunk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything was read.
+    AllRead,
+    /// The array of events ended; what follows begins at this position.
+    ArrayEnd(usize),
+    /// The event at this position does not end within the chunk.
+    Cut(usize),
+}
+
+/// What a chunk became; numbers of texts, tracks and events count within the chunk.
+#[derive(Debug)]
+pub(crate) struct ChunkRows {
+    pub(crate) tables: Vec<Rows>,
+    pub(crate) texts: Vec<String>,
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) event_count: u32,
+    pub(crate) health: Health,
+    pub(crate) outcome: Outcome,
+}
+
+/// One end of an event that is written as a beginning and an end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) is_begin: bool,
+    /// Ends of asynchronous events meet by id, those of others by track.
+    pub(crate) id: Option<u32>,
+    pub(crate) position: u32,
+    pub(crate) offset: u64,
+    pub(crate) at_ns: i64,
+    pub(crate) kind: Kind,
+    pub(crate) category: Option<u32>,
+    pub(crate) name: u32,
+    pub(crate) track: u32,
+}
+
+/// Where a chunk lies, and what is known about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Offset of its first byte in the uncompressed text.
+    pub(crate) offset: u64,
+    /// Added to every time.
+    pub(crate) base_ns: i64,
+    /// Whether nothing follows.
+    pub(crate) is_last: bool,
+}
+
+/// Read the events of a chunk that begins between two events.
+pub(crate) fn read_chunk(bytes: &[u8], place: Place) -> ChunkRows {
+    let mut reader = Reader::new(bytes, place);
+    let outcome = reader.all_events();
+    ChunkRows {
+        tables: reader.tables,
+        texts: reader.strings.into_texts(),
+        tracks: reader.tracks.into_tracks(),
+        edges: reader.edges,
+        event_count: reader.position,
+        health: reader.health,
+        outcome,
+    }
+}
+
+/// Fields of the event being read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fields<'a> {
+    phase: u8,
+    category: Option<Text<'a>>,
+    name: Option<Raw<'a>>,
+    pid: Option<Raw<'a>>,
+    tid: Option<Raw<'a>>,
+    time: Option<Raw<'a>>,
+    duration: Option<Raw<'a>>,
+    id: Option<Raw<'a>>,
+    /// Where the args are, if they came before what says how to read them.
+    args_later: Option<usize>,
+}
+
+impl<'a> Fields<'a> {
+    fn kind(&self) -> Kind {
+        match (self.category, self.pid) {
+            (Some(category), _) => Kind::of_category(category.raw),
+            (None, Some(Raw::Text(process))) => Kind::of_legacy_process(process.raw),
+            _ => Kind::Other,
+        }
+    }
+
+    fn say_how_to_read_args(&self) -> bool {
+        self.phase != 0 && (self.category.is_some() || matches!(self.phase, b'M' | b'C'))
+    }
+
+    fn args(&self) -> &'static Args {
+        match (self.phase, self.kind().is_on_device()) {
+            (b'M', _) => &OF_METADATA,
+            (_, true) => &ON_DEVICE,
+            (_, false) => &ON_HOST,
+        }
+    }
+
+    /// Whether its numeric args are samples, of which an event may hold any number.
+    fn holds_samples(&self) -> bool {
+        self.phase == b'C' || self.kind() == Kind::ProfilerRange
+    }
+}
+
+struct Reader<'a> {
+    cursor: Cursor<'a>,
+    place: Place,
+    strings: ChunkInterner<'a>,
+    tracks: ChunkTracks<'a>,
+    tables: Vec<Rows>,
+    edges: Vec<Edge>,
+    health: Health,
+    /// Position in the chunk of the event being read.
+    position: u32,
+    /// Offset of that event.
+    start: usize,
+    /// Tables in which it has an open row, a bit each.
+    touched: u32,
+    /// JSON of its args that no column holds.
+    extra: String,
+    /// Its samples.
+    samples: Vec<(u32, f64)>,
+    /// What was found in it so far.
+    notes: Vec<(Fault, usize)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8], place: Place) -> Self {
+        Self {
+            cursor: Cursor::new(bytes, 0),
+            place,
+            strings: ChunkInterner::default(),
+            tracks: ChunkTracks::default(),
+            tables: Table::ALL.iter().map(|&table| Rows::new(table)).collect(),
+            edges: Vec::new(),
+            health: Health::default(),
+            position: 0,
+            start: 0,
+            touched: 0,
+            extra: String::new(),
+            samples: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn all_events(&mut self) -> Outcome {
+        let mut after_comma = false;
+        loop {
+            self.cursor.skip_space();
+            match self.cursor.peek() {
+                b'{' => {
+                    if let Some(outcome) = self.event_or_repair() {
+                        return outcome;
+                    }
+                    after_comma = false;
+                }
+                b',' => {
+                    if after_comma {
+                        self.note(Fault::StrayComma, self.cursor.at);
+                        self.commit_notes();
+                    }
+                    after_comma = true;
+                    self.cursor.at += 1;
+                }
+                b']' => return Outcome::ArrayEnd(self.cursor.at + 1),
+                _ if self.cursor.is_at_end() => return Outcome::AllRead,
+                _ => {
+                    self.note(Fault::Garbage, self.cursor.at);
+                    self.commit_notes();
+                    self.go_to_next_event(self.cursor.at);
+                }
+            }
+        }
+    }
+
+    /// Read the event at the cursor, repairing it if need be; an outcome means that the chunk ends here.
+    fn event_or_repair(&mut self) -> Option<Outcome> {
+        self.start = self.cursor.at;
+        match self.event_with(Quotes::Strict) {
+            Ok(()) => return None,
+            Err(Broken::EndOfInput) if !self.place.is_last => {
+                return Some(Outcome::Cut(self.start))
+            }
+            Err(_) => {}
+        }
+        for quotes in [Quotes::Guessed, Quotes::GuessedEvenEscaped] {
+            if self.event_with(quotes).is_ok() {
+                if self.cursor.guessed {
+                    self.note(Fault::UnescapedQuote, self.start);
+                    self.commit_notes();
+                }
+                return None;
+            }
+        }
+        let next = scan::next_event(self.cursor.bytes, self.start + 1);
+        let truncated = next.is_none() && self.place.is_last;
+        self.note(
+            if truncated {
+                Fault::TruncatedJson
+            } else {
+                Fault::BrokenEvent
+            },
+            self.start,
+        );
+        self.commit_notes();
+        self.position += 1;
+        self.cursor.at = next.unwrap_or(self.cursor.bytes.len());
+        None
+    }
+
+    fn go_to_next_event(&mut self, from: usize) {
+        self.cursor.at =
+            scan::next_event(self.cursor.bytes, from).unwrap_or(self.cursor.bytes.len());
+    }
+
+    /// Read the event at `start` and keep its rows, or leave no trace of it.
+    fn event_with(&mut self, quotes: Quotes) -> Result<(), Broken> {
+        self.cursor.at = self.start;
+        self.cursor.quotes = quotes;
+        self.cursor.guessed = false;
+        let read = self.event();
+        self.cursor.quotes = Quotes::Strict;
+        match read {
+            Ok(fields) => {
+                if let Err(fault) = self.finish(&fields) {
+                    self.note(fault, self.start);
+                    self.roll_back();
+                }
+                self.position += 1;
+                if !self.notes.is_empty() {
+                    self.commit_notes();
+                }
+                Ok(())
+            }
+            Err(broken) => {
+                self.roll_back();
+                self.notes.clear();
+                Err(broken)
+            }
+        }
+    }
+
+    fn event(&mut self) -> Result<Fields<'a>, Broken> {
+        let mut fields = Fields::default();
+        self.members(|reader, key| reader.field(key, &mut fields))?;
+        if let Some(args) = fields.args_later {
+            let end = std::mem::replace(&mut self.cursor.at, args);
+            self.read_args(&fields)?;
+            self.cursor.at = end;
+        }
+        Ok(fields)
+    }
+
+    /// Call `member` for each key of the object at the cursor, with the cursor at its value.
+    #[inline]
+    fn members(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        self.cursor.expect(b'{')?;
+        let mut after_comma = false;
+        loop {
+            self.cursor.skip_space();
+            match self.cursor.peek() {
+                b'"' => {
+                    let key = self.cursor.key()?;
+                    member(self, key)?;
+                    self.cursor.skip_space();
+                    after_comma = self.cursor.peek() == b',';
+                    if after_comma {
+                        self.cursor.at += 1;
+                    } else if self.cursor.peek() != b'}' {
+                        return Err(self.cursor.unexpected());
+                    }
+                }
+                b'}' => {
+                    if after_comma {
+                        self.note(Fault::StrayComma, self.cursor.at);
+                    }
+                    self.cursor.at += 1;
+                    return Ok(());
+                }
+                b',' => {
+                    self.note(Fault::StrayComma, self.cursor.at);
+                    self.cursor.at += 1;
+                }
+                _ => return Err(self.cursor.unexpected()),
+            }
+        }
+    }
+
+    #[inline]
+    fn field(&mut self, key: Text<'a>, fields: &mut Fields<'a>) -> Result<(), Broken> {
+        if key.raw == b"args" && self.cursor.peek() == b'{' {
+            return self.args(fields);
+        }
+        let value = self.value()?;
+        match key.raw {
+            b"ph" => {
+                fields.phase = value
+                    .scalar()
+                    .and_then(|phase| phase.first().copied())
+                    .unwrap_or(0)
+            }
+            b"cat" => {
+                fields.category = match value {
+                    Raw::Text(text) => Some(text),
+                    _ => value.scalar().filter(|_| !value.is_null()).map(Text::plain),
+                }
+            }
+            b"name" => fields.name = Some(value),
+            b"pid" => fields.pid = Some(value),
+            b"tid" => fields.tid = Some(value),
+            b"ts" => fields.time = Some(value),
+            b"dur" => fields.duration = Some(value),
+            b"id" => fields.id = Some(value),
+            b"s" | b"bp" | b"args" => {}
+            _ => self.keep(key, value),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn value(&mut self) -> Result<Raw<'a>, Broken> {
+        let at = self.cursor.at;
+        let value = self.cursor.value()?;
+        if let Raw::Text(text) = value {
+            if self.cursor.guessed && scan::holds_event(text.raw) {
+                return Err(Broken::Syntax);
+            }
+        } else if value.is_bare_word() {
+            self.note(Fault::BareLiteral, at);
+        }
+        Ok(value)
+    }
+
+    fn args(&mut self, fields: &mut Fields<'a>) -> Result<(), Broken> {
+        if fields.say_how_to_read_args() {
+            return self.read_args(fields);
+        }
+        fields.args_later = Some(self.cursor.at);
+        if self.cursor.quotes == Quotes::Strict {
+            self.cursor.value().map(|_| ())
+        } else {
+            self.members(|reader, _| reader.cursor.value().map(|_| ()))
+        }
+    }
+
+    fn read_args(&mut self, fields: &Fields<'a>) -> Result<(), Broken> {
+        let targets = fields.args();
+        let samples = fields.holds_samples();
+        self.members(|reader, key| {
+            let value = reader.value()?;
+            if value.is_null() {
+                return Ok(());
+            }
+            match targets.target(key.raw) {
+                _ if samples && reader.sample(key, value) => {}
+                Some(target) => {
+                    if !reader.put(target, value) {
+                        reader.note(Fault::UnexpectedValue, reader.start);
+                        reader.keep(key, value);
+                    }
+                }
+                None => reader.keep(key, value),
+            }
+            Ok(())
+        })
+    }
+
+    fn sample(&mut self, key: Text<'a>, value: Raw<'a>) -> bool {
+        let Raw::Number(_) = value else { return false };
+        let Some(number) = coerce::float(value) else {
+            return false;
+        };
+        let key = self.intern(key);
+        self.samples.push((key, number));
+        true
+    }
+
+    /// Put a value where it belongs; false if it does not fit there.
+    #[inline]
+    fn put(&mut self, target: Target, value: Raw<'a>) -> bool {
+        match target {
+            Target::Column { table, column } => self.put_column(table, column, value),
+            Target::Stream { table, column } => {
+                self.put_integer(table, column, coerce::stream(value))
+            }
+            Target::Time { table, column } => {
+                self.put_integer(table, column, coerce::nanoseconds(value))
+            }
+            Target::Triple { table, column } => match coerce::triple(value) {
+                Some(numbers) => (column..)
+                    .zip(numbers)
+                    .all(|(at, number)| self.put_integer(table, at, Some(number))),
+                None if matches!(value, Raw::Text(_)) => self.put(*GRID_TEXT, value),
+                None => false,
+            },
+        }
+    }
+
+    #[inline]
+    fn put_integer(&mut self, table: Table, column: usize, number: Option<i64>) -> bool {
+        let Some(number) = number else { return false };
+        self.touch(table);
+        let (values, row) = self.tables[table as usize].column(column);
+        if let Values::Int64(values) = values {
+            values.set(row, number);
+        }
+        true
+    }
+
+    fn put_column(&mut self, table: Table, column: usize, value: Raw<'a>) -> bool {
+        let text = match self.tables[table as usize].column(column).0 {
+            Values::String(_) => Some(self.intern_any(value)),
+            _ => None,
+        };
+        let (values, row) = self.tables[table as usize].column(column);
+        let fits = match values {
+            Values::Int64(values) => coerce::integer(value).map(|number| values.set(row, number)),
+            Values::Int32(values) => coerce::integer(value)
+                .and_then(|number| number.try_into().ok())
+                .map(|number| values.set(row, number)),
+            Values::UInt64(values) => coerce::unsigned(value).map(|number| values.set(row, number)),
+            Values::Float64(values) => coerce::float(value).map(|number| values.set(row, number)),
+            Values::Bool(values) => coerce::boolean(value).map(|number| values.set(row, number)),
+            Values::String(values) => text.map(|id| values.set(row, id)),
+            Values::UInt8(_) | Values::Track(_) | Values::Event(_) | Values::InPlace(_) => None,
+        };
+        if fits.is_some() {
+            self.touch(table);
+        }
+        fits.is_some()
+    }
+
+    /// Keep what no column holds.
+    #[cold]
+    fn keep(&mut self, key: Text<'a>, value: Raw<'a>) {
+        self.extra
+            .push(if self.extra.is_empty() { '{' } else { ',' });
+        self.extra.push_str(&json_string(key));
+        self.extra.push(':');
+        self.extra.push_str(&json_value(value));
+    }
+
+    #[inline]
+    fn touch(&mut self, table: Table) {
+        self.touched |= 1 << table as u32;
+    }
+
+    #[inline]
+    fn intern(&mut self, text: Text<'a>) -> u32 {
+        let (id, blemishes) = self.strings.intern(text);
+        if blemishes.any() {
+            self.note_blemishes(blemishes);
+        }
+        id
+    }
+
+    fn intern_any(&mut self, value: Raw<'a>) -> u32 {
+        match value {
+            Raw::Text(text) => self.intern(text),
+            Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => {
+                self.strings.intern(Text::plain(raw)).0
+            }
+        }
+    }
+
+    #[cold]
+    fn note_blemishes(&mut self, blemishes: Blemishes) {
+        for (seen, fault) in [
+            (blemishes.bad_escape, Fault::BadEscape),
+            (blemishes.invalid_utf8, Fault::InvalidUtf8),
+            (blemishes.control_character, Fault::ControlCharacter),
+        ] {
+            if seen {
+                self.note(fault, self.start);
+            }
+        }
+    }
+
+    /// Remember a finding in the event being read; it counts only if this reading of the event is the one kept.
+    #[cold]
+    fn note(&mut self, fault: Fault, at: usize) {
+        self.notes.push((fault, at));
+    }
+
+    fn commit_notes(&mut self) {
+        let bytes = self.cursor.bytes;
+        for (fault, at) in self.notes.drain(..) {
+            self.health.add(
+                fault,
+                self.place.offset + at as u64,
+                &bytes[at.min(bytes.len())..],
+            );
+        }
+    }
+
+    /// Turn the fields into rows; a fault means that the event is dropped.
+    fn finish(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        match fields.phase {
+            b'X' => self.finish_complete(fields),
+            b's' | b't' | b'f' => self.finish_flow(fields),
+            b'i' | b'I' | b'R' | b'n' => self.finish_instant(fields),
+            b'M' => self.finish_metadata(fields),
+            b'C' => self.finish_counter(fields),
+            b'B' | b'E' => self.finish_edge(fields, fields.phase == b'B', false),
+            b'b' | b'e' => self.finish_edge(fields, fields.phase == b'b', true),
+            0 if fields.duration.is_some() => {
+                self.note(Fault::MissingPhase, self.start);
+                self.finish_complete(fields)
+            }
+            0 => Err(Fault::BrokenEvent),
+            _ => Err(Fault::UnknownPhase),
+        }
+    }
+
+    fn finish_complete(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        let start_ns = self.time(fields)?;
+        let duration_ns = self.duration(fields)?;
+        start_ns
+            .checked_add(duration_ns)
+            .ok_or(Fault::TimeOverflow)?;
+        self.event_row(fields, fields.kind(), start_ns, duration_ns);
+        Ok(())
+    }
+
+    fn finish_instant(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        let start_ns = self.time(fields)?;
+        let is_memory = fields.name.and_then(Raw::scalar) == Some(b"[memory]");
+        self.event_row(
+            fields,
+            if is_memory {
+                Kind::Memory
+            } else {
+                Kind::Instant
+            },
+            start_ns,
+            0,
+        );
+        Ok(())
+    }
+
+    fn time(&self, fields: &Fields<'a>) -> Result<i64, Fault> {
+        let raw = fields.time.ok_or(Fault::MissingTime)?;
+        match coerce::nanoseconds(raw) {
+            Some(time) => time
+                .checked_add(self.place.base_ns)
+                .ok_or(Fault::TimeOverflow),
+            None if coerce::float(raw).is_some_and(f64::is_finite) => Err(Fault::TimeOverflow),
+            None => Err(Fault::MissingTime),
+        }
+    }
+
+    fn duration(&mut self, fields: &Fields<'a>) -> Result<i64, Fault> {
+        let Some(raw) = fields.duration.filter(|raw| !raw.is_null()) else {
+            self.note(Fault::MissingDuration, self.start);
+            return Ok(0);
+        };
+        match coerce::nanoseconds(raw) {
+            Some(duration) if duration >= 0 => Ok(duration),
+            Some(_) => {
+                self.note(Fault::NegativeDuration, self.start);
+                Ok(0)
+            }
+            None if coerce::float(raw).is_some_and(f64::is_finite) => Err(Fault::TimeOverflow),
+            None => {
+                self.note(Fault::MissingDuration, self.start);
+                Ok(0)
+            }
+        }
+    }
+
+    fn name(&mut self, fields: &Fields<'a>) -> u32 {
+        match fields.name {
+            Some(name) => self.intern_any(name),
+            None => {
+                self.note(Fault::MissingName, self.start);
+                self.intern(Text::plain(b""))
+            }
+        }
+    }
+
+    fn track(&mut self, fields: &Fields<'a>) -> u32 {
+        self.tracks
+            .intern(fields.pid, fields.tid, &mut self.strings)
+    }
+
+    fn event_row(&mut self, fields: &Fields<'a>, kind: Kind, start_ns: i64, duration_ns: i64) {
+        let category = fields.category.map(|category| self.intern(category));
+        let name = self.name(fields);
+        let track = self.track(fields);
+        let lanes = kind.is_on_device().then(|| self.tracks.track(track));
+        let rows = &mut self.tables[Table::Events as usize];
+        set(rows, 1, start_ns);
+        set(rows, 2, duration_ns);
+        set(rows, 3, kind as u8);
+        if let Some(category) = category {
+            set(rows, 4, category);
+        }
+        set(rows, 5, name);
+        set(rows, 6, track);
+        if let Some((process, thread)) = lanes {
+            set_if_missing(
+                rows,
+                7,
+                process
+                    .number()
+                    .and_then(|device| i32::try_from(device).ok()),
+            );
+            set_if_missing(rows, 8, thread.number());
+        }
+        self.touch(Table::Events);
+        self.commit_samples(start_ns, Some(name), track);
+        self.commit();
+    }
+
+    fn finish_flow(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        let start_ns = self.time(fields)?;
+        let category = fields.category.map(|category| self.intern(category));
+        let name = fields.name.map(|name| self.intern_any(name));
+        let track = self.track(fields);
+        let rows = &mut self.tables[Table::Flows as usize];
+        set(rows, 1, start_ns);
+        if let Some(id) = fields.id.and_then(coerce::stream) {
+            set(rows, 2, id);
+        }
+        set(rows, 3, fields.phase == b's');
+        if let Some(category) = category {
+            set(rows, 4, category);
+        }
+        if let Some(name) = name {
+            set(rows, 5, name);
+        }
+        set(rows, 6, track);
+        self.touch(Table::Flows);
+        self.commit();
+        Ok(())
+    }
+
+    fn finish_metadata(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        let name = fields.name.map(|name| self.intern_any(name));
+        let track = self.track(fields);
+        let rows = &mut self.tables[Table::Metadata as usize];
+        set(rows, 1, track);
+        if let Some(name) = name {
+            set(rows, 2, name);
+        }
+        self.touch(Table::Metadata);
+        self.commit();
+        Ok(())
+    }
+
+    fn finish_counter(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
+        let start_ns = self.time(fields)?;
+        let name = fields.name.map(|name| self.intern_any(name));
+        let track = self.track(fields);
+        self.commit_samples(start_ns, name, track);
+        self.commit();
+        Ok(())
+    }
+
+    fn commit_samples(&mut self, start_ns: i64, name: Option<u32>, track: u32) {
+        let rows = &mut self.tables[Table::Counters as usize];
+        for (key, value) in self.samples.drain(..) {
+            set(rows, 1, start_ns);
+            if let Some(name) = name {
+                set(rows, 2, name);
+            }
+            set(rows, 3, track);
+            set(rows, 4, key);
+            set(rows, 5, value);
+            rows.commit(self.position);
+        }
+    }
+
+    fn finish_edge(
+        &mut self,
+        fields: &Fields<'a>,
+        is_begin: bool,
+        by_id: bool,
+    ) -> Result<(), Fault> {
+        let at_ns = self.time(fields)?;
+        let name = if is_begin || by_id {
+            self.name(fields)
+        } else {
+            self.intern(Text::plain(b""))
+        };
+        let edge = Edge {
+            is_begin,
+            id: fields.id.filter(|_| by_id).map(|id| self.intern_any(id)),
+            position: self.position,
+            offset: self.place.offset + self.start as u64,
+            at_ns,
+            kind: fields.kind(),
+            category: fields.category.map(|category| self.intern(category)),
+            name,
+            track: self.track(fields),
+        };
+        self.edges.push(edge);
+        // Its row in `events` is written when both ends are known; what its args said in that row is dropped here.
+        self.touched &= !(1 << Table::Events as u32);
+        self.tables[Table::Events as usize].roll_back();
+        self.commit();
+        Ok(())
+    }
+
+    /// Keep the open rows of all tables.
+    #[inline]
+    fn commit(&mut self) {
+        if !self.extra.is_empty() {
+            self.commit_extra();
+        }
+        while self.touched != 0 {
+            let table = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
+            self.tables[table].commit(self.position);
+        }
+    }
+
+    #[cold]
+    fn commit_extra(&mut self) {
+        self.extra.push('}');
+        let json = std::mem::take(&mut self.extra);
+        if let (Values::InPlace(values), _) = self.tables[Table::ExtraArgs as usize].column(1) {
+            values.push(json);
+        }
+        self.touch(Table::ExtraArgs);
+    }
+
+    #[cold]
+    fn roll_back(&mut self) {
+        self.tables.iter_mut().for_each(Rows::roll_back);
+        self.touched = 0;
+        self.extra.clear();
+        self.samples.clear();
+    }
+}
+
+/// Types of values that a column can hold as they are.
+trait Store: Copy {
+    fn store(self, values: &mut Values, row: usize);
+}
+
+macro_rules! store {
+    ($($native:ty => $($variant:ident)|+,)*) => {
+        $(impl Store for $native {
+            #[inline]
+            fn store(self, values: &mut Values, row: usize) {
+                if let $(Values::$variant(values))|+ = values {
+                    values.set(row, self);
+                }
+            }
+        })*
+    };
+}
+
+store! {
+    i64 => Int64,
+    i32 => Int32,
+    u8 => UInt8,
+    f64 => Float64,
+    bool => Bool,
+    u32 => String | Track,
+}
+
+#[inline]
+fn set<T: Store>(rows: &mut Rows, column: usize, value: T) {
+    let (values, row) = rows.column(column);
+    value.store(values, row);
+}
+
+#[inline]
+fn set_if_missing<T: Store>(rows: &mut Rows, column: usize, value: Option<T>) {
+    let (values, row) = rows.column(column);
+    if let (Some(value), true) = (value, values.len() <= row) {
+        value.store(values, row);
+    }
+}
+
+fn json_string(text: Text<'_>) -> String {
+    serde_json::Value::from(decoded(text).0.as_ref()).to_string()
+}
+
+/// The value as valid JSON; what is none becomes a string of its text.
+fn json_value(value: Raw<'_>) -> String {
+    match value {
+        Raw::Text(text) => json_string(text),
+        Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => {
+            match serde_json::from_slice::<serde::de::IgnoredAny>(raw) {
+                Ok(_) => String::from_utf8_lossy(raw).into_owned(),
+                Err(_) => json_string(Text::plain(raw)),
+            }
+        }
+    }
+}

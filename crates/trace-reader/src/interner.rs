@@ -1,0 +1,76 @@
+//! Texts to small numbers: within a chunk by their bytes, across the file by their meaning.
+
+use std::borrow::Cow;
+
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::json::{decoded, Blemishes, Text};
+
+/// Numbers the distinct texts of one chunk in order of appearance, without copying them.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkInterner<'a> {
+    ids: FxHashMap<&'a [u8], u32>,
+    texts: Vec<Cow<'a, str>>,
+    blemishes: Vec<Blemishes>,
+    blemished: bool,
+}
+
+impl<'a> ChunkInterner<'a> {
+    /// The number of a text, and what was wrong with it.
+    #[inline]
+    pub(crate) fn intern(&mut self, text: Text<'a>) -> (u32, Blemishes) {
+        let id = match self.ids.get(text.raw) {
+            Some(&id) => id,
+            None => self.add(text),
+        };
+        let blemishes = if self.blemished {
+            self.blemishes[id as usize]
+        } else {
+            Blemishes::default()
+        };
+        (id, blemishes)
+    }
+
+    #[cold]
+    fn add(&mut self, text: Text<'a>) -> u32 {
+        let id = self.texts.len() as u32;
+        let (meaning, blemishes) = decoded(text);
+        self.blemished |= blemishes.any();
+        self.texts.push(meaning);
+        self.blemishes.push(blemishes);
+        self.ids.insert(text.raw, id);
+        id
+    }
+
+    /// The distinct texts, by number.
+    pub(crate) fn into_texts(self) -> Vec<String> {
+        self.texts.into_iter().map(Cow::into_owned).collect()
+    }
+}
+
+/// Numbers the distinct texts of a whole file in order of appearance.
+#[derive(Debug, Default)]
+pub(crate) struct FileInterner {
+    texts: IndexSet<Box<str>, FxBuildHasher>,
+}
+
+impl FileInterner {
+    /// The number in the file of each text of a chunk.
+    pub(crate) fn map(&mut self, texts: &[String]) -> Vec<u32> {
+        texts.iter().map(|text| self.intern(text)).collect()
+    }
+
+    fn intern(&mut self, text: &str) -> u32 {
+        let at = self
+            .texts
+            .get_index_of(text)
+            .unwrap_or_else(|| self.texts.insert_full(text.into()).0);
+        at as u32
+    }
+
+    /// The texts by number.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+}

@@ -1,0 +1,450 @@
+//! A cursor over JSON text that forgives what profilers get wrong.
+//!
+//! It reads no tree: a value is a slice of the text. Nested values are skipped without recursion, so that depth costs
+//! no stack.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// Why the text at the cursor cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// The text here is no JSON.
+    Syntax,
+    /// The text stops in the middle of a value.
+    EndOfInput,
+}
+
+/// A string as it stands between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Text<'a> {
+    pub(crate) raw: &'a [u8],
+    pub(crate) escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn plain(raw: &'a [u8]) -> Self {
+        Self {
+            raw,
+            escaped: false,
+        }
+    }
+}
+
+/// A value as a slice of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Raw<'a> {
+    /// A string.
+    Text(Text<'a>),
+    /// Something that begins like a number.
+    Number(&'a [u8]),
+    /// `true`, `false`, `null`, or a bare word that is no JSON, such as `NaN` or `N/A`.
+    Literal(&'a [u8]),
+    /// An array or an object, with its brackets.
+    Composite(&'a [u8]),
+}
+
+impl<'a> Raw<'a> {
+    /// The text of a scalar, without quotes.
+    pub(crate) fn scalar(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Text(text) => Some(text.raw),
+            Self::Number(raw) | Self::Literal(raw) => Some(raw),
+            Self::Composite(_) => None,
+        }
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self == Self::Literal(b"null")
+    }
+
+    /// Whether it is a bare word that JSON does not know.
+    pub(crate) fn is_bare_word(self) -> bool {
+        matches!(self, Self::Literal(word) if !matches!(word, b"true" | b"false" | b"null"))
+    }
+}
+
+/// How a closing quote is told from a quote that should have been escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    /// As JSON says: the first quote that no backslash precedes.
+    Strict,
+    /// The first such quote after which the object can go on.
+    Guessed,
+    /// The first quote, escaped or not, after which the object can go on: for Windows paths that end in a backslash.
+    GuessedEvenEscaped,
+}
+
+/// Reads values one after the other.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
+    pub(crate) quotes: Quotes,
+    /// Whether a guess changed what a string is.
+    pub(crate) guessed: bool,
+    open: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self {
+            bytes,
+            at,
+            quotes: Quotes::Strict,
+            guessed: false,
+            open: Vec::new(),
+        }
+    }
+
+    /// The byte at the cursor, or 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    #[inline]
+    pub(crate) fn skip_space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
+        }
+    }
+
+    /// The error for an unexpected byte here.
+    pub(crate) fn unexpected(&self) -> Broken {
+        if self.is_at_end() {
+            Broken::EndOfInput
+        } else {
+            Broken::Syntax
+        }
+    }
+
+    #[inline]
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
+        if self.peek() == byte && !self.is_at_end() {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// A key with its colon, up to the value.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Result<Text<'a>, Broken> {
+        self.expect(b'"')?;
+        let key = self.string_end()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(key)
+    }
+
+    /// Any value.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Raw<'a>, Broken> {
+        match self.peek() {
+            b'"' => {
+                self.at += 1;
+                self.string_value().map(Raw::Text)
+            }
+            b'{' | b'[' => self.composite().map(Raw::Composite),
+            b'-' | b'0'..=b'9' => Ok(Raw::Number(self.word()?)),
+            _ => Ok(Raw::Literal(self.word()?)),
+        }
+    }
+
+    /// Everything up to the next separator; spaces inside a bare word belong to it only by mistake, so they end it.
+    #[inline]
+    fn word(&mut self) -> Result<&'a [u8], Broken> {
+        let rest = &self.bytes[self.at..];
+        let length = rest
+            .iter()
+            .position(|byte| {
+                matches!(
+                    byte,
+                    b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b'{' | b'['
+                )
+            })
+            .ok_or(Broken::EndOfInput)?;
+        if length == 0 {
+            return Err(Broken::Syntax);
+        }
+        self.at += length;
+        Ok(&rest[..length])
+    }
+
+    fn string_value(&mut self) -> Result<Text<'a>, Broken> {
+        match self.quotes {
+            Quotes::Strict => self.string_end(),
+            Quotes::Guessed | Quotes::GuessedEvenEscaped => self.guessed_end(),
+        }
+    }
+
+    /// The string whose first byte is at the cursor; leaves the cursor behind its closing quote.
+    #[inline]
+    fn string_end(&mut self) -> Result<Text<'a>, Broken> {
+        let start = self.at;
+        let mut at = start;
+        let mut escaped = false;
+        loop {
+            let found = memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default())
+                .ok_or(Broken::EndOfInput)?;
+            at += found;
+            if self.bytes[at] == b'"' {
+                self.at = at + 1;
+                return Ok(Text {
+                    raw: &self.bytes[start..at],
+                    escaped,
+                });
+            }
+            escaped = true;
+            at += 2;
+        }
+    }
+
+    /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
+    fn guessed_end(&mut self) -> Result<Text<'a>, Broken> {
+        let start = self.at;
+        let mut at = start;
+        let (mut escaped, mut passed_over) = (false, false);
+        loop {
+            let found = memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default())
+                .ok_or(Broken::EndOfInput)?;
+            at += found;
+            let is_quote = self.bytes[at] == b'"';
+            let candidate = if is_quote { at } else { at + 1 };
+            let may_close = is_quote
+                || (self.quotes == Quotes::GuessedEvenEscaped
+                    && self.bytes.get(candidate) == Some(&b'"'));
+            if may_close && self.object_goes_on(candidate + 1) {
+                self.guessed |= passed_over || !is_quote;
+                escaped |= !is_quote;
+                self.at = candidate + 1;
+                return Ok(Text {
+                    raw: &self.bytes[start..candidate],
+                    escaped,
+                });
+            }
+            passed_over |= is_quote;
+            escaped |= !is_quote;
+            at = candidate + 1;
+        }
+    }
+
+    /// Whether the text at `at` can follow a value of an object: its end, or a comma and another key.
+    fn object_goes_on(&self, at: usize) -> bool {
+        let mut ahead = Cursor::new(self.bytes, at);
+        ahead.skip_space();
+        match ahead.peek() {
+            b'}' => {
+                ahead.at += 1;
+                ahead.skip_space();
+                ahead.is_at_end() || matches!(ahead.peek(), b',' | b'}' | b']')
+            }
+            b',' => {
+                ahead.at += 1;
+                ahead.skip_space();
+                ahead
+                    .key()
+                    .is_ok_and(|key| !key.escaped && !key.raw.contains(&b'\n'))
+            }
+            _ => false,
+        }
+    }
+
+    /// An array or object, skipped bracket by bracket.
+    fn composite(&mut self) -> Result<&'a [u8], Broken> {
+        let start = self.at;
+        self.open.clear();
+        loop {
+            match self.peek() {
+                b'{' | b'[' => self.open.push(self.peek()),
+                b'}' | b']' => {
+                    let wanted = if self.peek() == b'}' { b'{' } else { b'[' };
+                    if self.open.pop() != Some(wanted) {
+                        return Err(Broken::Syntax);
+                    }
+                    if self.open.is_empty() {
+                        self.at += 1;
+                        return Ok(&self.bytes[start..self.at]);
+                    }
+                }
+                b'"' => {
+                    self.at += 1;
+                    self.string_end()?;
+                    continue;
+                }
+                0 if self.is_at_end() => return Err(Broken::EndOfInput),
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+}
+
+/// What was wrong with a string that had to be decoded leniently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Blemishes {
+    pub(crate) bad_escape: bool,
+    pub(crate) invalid_utf8: bool,
+    pub(crate) control_character: bool,
+}
+
+impl Blemishes {
+    pub(crate) fn any(self) -> bool {
+        self != Self::default()
+    }
+}
+
+/// The text that a JSON string means.
+pub(crate) fn decoded(text: Text<'_>) -> (Cow<'_, str>, Blemishes) {
+    let mut blemishes = Blemishes {
+        control_character: text.raw.iter().any(|&byte| byte < 0x20),
+        ..Blemishes::default()
+    };
+    let bytes = if text.escaped {
+        unescaped(text.raw, &mut blemishes)
+    } else {
+        Cow::Borrowed(text.raw)
+    };
+    let valid = std::str::from_utf8(&bytes).is_ok();
+    blemishes.invalid_utf8 = !valid;
+    let decoded = match bytes {
+        Cow::Borrowed(raw) => String::from_utf8_lossy(raw),
+        Cow::Owned(raw) => Cow::Owned(String::from_utf8_lossy(&raw).into_owned()),
+    };
+    (decoded, blemishes)
+}
+
+fn unescaped<'a>(raw: &'a [u8], blemishes: &mut Blemishes) -> Cow<'a, [u8]> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        rest = push_escape(rest, &mut out, blemishes);
+    }
+    out.extend_from_slice(rest);
+    Cow::Owned(out)
+}
+
+/// Decode the escape whose backslash was just read; return what follows it.
+fn push_escape<'a>(rest: &'a [u8], out: &mut Vec<u8>, blemishes: &mut Blemishes) -> &'a [u8] {
+    let simple = match rest.first() {
+        Some(&byte @ (b'"' | b'\\' | b'/')) => Some(byte),
+        Some(b'n') => Some(b'\n'),
+        Some(b't') => Some(b'\t'),
+        Some(b'r') => Some(b'\r'),
+        Some(b'b') => Some(8),
+        Some(b'f') => Some(12),
+        _ => None,
+    };
+    if let Some(byte) = simple {
+        out.push(byte);
+        return &rest[1..];
+    }
+    if let Some((character, after)) = unicode_escape(rest) {
+        blemishes.bad_escape |= character == char::REPLACEMENT_CHARACTER;
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        return after;
+    }
+    blemishes.bad_escape = true;
+    out.push(b'\\');
+    rest
+}
+
+/// `uXXXX`, and a second one where they are a pair; a lone half becomes the replacement character.
+fn unicode_escape(rest: &[u8]) -> Option<(char, &[u8])> {
+    let (first, after) = code_unit(rest)?;
+    if !(0xD800..0xDC00).contains(&first) {
+        return Some((
+            char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER),
+            after,
+        ));
+    }
+    let second = after.strip_prefix(b"\\").and_then(code_unit);
+    match second {
+        Some((low, end)) if (0xDC00..0xE000).contains(&low) => {
+            let code = 0x10000 + ((first - 0xD800) << 10) + (low - 0xDC00);
+            Some((
+                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+                end,
+            ))
+        }
+        _ => Some((char::REPLACEMENT_CHARACTER, after)),
+    }
+}
+
+fn code_unit(rest: &[u8]) -> Option<(u32, &[u8])> {
+    let digits = rest.strip_prefix(b"u")?.get(..4)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let code = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    Some((code, &rest[5..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(raw: &str) -> String {
+        decoded(Text {
+            raw: raw.as_bytes(),
+            escaped: true,
+        })
+        .0
+        .into_owned()
+    }
+
+    /// Legal escapes decode as JSON says, pairs included.
+    #[test]
+    fn legal_escapes() {
+        assert_eq!(
+            decode(r#"a\"b\\c\/d\n\t\r\b\f"#),
+            "a\"b\\c/d\n\t\r\u{8}\u{c}"
+        );
+        assert_eq!(decode(r"\u00e9\ud83d\ude00"), "é😀");
+    }
+
+    /// A backslash that escapes nothing stays in the text, and is noted.
+    #[test]
+    fn illegal_escapes_stay() {
+        let (text, blemishes) = decoded(Text {
+            raw: br"C:\users\dir",
+            escaped: true,
+        });
+        assert_eq!(text, r"C:\users\dir");
+        assert!(blemishes.bad_escape);
+        assert_eq!(decode(r"\ud83d!"), "\u{fffd}!");
+    }
+
+    /// Nested values are skipped whole, brackets inside strings do not count, and depth costs no stack.
+    #[test]
+    fn composites_are_skipped() {
+        let text = br#"{"a": ["]}", {"b": [1]}]}, "#;
+        assert_eq!(
+            Cursor::new(text, 0).value(),
+            Ok(Raw::Composite(&text[..25]))
+        );
+        let deep = [vec![b'['; 1_000_000], vec![b']'; 1_000_000]].concat();
+        assert_eq!(Cursor::new(&deep, 0).value(), Ok(Raw::Composite(&deep)));
+        assert_eq!(Cursor::new(b"[1}", 0).value(), Err(Broken::Syntax));
+        assert_eq!(Cursor::new(b"[1, 2", 0).value(), Err(Broken::EndOfInput));
+    }
+
+    /// A guessed string ends where the object can go on, not at its first quote.
+    #[test]
+    fn guessed_quotes() {
+        let mut cursor = Cursor::new(br#"my "q" name", "pid": 1}"#, 0);
+        cursor.quotes = Quotes::Guessed;
+        assert_eq!(cursor.string_value(), Ok(Text::plain(br#"my "q" name"#)));
+        assert!(cursor.guessed);
+    }
+}

@@ -1,0 +1,85 @@
+//! Which kind an event is, from the category it was given in any year.
+
+/// Number of each kind; the Python side names them in `hta.schema.EventKind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Other = 0,
+    CpuOp = 1,
+    UserAnnotation = 2,
+    GpuUserAnnotation = 3,
+    GpuMemcpy = 4,
+    GpuMemset = 5,
+    Kernel = 6,
+    Runtime = 7,
+    Driver = 8,
+    Instant = 9,
+    Memory = 10,
+    PythonFunction = 11,
+    Overhead = 12,
+    Synchronisation = 13,
+    CudaEvent = 14,
+    ProfilerRange = 15,
+    CollectiveComm = 16,
+    Accelerator = 17,
+    TraceSpan = 18,
+}
+
+impl Kind {
+    /// The kind of a category; old and vendors' names are aliases.
+    pub(crate) fn of_category(category: &[u8]) -> Self {
+        match category {
+            b"cpu_op" | b"Operator" => Self::CpuOp,
+            b"user_annotation" => Self::UserAnnotation,
+            b"gpu_user_annotation" | b"gpu_user_Annotation" => Self::GpuUserAnnotation,
+            b"gpu_memcpy" | b"Memcpy" => Self::GpuMemcpy,
+            b"gpu_memset" | b"Memset" => Self::GpuMemset,
+            b"kernel" | b"Kernel" => Self::Kernel,
+            // Kineto's HPU_OP is Gaudi's host side, in spite of its name.
+            b"cuda_runtime"
+            | b"Runtime"
+            | b"mtia_runtime"
+            | b"xpu_runtime"
+            | b"glow_runtime"
+            | b"privateuse1_runtime"
+            | b"hpu_op" => Self::Runtime,
+            b"cuda_driver" | b"xpu_driver" | b"privateuse1_driver" => Self::Driver,
+            b"cpu_instant_event" => Self::Instant,
+            b"Memory" => Self::Memory,
+            b"python_function" => Self::PythonFunction,
+            b"overhead" => Self::Overhead,
+            b"cuda_sync" | b"xpu_sync" => Self::Synchronisation,
+            b"cuda_event" => Self::CudaEvent,
+            b"cuda_profiler_range" | b"xpu_scope_profiler" => Self::ProfilerRange,
+            b"collective_comm" => Self::CollectiveComm,
+            b"mtia_ccp_events" => Self::Accelerator,
+            b"Trace" => Self::TraceSpan,
+            _ => Self::Other,
+        }
+    }
+
+    /// The legacy autograd profiler wrote no category, but told host and device apart by the process.
+    pub(crate) fn of_legacy_process(process: &[u8]) -> Self {
+        match process {
+            b"CPU functions" => Self::CpuOp,
+            b"CUDA functions" => Self::Kernel,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether pid and tid of such a row are a device and a stream.
+    pub(crate) fn is_on_device(self) -> bool {
+        matches!(
+            self,
+            Self::GpuUserAnnotation
+                | Self::GpuMemcpy
+                | Self::GpuMemset
+                | Self::Kernel
+                | Self::Synchronisation
+                | Self::CudaEvent
+                | Self::ProfilerRange
+                | Self::CollectiveComm
+                | Self::Accelerator
+        )
+    }
+}

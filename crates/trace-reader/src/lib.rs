@@ -1,0 +1,38 @@
+//! Reads the traces of the PyTorch profiler, whatever their age and vendor, into Arrow tables.
+//!
+//! The way of the bytes: [`source`] opens a file and undoes its compression; [`scan`] finds the events and cuts them
+//! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`read`] puts the chunks in order, gives
+//! strings and tracks their final numbers and hands the batches to a [`sink`]. What was repaired or dropped on the way
+//! is counted in [`health`].
+//!
+//! Nothing in a file makes the reader panic, and no bad event makes it lose the events around it.
+
+mod args;
+mod coerce;
+mod columns;
+mod error;
+mod event;
+mod header;
+mod health;
+mod interner;
+mod json;
+mod kind;
+mod pairs;
+mod peek;
+mod read;
+mod rebase;
+mod scan;
+mod schema;
+mod sink;
+mod source;
+mod time;
+mod tracks;
+
+pub use error::ReadError;
+pub use health::{Fault, Finding, Health, Severity};
+pub use peek::{peek, Peek};
+pub use read::{read, Options, Progress, Trace};
+pub use schema::{columns_of, schema_of, ColumnType, Table};
+pub use sink::{FolderSink, MemorySink, Sink};
+pub use source::content_hash;
+pub use time::nanoseconds_from_microseconds;

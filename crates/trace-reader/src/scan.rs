@@ -1,0 +1,80 @@
+//! Finds the beginnings of events without reading what lies before them.
+//!
+//! In valid JSON, an opening brace followed by a quoted word and a colon is the start of an object, whatever comes
+//! before: inside a string the quotes would have to be escaped. So a file can be cut anywhere such an object follows
+//! the end of another one. The cut may fall between objects that are nested in an event; the reader notices, because
+//! the event before the cut does not end, and puts the pieces together again.
+
+use memchr::{memchr_iter, memrchr_iter};
+
+use crate::json::Cursor;
+
+/// Keys that an event may begin with.
+const FIRST_KEYS: [&[u8]; 11] = [
+    b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s",
+];
+
+/// Where the last event begins that follows another one, so that the text can be cut before it.
+pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
+    memrchr_iter(b'{', text).find(|&at| follows_object(text, at) && begins_event(text, at))
+}
+
+/// Where the next event begins, at `from` or later.
+pub(crate) fn next_event(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    memchr_iter(b'{', rest)
+        .map(|at| from + at)
+        .find(|&at| is_element(text, at) && begins_event(text, at))
+}
+
+/// Whether the text holds what looks like the beginning of an event.
+pub(crate) fn holds_event(text: &[u8]) -> bool {
+    memchr_iter(b'{', text).any(|at| begins_event(text, at))
+}
+
+fn begins_event(text: &[u8], at: usize) -> bool {
+    let mut cursor = Cursor::new(text, at + 1);
+    cursor.skip_space();
+    cursor.key().is_ok_and(|key| FIRST_KEYS.contains(&key.raw))
+}
+
+fn is_element(text: &[u8], at: usize) -> bool {
+    matches!(
+        text[..at].trim_ascii_end().last(),
+        None | Some(b',' | b'[' | b'}')
+    )
+}
+
+fn follows_object(text: &[u8], at: usize) -> bool {
+    text[..at]
+        .trim_ascii_end()
+        .strip_suffix(b",")
+        .is_some_and(|before| before.trim_ascii_end().last() == Some(&b'}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cut falls before the last whole beginning of an event, whatever the layout.
+    #[test]
+    fn cuts_before_events() {
+        let text = br#"{"ph": "X", "args": {"a": 1}}, {"ph":"X","args":{"b": 2}} ,
+          { "ph" : "X", "args": {"c""#;
+        assert_eq!(last_cut(text), Some(70));
+        assert_eq!(last_cut(br#"{"ph": "X", "args": {"a": 1}}"#), None);
+    }
+
+    /// Braces inside strings are no events.
+    #[test]
+    fn strings_do_not_cut() {
+        assert_eq!(last_cut(br#"{"ph": "X", "name": "}, {\"ph\": 1}"}"#), None);
+    }
+
+    /// The search for the next event passes over args.
+    #[test]
+    fn next_event_is_an_element() {
+        let text = br#"garbage "args": {"name": 1}, {"ph": "X"}"#;
+        assert_eq!(next_event(text, 0), Some(29));
+    }
+}

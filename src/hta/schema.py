@@ -1,0 +1,299 @@
+"""Every stored column: its table, type, unit and meaning.
+
+These tables are the contract between the reader (Rust), the cache, the analyses, SQL and export. A rank has one set of
+them. `tests/test_schema.py` holds the Rust reader to this file.
+
+Types: `string` is stored as a uint32 row number of the table `strings`; `json` is the same, and the text is a JSON
+value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute int64
+nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
+
+READER_VERSION = 1
+"""Raised whenever the reader would store something else for the same bytes; caches of other versions are rebuilt."""
+
+
+class EventKind(IntEnum):
+    """What an event is; one value for all names its category has had since 2020."""
+
+    OTHER = 0
+    CPU_OP = 1
+    USER_ANNOTATION = 2
+    GPU_USER_ANNOTATION = 3
+    GPU_MEMCPY = 4
+    GPU_MEMSET = 5
+    KERNEL = 6
+    RUNTIME = 7
+    DRIVER = 8
+    INSTANT = 9
+    MEMORY = 10
+    PYTHON_FUNCTION = 11
+    OVERHEAD = 12
+    SYNCHRONISATION = 13
+    CUDA_EVENT = 14
+    PROFILER_RANGE = 15
+    COLLECTIVE_COMM = 16
+    ACCELERATOR = 17
+    TRACE_SPAN = 18
+
+
+DEVICE_WORK_KINDS = (
+    EventKind.GPU_MEMCPY,
+    EventKind.GPU_MEMSET,
+    EventKind.KERNEL,
+    EventKind.COLLECTIVE_COMM,
+    EventKind.ACCELERATOR,
+)
+"""Kinds that occupy a device. Waiting (SYNCHRONISATION), markers and annotations do not."""
+
+LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
+"""Kinds of host calls that hand work to a device; linked to it by `correlation`."""
+
+
+class KernelKind(IntEnum):
+    """What a piece of device work does, in the order HTA names overlapping states."""
+
+    COMPUTATION = 0
+    COMMUNICATION = 1
+    MEMORY = 2
+    OTHER = 3
+
+
+@dataclass(frozen=True)
+class Column:
+    """One stored column."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    unit: str = ""
+    nullable: bool = True
+
+
+def _index(meaning: str = "position of the event in `traceEvents`, counted from 0 over events of every phase") -> Column:
+    return Column("event_index", "uint32", meaning, nullable=False)
+
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "events": (
+        _index(),
+        Column("start_ns", "int64", "when it began", "ns since the Unix epoch", nullable=False),
+        Column("duration_ns", "int64", "how long it took; 0 for instants", "ns", nullable=False),
+        Column("kind", "uint8", "EventKind, from the category", nullable=False),
+        Column("category", "string", "the category as written in the file"),
+        Column("name", "string", "the name as written in the file", nullable=False),
+        Column("track_id", "uint32", "row number of its process and thread in `tracks`", nullable=False),
+        Column("device", "int32", "device ordinal; on device rows without the arg, the pid"),
+        Column("stream", "int64", "stream or queue; -1 is the whole device; on device rows without the arg, the tid"),
+        Column("correlation", "int64", "joins a host call with the device rows it caused"),
+        Column("external_id", "int64", "joins runtime and device rows with the operator that launched them"),
+    ),
+    "tracks": (
+        Column("track_id", "uint32", "equals the row number", nullable=False),
+        Column("process_id", "int64", "pid; the device ordinal on device rows; null where the pid is no number"),
+        Column("process_text", "string", "the pid where it is no number: `Spans`, `CPU functions`"),
+        Column("thread_id", "int64", "tid; the stream on device rows; null where the tid is no number"),
+        Column("thread_text", "string", "the tid where it is no number: `stream 7`"),
+    ),
+    "strings": (Column("text", "text", "the text that uint32 row numbers elsewhere stand for", nullable=False),),
+    "metadata": (
+        _index(),
+        Column("track_id", "uint32", "the process and thread described", nullable=False),
+        Column("name", "string", "process_name, process_labels, process_sort_index, thread_name, thread_sort_index"),
+        Column("value", "string", "the name or the labels"),
+        Column("sort_index", "int64", "the place asked for among its siblings"),
+    ),
+    "flows": (
+        _index(),
+        Column("start_ns", "int64", "when", "ns since the Unix epoch", nullable=False),
+        Column("flow_id", "int64", "joins the ends of one arrow within a category"),
+        Column("is_start", "bool", "true where the arrow leaves", nullable=False),
+        Column("category", "string", "ac2g, fwdbwd and their old names"),
+        Column("name", "string", "the name as written"),
+        Column("track_id", "uint32", "row number in `tracks`", nullable=False),
+    ),
+    "counters": (
+        _index(),
+        Column("start_ns", "int64", "when", "ns since the Unix epoch", nullable=False),
+        Column("name", "string", "the counter's name"),
+        Column("track_id", "uint32", "row number in `tracks`", nullable=False),
+        Column("key", "string", "the arg that holds the value; may be empty"),
+        Column("value", "float64", "the value"),
+    ),
+    "operators": (
+        _index(),
+        Column("evaluation_index", "int64", "`Ev Idx`: place in PyTorch's event tree"),
+        Column("record_function_id", "int64", "joins `rf_id` of an execution trace"),
+        Column("sequence_number", "int64", "joins forward and backward operators"),
+        Column("forward_thread_id", "int64", "PyTorch's number of the forward thread; 0 on forward operators"),
+        Column("input_dims", "json", "shape of each argument"),
+        Column("input_strides", "json", "strides of each argument"),
+        Column("input_types", "json", "dtype of each argument"),
+        Column("concrete_inputs", "json", "text of scalar arguments"),
+        Column("call_stack", "string", "Python frames joined by `;`, innermost first"),
+        Column("module_hierarchy", "string", "TorchScript module path"),
+        Column("backend", "string", "backend of a delegated operator"),
+        Column("called_from", "string", "caller of a delegated operator"),
+        Column("finished", "bool", "false where the recording ended first"),
+        Column("scope", "string", "`user_scope` on RecordFunctionFast annotations"),
+        Column("trace_name", "string", "`Trace name`, 2021-22"),
+        Column("trace_iteration", "int64", "`Trace iteration`, 2021-22"),
+        Column("op_count", "int64", "`Op count` of the span row"),
+        Column("instructions", "int64", "retired instructions, where performance events were on"),
+    ),
+    "compiled_kernels": (
+        _index(),
+        Column("kernel_file", "string", "path of the generated source"),
+        Column("kernel_hash", "string", "hash of the generated source"),
+        Column("kernel_backend", "string", "`triton`"),
+        Column("kernel_name", "string", "name of the kernel launched"),
+        Column("kernel_kwargs", "string", "block sizes: `XBLOCK=2,R0_BLOCK=2048`"),
+        Column("num_warps", "int64", "warps a block"),
+        Column("num_stages", "int64", "pipeline stages"),
+        Column("kernel_flop", "float64", "floating-point operations of one launch", "FLOP"),
+        Column("kernel_gigabytes", "float64", "bytes moved by one launch", "GB"),
+        Column("grid_text", "string", "`grid(100,)`"),
+    ),
+    "collectives": (
+        _index(),
+        Column("collective", "string", "allreduce, _allgather_base, all_to_allv, send, …"),
+        Column("dtype", "string", "c10 name of the element type"),
+        Column("in_elements", "int64", "elements this rank puts in"),
+        Column("out_elements", "int64", "elements this rank gets out"),
+        Column("in_split_sizes", "string", "elements sent to each rank; cut at 30 entries by the profiler"),
+        Column("out_split_sizes", "string", "elements received from each rank; likewise cut"),
+        Column("group_size", "int64", "ranks in the group"),
+        Column("group_name", "string", "process group name; per process, no identity across ranks by itself"),
+        Column("group_description", "string", "mesh axis: default_pg, mesh_dp, …"),
+        Column("group_ranks", "string", "`[0, 1, 2, ...]`; cut at 30 ranks by the profiler"),
+        Column("source_rank", "int64", "point to point: sender"),
+        Column("destination_rank", "int64", "point to point: receiver"),
+        Column("rank", "int64", "rank that recorded it"),
+        Column("sequence", "int64", "number of the operation within its group"),
+        Column("communication_id", "uint64", "`Comms Id`: equal on all ranks of one operation"),
+        Column("is_asynchronous", "bool", "whether the caller did not wait"),
+        Column("global_rank_start", "int64", "first rank of the group"),
+        Column("global_rank_stride", "int64", "distance between ranks of the group"),
+        Column("input_tensors_start", "string", "addresses"),
+        Column("output_tensors_start", "string", "addresses"),
+        Column("communicator_id", "string", "HCCL, XCCL communicator"),
+    ),
+    "kernels": (
+        _index(),
+        Column("context", "string", "device context; a number, on XPU a hex text"),
+        Column("queued_ns", "int64", "time in the queue as the profiler gives it; 0 in practice", "ns"),
+        Column("registers_per_thread", "int64", "registers a thread"),
+        Column("shared_memory_bytes", "int64", "shared memory a block", "bytes"),
+        Column("blocks_per_sm", "float64", "blocks over the SM count; may be infinite"),
+        Column("warps_per_sm", "float64", "warps over the SM count; may be infinite"),
+        Column("grid_x", "int64", "blocks"),
+        Column("grid_y", "int64", "blocks"),
+        Column("grid_z", "int64", "blocks"),
+        Column("block_x", "int64", "threads"),
+        Column("block_y", "int64", "threads"),
+        Column("block_z", "int64", "threads"),
+        Column("occupancy_percent", "float64", "estimated achieved (2020-21: theoretical) occupancy", "0..100"),
+        Column("occupancy", "json", "occupancy and what limits it, 2026"),
+        Column("graph_id", "int64", "CUDA graph; 0 outside graphs"),
+        Column("graph_node_id", "uint64", "node within the CUDA graph; 0 outside graphs"),
+        Column("priority", "int64", "stream priority"),
+        Column("channel", "int64", "hardware channel"),
+        Column("channel_type", "int64", "hardware channel type"),
+        Column("hsa_queue", "string", "ROCm queue"),
+        Column("activity_kind", "string", "ROCm `kind`: `Dispatch Kernel`, `HtoD`"),
+    ),
+    "copies": (
+        _index(),
+        Column("bytes", "int64", "bytes copied or set", "bytes"),
+        Column("bandwidth_gb_per_s", "float64", "as the profiler gives it", "GB/s"),
+        Column("from_device", "int64", "peer copies"),
+        Column("in_device", "int64", "peer copies"),
+        Column("to_device", "int64", "peer copies"),
+        Column("from_context", "int64", "peer copies"),
+        Column("in_context", "int64", "peer copies"),
+        Column("to_context", "int64", "peer copies"),
+        Column("copy_kind", "string", "CUPTI monitor"),
+        Column("source_kind", "string", "CUPTI monitor"),
+        Column("destination_kind", "string", "CUPTI monitor"),
+        Column("flags", "int64", "CUPTI monitor"),
+        Column("value", "int64", "byte value of a memset"),
+        Column("memory_kind", "string", "CUPTI monitor"),
+        Column("source", "string", "ROCm source address"),
+        Column("destination", "string", "ROCm destination address"),
+    ),
+    "runtime_calls": (
+        _index(),
+        Column("callback_id", "int64", "`cbid`, on ROCm `cid`"),
+        Column("launched_kernel", "string", "ROCm: name of the kernel launched"),
+        Column("pointer", "string", "ROCm: address"),
+        Column("external_timestamp_us", "int64", "`external ts`, 2021-22", "µs"),
+    ),
+    "python_frames": (
+        _index(),
+        Column("python_id", "int64", "number of the frame"),
+        Column("python_parent_id", "int64", "number of its caller"),
+        Column("python_module_id", "int64", "which instance of the nn.Module class"),
+        Column("python_thread", "int64", "index of the Python thread, no OS thread id"),
+    ),
+    "memory": (
+        _index(),
+        Column("device_type", "int64", "c10 DeviceType: 0 CPU, 1 CUDA and HIP, 12 XPU, 20 PrivateUse1"),
+        Column("device_id", "int64", "device ordinal; -1 on the CPU"),
+        Column("address", "uint64", "address of the block"),
+        Column("bytes", "int64", "bytes allocated; negative when freed", "bytes"),
+        Column("total_allocated", "int64", "allocated after the event", "bytes"),
+        Column("total_reserved", "int64", "reserved after the event", "bytes"),
+    ),
+    "synchronisations": (
+        _index(),
+        Column("sync_kind", "string", "Stream Sync, Event Sync, Stream Wait Event, Context Sync"),
+        Column("wait_on_stream", "int64", "stream waited for; -1 none"),
+        Column("wait_on_record_correlation", "int64", "correlation of the cudaEventRecord waited for; -1 none"),
+        Column("wait_on_event_id", "int64", "event waited for"),
+        Column("event_id", "int64", "event recorded (`cuda_event` rows)"),
+    ),
+    "xpu": (
+        _index(),
+        Column("sycl_queue", "string", "SYCL queue"),
+        Column("l0_queue", "string", "Level Zero queue"),
+        Column("l0_call", "string", "Level Zero call"),
+        Column("appended_ns", "int64", "when appended to the list", "ns"),
+        Column("submitted_ns", "int64", "when submitted", "ns"),
+        Column("sycl_task_begin_ns", "int64", "when the SYCL task began", "ns"),
+        Column("sycl_enqueue_begin_ns", "int64", "when the enqueue call began", "ns"),
+        Column("kernel_id", "int64", "kernel"),
+        Column("sycl_node_id", "int64", "SYCL node"),
+        Column("sycl_invocation_id", "int64", "SYCL invocation"),
+        Column("source_file_name", "string", "source file"),
+        Column("source_line_number", "int64", "source line"),
+        Column("memory_operation_id", "int64", "`memory opration id`, as the profiler spells it"),
+    ),
+    "mtia": (
+        _index(),
+        Column("direction", "string", "HOST_TO_DEVICE, …"),
+        Column("size", "int64", "bytes moved", "bytes"),
+        Column("work_pointer", "uint64", "`k_work_ptr`"),
+        Column("packet_pointer", "uint64", "`packet_ptr`"),
+        Column("submission_queue", "int64", "`sqid`"),
+        Column("column", "string", "column of the grid"),
+        Column("row", "string", "row of the grid"),
+        Column("sequence_number", "int64", "`seq_num`"),
+        Column("host_context", "int64", "`host_ctx`"),
+        Column("command", "string", "`cmd_name`"),
+        Column("stream_id", "int64", "`stream_id`"),
+        Column("memory_size", "string", "`mem size`, with its unit in the text"),
+        Column("executable_name", "string", "executable"),
+    ),
+    "extra_args": (
+        _index(),
+        Column("json", "text", "JSON object of the args no other column holds", nullable=False),
+    ),
+}
+"""Tables of one rank. Those other than events, tracks, strings and metadata hold rows only for events that carry them."""

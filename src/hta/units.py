@@ -1,0 +1,33 @@
+"""How durations, fractions and byte counts are printed; inside the library everything is a plain number."""
+
+from __future__ import annotations
+
+_DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def duration_text(duration_ns: float) -> str:
+    """Print nanoseconds in the largest unit that leaves at least one whole digit: `12.3 ms`."""
+    return _scaled(duration_ns, _DURATIONS)
+
+
+def size_text(byte_count: float) -> str:
+    """Print bytes in binary units: `1.5 GiB`."""
+    return _scaled(byte_count, _SIZES)
+
+
+def percent_text(fraction: float | None) -> str:
+    """Print a fraction of 0 to 1 as a percentage, and an unknown one as a dash."""
+    return "–" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def microseconds(duration_ns: int) -> float:
+    """Convert whole nanoseconds to the microseconds HTA's users know; exact to the thousandth."""
+    return duration_ns / 1_000
+
+
+def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:
+    for size, unit in units:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {unit}" if value < 999.5 * size else f"{value / size:,.0f} {unit}"
+    return f"0 {units[-1][1]}"
