@@ -18,10 +18,7 @@ pub(crate) struct ArrowTable {
 
 impl ArrowTable {
     pub(crate) fn new(table: Table, batches: Vec<RecordBatch>) -> Self {
-        Self {
-            table,
-            batches: Mutex::new(Some(batches)),
-        }
+        Self { table, batches: Mutex::new(Some(batches)) }
     }
 }
 
@@ -36,13 +33,8 @@ impl ArrowTable {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol allows a producer to ignore the wish for another schema.
         drop(requested_schema);
-        let batches = self
-            .batches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let batches =
-            batches.ok_or_else(|| PyValueError::new_err("this table was already taken"))?;
+        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = batches.ok_or_else(|| PyValueError::new_err("this table was already taken"))?;
         let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema_of(self.table));
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

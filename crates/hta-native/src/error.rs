@@ -4,18 +4,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::{create_exception, PyErr};
 use trace_reader::ReadError;
 
-create_exception!(
-    hta._native,
-    NotATraceError,
-    PyValueError,
-    "The file holds no profiler trace."
-);
-create_exception!(
-    hta._native,
-    SinkError,
-    PyOSError,
-    "The tables could not be written."
-);
+create_exception!(hta._native, NotATraceError, PyValueError, "The file holds no profiler trace.");
+create_exception!(hta._native, SinkError, PyOSError, "The tables could not be written.");
 
 /// The Python exception for an error of the reader.
 pub(crate) fn to_python(error: ReadError) -> PyErr {

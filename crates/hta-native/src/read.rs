@@ -26,10 +26,7 @@ pub(crate) fn read_trace<'py>(
     threads: Option<NonZeroUsize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = Options {
-        threads,
-        ..Options::default()
-    };
+    let options = Options { threads, ..Options::default() };
     let answer = PyDict::new(py);
     let tables = PyDict::new(py);
     let trace = match folder {
@@ -59,16 +56,9 @@ fn read_into<S: Sink + Send>(
     options: Options,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<Trace> {
-    let mut reporter = Reporter {
-        progress,
-        last: Instant::now(),
-        raised: None,
-    };
-    let result = py.detach(|| {
-        trace_reader::read(path, sink, options, &mut |done, total| {
-            reporter.report(done, total)
-        })
-    });
+    let mut reporter = Reporter { progress, last: Instant::now(), raised: None };
+    let result = py
+        .detach(|| trace_reader::read(path, sink, options, &mut |done, total| reporter.report(done, total)));
     match (result, reporter.raised) {
         (Err(ReadError::Stopped), Some(raised)) => Err(raised),
         (result, _) => result.map_err(to_python),
@@ -90,9 +80,7 @@ impl Reporter<'_> {
         self.last = Instant::now();
         let told = Python::attach(|py| {
             py.check_signals()?;
-            self.progress.map_or(Ok(()), |progress| {
-                progress.call1(py, (done, total)).map(|_| ())
-            })
+            self.progress.map_or(Ok(()), |progress| progress.call1(py, (done, total)).map(|_| ()))
         });
         self.raised = told.err();
         self.raised.is_none()
@@ -105,13 +93,7 @@ pub(crate) fn schema() -> BTreeMap<&'static str, Vec<(&'static str, &'static str
     Table::ALL
         .iter()
         .map(|&table| {
-            (
-                table.name(),
-                columns_of(table)
-                    .iter()
-                    .map(|&(name, kind)| (name, kind.name()))
-                    .collect(),
-            )
+            (table.name(), columns_of(table).iter().map(|&(name, kind)| (name, kind.name())).collect())
         })
         .collect()
 }
@@ -120,9 +102,7 @@ pub(crate) fn schema() -> BTreeMap<&'static str, Vec<(&'static str, &'static str
 #[pyfunction]
 #[pyo3(signature = (path, limit=1 << 20))]
 pub(crate) fn peek(py: Python<'_>, path: PathBuf, limit: usize) -> PyResult<Bound<'_, PyDict>> {
-    let peek = py
-        .detach(|| trace_reader::peek(&path, limit))
-        .map_err(to_python)?;
+    let peek = py.detach(|| trace_reader::peek(&path, limit)).map_err(to_python)?;
     let answer = PyDict::new(py);
     answer.set_item("format", peek.format)?;
     answer.set_item("keys", peek.keys)?;
@@ -135,9 +115,8 @@ pub(crate) fn peek(py: Python<'_>, path: PathBuf, limit: usize) -> PyResult<Boun
 /// Hash of a file's bytes, as the health of a trace read from it holds.
 #[pyfunction]
 pub(crate) fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    py.detach(|| trace_reader::content_hash(&path))
-        .map_err(|error| match error.raw_os_error() {
-            Some(code) => PyOSError::new_err((code, error.to_string(), path)),
-            None => PyOSError::new_err(error.to_string()),
-        })
+    py.detach(|| trace_reader::content_hash(&path)).map_err(|error| match error.raw_os_error() {
+        Some(code) => PyOSError::new_err((code, error.to_string(), path)),
+        None => PyOSError::new_err(error.to_string()),
+    })
 }

@@ -29,8 +29,8 @@ enum On {
 
 use On::{Any, Device, Host};
 use Table::{
-    Collectives, CompiledKernels, Copies, Events, Kernels, Memory, Metadata, Mtia, Operators,
-    PythonFrames, RuntimeCalls, Synchronisations, Xpu,
+    Collectives, CompiledKernels, Copies, Events, Kernels, Memory, Metadata, Mtia, Operators, PythonFrames,
+    RuntimeCalls, Synchronisations, Xpu,
 };
 
 /// Key, rows, table, column. Keys are as `trace_format` lists them; several years' spellings of one thing share a
@@ -81,12 +81,7 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("Group size", Any, Collectives, "group_size"),
     ("Process Group Name", Any, Collectives, "group_name"),
     ("Process Group ID", Any, Collectives, "group_name"),
-    (
-        "Process Group Description",
-        Any,
-        Collectives,
-        "group_description",
-    ),
+    ("Process Group Description", Any, Collectives, "group_description"),
     ("Process Group Ranks", Any, Collectives, "group_ranks"),
     ("Src Rank", Any, Collectives, "source_rank"),
     ("Dst Rank", Any, Collectives, "destination_rank"),
@@ -96,18 +91,8 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("Is asynchronized op", Any, Collectives, "is_asynchronous"),
     ("Global rank start", Any, Collectives, "global_rank_start"),
     ("Global rank stride", Any, Collectives, "global_rank_stride"),
-    (
-        "Input Tensors start",
-        Any,
-        Collectives,
-        "input_tensors_start",
-    ),
-    (
-        "Output Tensors start",
-        Any,
-        Collectives,
-        "output_tensors_start",
-    ),
+    ("Input Tensors start", Any, Collectives, "input_tensors_start"),
+    ("Output Tensors start", Any, Collectives, "output_tensors_start"),
     ("Communicator_id", Any, Collectives, "communicator_id"),
     // Device rows.
     ("context", Any, Kernels, "context"),
@@ -116,12 +101,7 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("shared memory", Any, Kernels, "shared_memory_bytes"),
     ("blocks per SM", Any, Kernels, "blocks_per_sm"),
     ("warps per SM", Any, Kernels, "warps_per_sm"),
-    (
-        "est. achieved occupancy %",
-        Any,
-        Kernels,
-        "occupancy_percent",
-    ),
+    ("est. achieved occupancy %", Any, Kernels, "occupancy_percent"),
     ("theoretical occupancy %", Any, Kernels, "occupancy_percent"),
     ("occupancy", Any, Kernels, "occupancy"),
     ("graph id", Any, Kernels, "graph_id"),
@@ -169,18 +149,8 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("Total Reserved", Any, Memory, "total_reserved"),
     // Synchronisation.
     ("cuda_sync_kind", Any, Synchronisations, "sync_kind"),
-    (
-        "wait_on_cuda_event_record_corr_id",
-        Any,
-        Synchronisations,
-        "wait_on_record_correlation",
-    ),
-    (
-        "wait_on_cuda_event_id",
-        Any,
-        Synchronisations,
-        "wait_on_event_id",
-    ),
+    ("wait_on_cuda_event_record_corr_id", Any, Synchronisations, "wait_on_record_correlation"),
+    ("wait_on_cuda_event_id", Any, Synchronisations, "wait_on_event_id"),
     ("event_id", Any, Synchronisations, "event_id"),
     // Intel.
     ("sycl queue", Any, Xpu, "sycl_queue"),
@@ -221,15 +191,10 @@ const TIMES: &[(&str, Table, &str)] = &[
     ("sycl_enqk_begin", Xpu, "sycl_enqueue_begin_ns"),
 ];
 
-const TRIPLES: &[(&str, Table, &str)] =
-    &[("grid", Kernels, "grid_x"), ("block", Kernels, "block_x")];
+const TRIPLES: &[(&str, Table, &str)] = &[("grid", Kernels, "grid_x"), ("block", Kernels, "block_x")];
 
 /// Args of metadata events.
-const METADATA: &[(&str, &str)] = &[
-    ("name", "value"),
-    ("labels", "value"),
-    ("sort_index", "sort_index"),
-];
+const METADATA: &[(&str, &str)] = &[("name", "value"), ("labels", "value"), ("sort_index", "sort_index")];
 
 type Targets = FxHashMap<&'static [u8], Target>;
 
@@ -247,41 +212,17 @@ impl Args {
         let mut targets = Targets::default();
         for &(key, on, table, column) in COLUMNS {
             if on == Any || on == rows {
-                targets.insert(
-                    key.as_bytes(),
-                    Target::Column {
-                        table,
-                        column: position(table, column),
-                    },
-                );
+                targets.insert(key.as_bytes(), Target::Column { table, column: position(table, column) });
             }
         }
         for &(key, table, column) in STREAMS {
-            targets.insert(
-                key.as_bytes(),
-                Target::Stream {
-                    table,
-                    column: position(table, column),
-                },
-            );
+            targets.insert(key.as_bytes(), Target::Stream { table, column: position(table, column) });
         }
         for &(key, table, column) in TIMES {
-            targets.insert(
-                key.as_bytes(),
-                Target::Time {
-                    table,
-                    column: position(table, column),
-                },
-            );
+            targets.insert(key.as_bytes(), Target::Time { table, column: position(table, column) });
         }
         for &(key, table, column) in TRIPLES {
-            targets.insert(
-                key.as_bytes(),
-                Target::Triple {
-                    table,
-                    column: position(table, column),
-                },
-            );
+            targets.insert(key.as_bytes(), Target::Triple { table, column: position(table, column) });
         }
         Self(targets)
     }
@@ -289,10 +230,7 @@ impl Args {
 
 /// Position of a column in its table; 0, the event's own column, if the schema does not have it.
 fn position(table: Table, column: &str) -> usize {
-    columns_of(table)
-        .iter()
-        .position(|&(name, _)| name == column)
-        .unwrap_or(0)
+    columns_of(table).iter().position(|&(name, _)| name == column).unwrap_or(0)
 }
 
 /// Args of rows on the host.
@@ -301,16 +239,8 @@ pub(crate) static ON_HOST: LazyLock<Args> = LazyLock::new(|| Args::of_rows(Host)
 pub(crate) static ON_DEVICE: LazyLock<Args> = LazyLock::new(|| Args::of_rows(Device));
 /// Args of metadata rows.
 pub(crate) static OF_METADATA: LazyLock<Args> = LazyLock::new(|| {
-    let column = |column| Target::Column {
-        table: Metadata,
-        column: position(Metadata, column),
-    };
-    Args(
-        METADATA
-            .iter()
-            .map(|&(key, name)| (key.as_bytes(), column(name)))
-            .collect(),
-    )
+    let column = |column| Target::Column { table: Metadata, column: position(Metadata, column) };
+    Args(METADATA.iter().map(|&(key, name)| (key.as_bytes(), column(name))).collect())
 });
 
 /// Where the text of a grid goes that is no list of three numbers: `grid(100,)`.

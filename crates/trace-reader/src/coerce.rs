@@ -20,26 +20,16 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
 /// A whole number of up to 64 bits without a sign; negative ones of 64 bits are read as their bit pattern.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     let value = wide(raw.scalar()?)?;
-    u64::try_from(value)
-        .ok()
-        .or_else(|| i64::try_from(value).ok().map(i64::cast_unsigned))
+    u64::try_from(value).ok().or_else(|| i64::try_from(value).ok().map(i64::cast_unsigned))
 }
 
 /// A stream: −1 has been written as an unsigned number of 32 bits.
 pub(crate) fn stream(raw: Raw<'_>) -> Option<i64> {
     let number = match wide(raw.scalar()?) {
-        Some(value) => i64::try_from(value)
-            .ok()
-            .or_else(|| u64::try_from(value).ok().map(u64::cast_signed)),
+        Some(value) => i64::try_from(value).ok().or_else(|| u64::try_from(value).ok().map(u64::cast_signed)),
         None => integer(raw),
     };
-    number.map(|stream| {
-        if stream == UNSIGNED_MINUS_ONE {
-            -1
-        } else {
-            stream
-        }
-    })
+    number.map(|stream| if stream == UNSIGNED_MINUS_ONE { -1 } else { stream })
 }
 
 /// A floating-point number; infinities and NaN come as strings or bare words.
@@ -72,9 +62,7 @@ pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
         return None;
     };
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let mut numbers = inner
-        .split(|&byte| byte == b',')
-        .map(|part| integer(Raw::Number(part.trim_ascii())));
+    let mut numbers = inner.split(|&byte| byte == b',').map(|part| integer(Raw::Number(part.trim_ascii())));
     let triple = [numbers.next()??, numbers.next()??, numbers.next()??];
     numbers.next().is_none().then_some(triple)
 }
@@ -85,10 +73,8 @@ fn small(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
         return None;
     }
-    text.iter().try_fold(0_i64, |value, byte| {
-        byte.is_ascii_digit()
-            .then(|| value * 10 + i64::from(byte - b'0'))
-    })
+    text.iter()
+        .try_fold(0_i64, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
 }
 
 fn wide(text: &[u8]) -> Option<i128> {
@@ -121,22 +107,13 @@ mod tests {
     /// Numbers come as numbers, strings, hexadecimal and booleans.
     #[test]
     fn integers_in_all_dresses() {
-        for (raw, value) in [
-            (number("7"), 7),
-            (string(" 42 "), 42),
-            (number("-1"), -1),
-            (string("0x1f"), 31),
-        ] {
+        for (raw, value) in [(number("7"), 7), (string(" 42 "), 42), (number("-1"), -1), (string("0x1f"), 31)]
+        {
             assert_eq!(integer(raw), Some(value));
         }
         assert_eq!(integer(number("3.0")), Some(3));
         assert_eq!(integer(Raw::Literal(b"true")), Some(1));
-        for raw in [
-            number("3.5"),
-            string("stream 7"),
-            string(""),
-            number("99999999999999999999"),
-        ] {
+        for raw in [number("3.5"), string("stream 7"), string(""), number("99999999999999999999")] {
             assert_eq!(integer(raw), None);
         }
     }

@@ -21,9 +21,11 @@ impl<T: Copy + Default> Sparse<T> {
     /// Put `value` into `row`, the last or a later one; a second value for the same row wins.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
-        self.fill(row + 1);
-        self.values[row] = value;
-        self.valid[row] = true;
+        if self.values.len() != row {
+            self.fill(row);
+        }
+        self.values.push(value);
+        self.valid.push(true);
     }
 
     /// Make it `rows` long, with nulls for what is missing.
@@ -34,9 +36,7 @@ impl<T: Copy + Default> Sparse<T> {
 
     fn nulls(&mut self) -> Option<NullBuffer> {
         let valid = std::mem::take(&mut self.valid);
-        valid
-            .contains(&false)
-            .then(|| NullBuffer::new(BooleanBuffer::from(valid)))
+        valid.contains(&false).then(|| NullBuffer::new(BooleanBuffer::from(valid)))
     }
 }
 
@@ -137,10 +137,7 @@ where
     P::Native: Default,
 {
     let nulls = values.nulls();
-    Arc::new(PrimitiveArray::<P>::new(
-        ScalarBuffer::from(values.values),
-        nulls,
-    ))
+    Arc::new(PrimitiveArray::<P>::new(ScalarBuffer::from(values.values), nulls))
 }
 
 fn renumbered(mut values: Sparse<u32>, number: impl Fn(u32) -> u32) -> ArrayRef {
@@ -160,15 +157,8 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(table: Table) -> Self {
-        let columns = columns_of(table)
-            .iter()
-            .map(|&(name, kind)| Values::new(name, kind))
-            .collect();
-        Self {
-            table,
-            columns,
-            committed: 0,
-        }
+        let columns = columns_of(table).iter().map(|&(name, kind)| Values::new(name, kind)).collect();
+        Self { table, columns, committed: 0 }
     }
 
     /// The column to put a value of the open row into, and that row's number.
@@ -197,23 +187,14 @@ impl Rows {
     }
 
     /// The rows as a batch of the file, or nothing where there are none.
-    pub(crate) fn finish(
-        mut self,
-        numbers: &Renumbering,
-    ) -> Result<Option<RecordBatch>, ArrowError> {
+    pub(crate) fn finish(mut self, numbers: &Renumbering) -> Result<Option<RecordBatch>, ArrowError> {
         if self.committed == 0 {
             return Ok(None);
         }
         let table = self.table;
         let committed = self.committed;
-        self.columns
-            .iter_mut()
-            .for_each(|column| column.fill(committed));
-        let arrays = self
-            .columns
-            .into_iter()
-            .map(|column| column.finish(numbers))
-            .collect();
+        self.columns.iter_mut().for_each(|column| column.fill(committed));
+        let arrays = self.columns.into_iter().map(|column| column.finish(numbers)).collect();
         RecordBatch::try_new(schema_of(table), arrays).map(Some)
     }
 }

@@ -80,6 +80,7 @@ pub(crate) fn read_chunk(bytes: &[u8], place: Place) -> ChunkRows {
 struct Fields<'a> {
     phase: u8,
     category: Option<Text<'a>>,
+    kind: Kind,
     name: Option<Raw<'a>>,
     pid: Option<Raw<'a>>,
     tid: Option<Raw<'a>>,
@@ -90,21 +91,13 @@ struct Fields<'a> {
     args_later: Option<usize>,
 }
 
-impl<'a> Fields<'a> {
-    fn kind(&self) -> Kind {
-        match (self.category, self.pid) {
-            (Some(category), _) => Kind::of_category(category.raw),
-            (None, Some(Raw::Text(process))) => Kind::of_legacy_process(process.raw),
-            _ => Kind::Other,
-        }
-    }
-
+impl Fields<'_> {
     fn say_how_to_read_args(&self) -> bool {
         self.phase != 0 && (self.category.is_some() || matches!(self.phase, b'M' | b'C'))
     }
 
     fn args(&self) -> &'static Args {
-        match (self.phase, self.kind().is_on_device()) {
+        match (self.phase, self.kind.is_on_device()) {
             (b'M', _) => &OF_METADATA,
             (_, true) => &ON_DEVICE,
             (_, false) => &ON_HOST,
@@ -113,7 +106,7 @@ impl<'a> Fields<'a> {
 
     /// Whether its numeric args are samples, of which an event may hold any number.
     fn holds_samples(&self) -> bool {
-        self.phase == b'C' || self.kind() == Kind::ProfilerRange
+        self.phase == b'C' || self.kind == Kind::ProfilerRange
     }
 }
 
@@ -135,6 +128,8 @@ struct Reader<'a> {
     extra: String,
     /// Its samples.
     samples: Vec<(u32, f64)>,
+    /// The category of the event before, which is most often that of the next.
+    last_category: (&'a [u8], Kind),
     /// What was found in it so far.
     notes: Vec<(Fault, usize)>,
 }
@@ -154,6 +149,7 @@ impl<'a> Reader<'a> {
             touched: 0,
             extra: String::new(),
             samples: Vec::new(),
+            last_category: (b"", Kind::Other),
             notes: Vec::new(),
         }
     }
@@ -193,9 +189,7 @@ impl<'a> Reader<'a> {
         self.start = self.cursor.at;
         match self.event_with(Quotes::Strict) {
             Ok(()) => return None,
-            Err(Broken::EndOfInput) if !self.place.is_last => {
-                return Some(Outcome::Cut(self.start))
-            }
+            Err(Broken::EndOfInput) if !self.place.is_last => return Some(Outcome::Cut(self.start)),
             Err(_) => {}
         }
         for quotes in [Quotes::Guessed, Quotes::GuessedEvenEscaped] {
@@ -209,14 +203,7 @@ impl<'a> Reader<'a> {
         }
         let next = scan::next_event(self.cursor.bytes, self.start + 1);
         let truncated = next.is_none() && self.place.is_last;
-        self.note(
-            if truncated {
-                Fault::TruncatedJson
-            } else {
-                Fault::BrokenEvent
-            },
-            self.start,
-        );
+        self.note(if truncated { Fault::TruncatedJson } else { Fault::BrokenEvent }, self.start);
         self.commit_notes();
         self.position += 1;
         self.cursor.at = next.unwrap_or(self.cursor.bytes.len());
@@ -224,8 +211,7 @@ impl<'a> Reader<'a> {
     }
 
     fn go_to_next_event(&mut self, from: usize) {
-        self.cursor.at =
-            scan::next_event(self.cursor.bytes, from).unwrap_or(self.cursor.bytes.len());
+        self.cursor.at = scan::next_event(self.cursor.bytes, from).unwrap_or(self.cursor.bytes.len());
     }
 
     /// Read the event at `start` and keep its rows, or leave no trace of it.
@@ -311,20 +297,15 @@ impl<'a> Reader<'a> {
         }
         let value = self.value()?;
         match key.raw {
-            b"ph" => {
-                fields.phase = value
-                    .scalar()
-                    .and_then(|phase| phase.first().copied())
-                    .unwrap_or(0)
-            }
-            b"cat" => {
-                fields.category = match value {
-                    Raw::Text(text) => Some(text),
-                    _ => value.scalar().filter(|_| !value.is_null()).map(Text::plain),
+            b"ph" => fields.phase = value.scalar().and_then(|phase| phase.first().copied()).unwrap_or(0),
+            b"cat" => self.category(value, fields),
+            b"name" => fields.name = Some(value),
+            b"pid" => {
+                fields.pid = Some(value);
+                if let (Raw::Text(process), None) = (value, fields.category) {
+                    fields.kind = Kind::of_legacy_process(process.raw);
                 }
             }
-            b"name" => fields.name = Some(value),
-            b"pid" => fields.pid = Some(value),
             b"tid" => fields.tid = Some(value),
             b"ts" => fields.time = Some(value),
             b"dur" => fields.duration = Some(value),
@@ -333,6 +314,19 @@ impl<'a> Reader<'a> {
             _ => self.keep(key, value),
         }
         Ok(())
+    }
+
+    #[inline]
+    fn category(&mut self, value: Raw<'a>, fields: &mut Fields<'a>) {
+        let Some(raw) = value.scalar().filter(|_| !value.is_null()) else { return };
+        if self.last_category.0 != raw {
+            self.last_category = (raw, Kind::of_category(raw));
+        }
+        fields.kind = self.last_category.1;
+        fields.category = Some(match value {
+            Raw::Text(text) => text,
+            _ => Text::plain(raw),
+        });
     }
 
     #[inline]
@@ -398,16 +392,12 @@ impl<'a> Reader<'a> {
     fn put(&mut self, target: Target, value: Raw<'a>) -> bool {
         match target {
             Target::Column { table, column } => self.put_column(table, column, value),
-            Target::Stream { table, column } => {
-                self.put_integer(table, column, coerce::stream(value))
-            }
-            Target::Time { table, column } => {
-                self.put_integer(table, column, coerce::nanoseconds(value))
-            }
+            Target::Stream { table, column } => self.put_integer(table, column, coerce::stream(value)),
+            Target::Time { table, column } => self.put_integer(table, column, coerce::nanoseconds(value)),
             Target::Triple { table, column } => match coerce::triple(value) {
-                Some(numbers) => (column..)
-                    .zip(numbers)
-                    .all(|(at, number)| self.put_integer(table, at, Some(number))),
+                Some(numbers) => {
+                    (column..).zip(numbers).all(|(at, number)| self.put_integer(table, at, Some(number)))
+                }
                 None if matches!(value, Raw::Text(_)) => self.put(*GRID_TEXT, value),
                 None => false,
             },
@@ -451,8 +441,7 @@ impl<'a> Reader<'a> {
     /// Keep what no column holds.
     #[cold]
     fn keep(&mut self, key: Text<'a>, value: Raw<'a>) {
-        self.extra
-            .push(if self.extra.is_empty() { '{' } else { ',' });
+        self.extra.push(if self.extra.is_empty() { '{' } else { ',' });
         self.extra.push_str(&json_string(key));
         self.extra.push(':');
         self.extra.push_str(&json_value(value));
@@ -503,11 +492,7 @@ impl<'a> Reader<'a> {
     fn commit_notes(&mut self) {
         let bytes = self.cursor.bytes;
         for (fault, at) in self.notes.drain(..) {
-            self.health.add(
-                fault,
-                self.place.offset + at as u64,
-                &bytes[at.min(bytes.len())..],
-            );
+            self.health.add(fault, self.place.offset + at as u64, &bytes[at.min(bytes.len())..]);
         }
     }
 
@@ -533,35 +518,22 @@ impl<'a> Reader<'a> {
     fn finish_complete(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         let start_ns = self.time(fields)?;
         let duration_ns = self.duration(fields)?;
-        start_ns
-            .checked_add(duration_ns)
-            .ok_or(Fault::TimeOverflow)?;
-        self.event_row(fields, fields.kind(), start_ns, duration_ns);
+        start_ns.checked_add(duration_ns).ok_or(Fault::TimeOverflow)?;
+        self.event_row(fields, fields.kind, start_ns, duration_ns);
         Ok(())
     }
 
     fn finish_instant(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         let start_ns = self.time(fields)?;
         let is_memory = fields.name.and_then(Raw::scalar) == Some(b"[memory]");
-        self.event_row(
-            fields,
-            if is_memory {
-                Kind::Memory
-            } else {
-                Kind::Instant
-            },
-            start_ns,
-            0,
-        );
+        self.event_row(fields, if is_memory { Kind::Memory } else { Kind::Instant }, start_ns, 0);
         Ok(())
     }
 
     fn time(&self, fields: &Fields<'a>) -> Result<i64, Fault> {
         let raw = fields.time.ok_or(Fault::MissingTime)?;
         match coerce::nanoseconds(raw) {
-            Some(time) => time
-                .checked_add(self.place.base_ns)
-                .ok_or(Fault::TimeOverflow),
+            Some(time) => time.checked_add(self.place.base_ns).ok_or(Fault::TimeOverflow),
             None if coerce::float(raw).is_some_and(f64::is_finite) => Err(Fault::TimeOverflow),
             None => Err(Fault::MissingTime),
         }
@@ -597,8 +569,7 @@ impl<'a> Reader<'a> {
     }
 
     fn track(&mut self, fields: &Fields<'a>) -> u32 {
-        self.tracks
-            .intern(fields.pid, fields.tid, &mut self.strings)
+        self.tracks.intern(fields.pid, fields.tid, &mut self.strings)
     }
 
     fn event_row(&mut self, fields: &Fields<'a>, kind: Kind, start_ns: i64, duration_ns: i64) {
@@ -616,13 +587,7 @@ impl<'a> Reader<'a> {
         set(rows, 5, name);
         set(rows, 6, track);
         if let Some((process, thread)) = lanes {
-            set_if_missing(
-                rows,
-                7,
-                process
-                    .number()
-                    .and_then(|device| i32::try_from(device).ok()),
-            );
+            set_if_missing(rows, 7, process.number().and_then(|device| i32::try_from(device).ok()));
             set_if_missing(rows, 8, thread.number());
         }
         self.touch(Table::Events);
@@ -689,25 +654,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn finish_edge(
-        &mut self,
-        fields: &Fields<'a>,
-        is_begin: bool,
-        by_id: bool,
-    ) -> Result<(), Fault> {
+    fn finish_edge(&mut self, fields: &Fields<'a>, is_begin: bool, by_id: bool) -> Result<(), Fault> {
         let at_ns = self.time(fields)?;
-        let name = if is_begin || by_id {
-            self.name(fields)
-        } else {
-            self.intern(Text::plain(b""))
-        };
+        let name = if is_begin || by_id { self.name(fields) } else { self.intern(Text::plain(b"")) };
         let edge = Edge {
             is_begin,
             id: fields.id.filter(|_| by_id).map(|id| self.intern_any(id)),
             position: self.position,
             offset: self.place.offset + self.start as u64,
             at_ns,
-            kind: fields.kind(),
+            kind: fields.kind,
             category: fields.category.map(|category| self.intern(category)),
             name,
             track: self.track(fields),

@@ -59,11 +59,7 @@ pub(crate) enum Beginning {
 
 /// Read the keys before the events.
 pub(crate) fn read_beginning(text: &[u8], header: &mut Header, health: &mut Health) -> Beginning {
-    let start = if text.starts_with(b"\xEF\xBB\xBF") {
-        3
-    } else {
-        0
-    };
+    let start = if text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let mut cursor = Cursor::new(text, start);
     cursor.skip_space();
     match cursor.peek() {
@@ -91,23 +87,15 @@ fn beginning_of_list(mut cursor: Cursor<'_>) -> Beginning {
     }
 }
 
-fn beginning_of_object(
-    mut cursor: Cursor<'_>,
-    header: &mut Header,
-    health: &mut Health,
-) -> Beginning {
+fn beginning_of_object(mut cursor: Cursor<'_>, header: &mut Header, health: &mut Health) -> Beginning {
     let start = cursor.at;
     loop {
         match entry(&mut cursor) {
             Ok(Entry::Events) => return Beginning::Events(cursor.at),
-            Ok(Entry::Value(key, at)) => {
-                header.add(key, &cursor.bytes[at..cursor.at], at as u64, health)
-            }
+            Ok(Entry::Value(key, at)) => header.add(key, &cursor.bytes[at..cursor.at], at as u64, health),
             Ok(Entry::End) => return Beginning::NoEvents,
             Err(Broken::EndOfInput) => return Beginning::NeedMore,
-            Err(Broken::Syntax) => {
-                return after_broken_metadata(cursor.bytes, start.max(cursor.at), health)
-            }
+            Err(Broken::Syntax) => return after_broken_metadata(cursor.bytes, start.max(cursor.at), health),
         }
     }
 }
@@ -131,13 +119,7 @@ fn after_broken_metadata(text: &[u8], from: usize, health: &mut Health) -> Begin
 }
 
 /// Read the keys after the events, from behind the closing bracket of their array.
-pub(crate) fn read_end(
-    text: &[u8],
-    offset: u64,
-    in_object: bool,
-    header: &mut Header,
-    health: &mut Health,
-) {
+pub(crate) fn read_end(text: &[u8], offset: u64, in_object: bool, header: &mut Header, health: &mut Health) {
     let mut cursor = Cursor::new(text, 0);
     if in_object {
         loop {
@@ -147,24 +129,13 @@ pub(crate) fn read_end(
                 }
                 Ok(Entry::End) => break,
                 Ok(Entry::Events) => {
-                    health.add(
-                        Fault::TrailingGarbage,
-                        offset + cursor.at as u64,
-                        &text[cursor.at..],
-                    );
+                    health.add(Fault::TrailingGarbage, offset + cursor.at as u64, &text[cursor.at..]);
                     return;
                 }
                 Err(broken) => {
-                    let fault = if broken == Broken::EndOfInput {
-                        Fault::MissingEnd
-                    } else {
-                        Fault::BrokenMetadata
-                    };
-                    health.add(
-                        fault,
-                        offset + cursor.at as u64,
-                        &text[cursor.at.min(text.len())..],
-                    );
+                    let fault =
+                        if broken == Broken::EndOfInput { Fault::MissingEnd } else { Fault::BrokenMetadata };
+                    health.add(fault, offset + cursor.at as u64, &text[cursor.at.min(text.len())..]);
                     return;
                 }
             }
@@ -254,13 +225,7 @@ mod tests {
     #[test]
     fn keys_after_the_events() {
         let (mut header, mut health) = (Header::default(), Health::default());
-        read_end(
-            br#", "baseTimeNanoseconds": 7 } garbage"#,
-            100,
-            true,
-            &mut header,
-            &mut health,
-        );
+        read_end(br#", "baseTimeNanoseconds": 7 } garbage"#, 100, true, &mut header, &mut health);
         assert_eq!(header.base_ns(), Some(7));
         assert_eq!(health.findings()[0].fault, Fault::TrailingGarbage);
         assert_eq!(health.findings()[0].offsets, [129]);
@@ -269,18 +234,9 @@ mod tests {
     /// What is no trace says what it is.
     #[test]
     fn something_else() {
-        assert!(matches!(
-            beginning(b"%PDF-1.4").0,
-            Beginning::SomethingElse(_)
-        ));
-        assert!(matches!(
-            beginning(b"[[1, 2]]").0,
-            Beginning::SomethingElse(_)
-        ));
-        assert!(matches!(
-            beginning(br#"{"nodes": []}"#).0,
-            Beginning::NoEvents
-        ));
+        assert!(matches!(beginning(b"%PDF-1.4").0, Beginning::SomethingElse(_)));
+        assert!(matches!(beginning(b"[[1, 2]]").0, Beginning::SomethingElse(_)));
+        assert!(matches!(beginning(br#"{"nodes": []}"#).0, Beginning::NoEvents));
         assert!(matches!(beginning(b"  ").0, Beginning::NeedMore));
     }
 }

@@ -120,9 +120,8 @@ impl Health {
             finding.offsets.push(offset);
         }
         if finding.example.is_empty() {
-            finding.example = String::from_utf8_lossy(&text[..text.len().min(EXAMPLE_BYTES)])
-                .trim()
-                .to_owned();
+            finding.example =
+                String::from_utf8_lossy(&text[..text.len().min(EXAMPLE_BYTES)]).trim().to_owned();
         }
     }
 
@@ -140,19 +139,10 @@ impl Health {
     }
 
     fn entry(&mut self, fault: Fault) -> &mut Finding {
-        let at = self
-            .findings
-            .iter()
-            .position(|finding| finding.fault == fault)
-            .unwrap_or_else(|| {
-                self.findings.push(Finding {
-                    fault,
-                    count: 0,
-                    offsets: Vec::new(),
-                    example: String::new(),
-                });
-                self.findings.len() - 1
-            });
+        let at = self.findings.iter().position(|finding| finding.fault == fault).unwrap_or_else(|| {
+            self.findings.push(Finding { fault, count: 0, offsets: Vec::new(), example: String::new() });
+            self.findings.len() - 1
+        });
         &mut self.findings[at]
     }
 

@@ -24,11 +24,7 @@ impl<'a> ChunkInterner<'a> {
             Some(&id) => id,
             None => self.add(text),
         };
-        let blemishes = if self.blemished {
-            self.blemishes[id as usize]
-        } else {
-            Blemishes::default()
-        };
+        let blemishes = if self.blemished { self.blemishes[id as usize] } else { Blemishes::default() };
         (id, blemishes)
     }
 
@@ -62,10 +58,7 @@ impl FileInterner {
     }
 
     fn intern(&mut self, text: &str) -> u32 {
-        let at = self
-            .texts
-            .get_index_of(text)
-            .unwrap_or_else(|| self.texts.insert_full(text.into()).0);
+        let at = self.texts.get_index_of(text).unwrap_or_else(|| self.texts.insert_full(text.into()).0);
         at as u32
     }
 

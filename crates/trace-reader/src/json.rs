@@ -25,10 +25,7 @@ pub(crate) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(crate) fn plain(raw: &'a [u8]) -> Self {
-        Self {
-            raw,
-            escaped: false,
-        }
+        Self { raw, escaped: false }
     }
 }
 
@@ -89,13 +86,7 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self {
-            bytes,
-            at,
-            quotes: Quotes::Strict,
-            guessed: false,
-            open: Vec::new(),
-        }
+        Self { bytes, at, quotes: Quotes::Strict, guessed: false, open: Vec::new() }
     }
 
     /// The byte at the cursor, or 0 at the end.
@@ -110,7 +101,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn skip_space(&mut self) {
-        while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+        while self.peek() <= b' ' && matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
             self.at += 1;
         }
     }
@@ -163,15 +154,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn word(&mut self) -> Result<&'a [u8], Broken> {
         let rest = &self.bytes[self.at..];
-        let length = rest
-            .iter()
-            .position(|byte| {
-                matches!(
-                    byte,
-                    b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b'{' | b'['
-                )
-            })
-            .ok_or(Broken::EndOfInput)?;
+        let length =
+            rest.iter().position(|&byte| ROLES[byte as usize] & ENDS_WORD != 0).ok_or(Broken::EndOfInput)?;
         if length == 0 {
             return Err(Broken::Syntax);
         }
@@ -193,15 +177,12 @@ impl<'a> Cursor<'a> {
         let mut at = start;
         let mut escaped = false;
         loop {
-            let found = memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default())
-                .ok_or(Broken::EndOfInput)?;
+            let found =
+                memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
             at += found;
             if self.bytes[at] == b'"' {
                 self.at = at + 1;
-                return Ok(Text {
-                    raw: &self.bytes[start..at],
-                    escaped,
-                });
+                return Ok(Text { raw: &self.bytes[start..at], escaped });
             }
             escaped = true;
             at += 2;
@@ -214,22 +195,18 @@ impl<'a> Cursor<'a> {
         let mut at = start;
         let (mut escaped, mut passed_over) = (false, false);
         loop {
-            let found = memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default())
-                .ok_or(Broken::EndOfInput)?;
+            let found =
+                memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
             at += found;
             let is_quote = self.bytes[at] == b'"';
             let candidate = if is_quote { at } else { at + 1 };
             let may_close = is_quote
-                || (self.quotes == Quotes::GuessedEvenEscaped
-                    && self.bytes.get(candidate) == Some(&b'"'));
+                || (self.quotes == Quotes::GuessedEvenEscaped && self.bytes.get(candidate) == Some(&b'"'));
             if may_close && self.object_goes_on(candidate + 1) {
                 self.guessed |= passed_over || !is_quote;
                 escaped |= !is_quote;
                 self.at = candidate + 1;
-                return Ok(Text {
-                    raw: &self.bytes[start..candidate],
-                    escaped,
-                });
+                return Ok(Text { raw: &self.bytes[start..candidate], escaped });
             }
             passed_over |= is_quote;
             escaped |= !is_quote;
@@ -250,9 +227,7 @@ impl<'a> Cursor<'a> {
             b',' => {
                 ahead.at += 1;
                 ahead.skip_space();
-                ahead
-                    .key()
-                    .is_ok_and(|key| !key.escaped && !key.raw.contains(&b'\n'))
+                ahead.key().is_ok_and(|key| !key.escaped && !key.raw.contains(&b'\n'))
             }
             _ => false,
         }
@@ -263,30 +238,47 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         self.open.clear();
         loop {
-            match self.peek() {
-                b'{' | b'[' => self.open.push(self.peek()),
-                b'}' | b']' => {
-                    let wanted = if self.peek() == b'}' { b'{' } else { b'[' };
-                    if self.open.pop() != Some(wanted) {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let skipped =
+                rest.iter().position(|&byte| ROLES[byte as usize] & NESTS != 0).ok_or(Broken::EndOfInput)?;
+            let byte = rest[skipped];
+            self.at += skipped + 1;
+            match byte {
+                b'{' | b'[' => self.open.push(byte),
+                b'"' => {
+                    self.string_end()?;
+                }
+                _ => {
+                    // In ASCII a closing bracket stands two places behind its opening one.
+                    if self.open.pop() != Some(byte - 2) {
                         return Err(Broken::Syntax);
                     }
                     if self.open.is_empty() {
-                        self.at += 1;
                         return Ok(&self.bytes[start..self.at]);
                     }
                 }
-                b'"' => {
-                    self.at += 1;
-                    self.string_end()?;
-                    continue;
-                }
-                0 if self.is_at_end() => return Err(Broken::EndOfInput),
-                _ => {}
             }
-            self.at += 1;
         }
     }
 }
+
+/// Bytes that end a number or a bare word.
+const ENDS_WORD: u8 = 1;
+/// Bytes that matter inside an array or object.
+const NESTS: u8 = 2;
+
+/// What each byte can be; one look instead of a comparison with each of them.
+const ROLES: [u8; 256] = {
+    let mut roles = [0; 256];
+    let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
+    let mut at = 0;
+    while at < separators.len() {
+        roles[separators[at] as usize] = ENDS_WORD;
+        roles[brackets[at] as usize] = ENDS_WORD | NESTS;
+        at += 1;
+    }
+    roles
+};
 
 /// What was wrong with a string that had to be decoded leniently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -304,15 +296,9 @@ impl Blemishes {
 
 /// The text that a JSON string means.
 pub(crate) fn decoded(text: Text<'_>) -> (Cow<'_, str>, Blemishes) {
-    let mut blemishes = Blemishes {
-        control_character: text.raw.iter().any(|&byte| byte < 0x20),
-        ..Blemishes::default()
-    };
-    let bytes = if text.escaped {
-        unescaped(text.raw, &mut blemishes)
-    } else {
-        Cow::Borrowed(text.raw)
-    };
+    let mut blemishes =
+        Blemishes { control_character: text.raw.iter().any(|&byte| byte < 0x20), ..Blemishes::default() };
+    let bytes = if text.escaped { unescaped(text.raw, &mut blemishes) } else { Cow::Borrowed(text.raw) };
     let valid = std::str::from_utf8(&bytes).is_ok();
     blemishes.invalid_utf8 = !valid;
     let decoded = match bytes {
@@ -363,19 +349,13 @@ fn push_escape<'a>(rest: &'a [u8], out: &mut Vec<u8>, blemishes: &mut Blemishes)
 fn unicode_escape(rest: &[u8]) -> Option<(char, &[u8])> {
     let (first, after) = code_unit(rest)?;
     if !(0xD800..0xDC00).contains(&first) {
-        return Some((
-            char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER),
-            after,
-        ));
+        return Some((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), after));
     }
     let second = after.strip_prefix(b"\\").and_then(code_unit);
     match second {
         Some((low, end)) if (0xDC00..0xE000).contains(&low) => {
             let code = 0x10000 + ((first - 0xD800) << 10) + (low - 0xDC00);
-            Some((
-                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
-                end,
-            ))
+            Some((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), end))
         }
         _ => Some((char::REPLACEMENT_CHARACTER, after)),
     }
@@ -395,31 +375,20 @@ mod tests {
     use super::*;
 
     fn decode(raw: &str) -> String {
-        decoded(Text {
-            raw: raw.as_bytes(),
-            escaped: true,
-        })
-        .0
-        .into_owned()
+        decoded(Text { raw: raw.as_bytes(), escaped: true }).0.into_owned()
     }
 
     /// Legal escapes decode as JSON says, pairs included.
     #[test]
     fn legal_escapes() {
-        assert_eq!(
-            decode(r#"a\"b\\c\/d\n\t\r\b\f"#),
-            "a\"b\\c/d\n\t\r\u{8}\u{c}"
-        );
+        assert_eq!(decode(r#"a\"b\\c\/d\n\t\r\b\f"#), "a\"b\\c/d\n\t\r\u{8}\u{c}");
         assert_eq!(decode(r"\u00e9\ud83d\ude00"), "é😀");
     }
 
     /// A backslash that escapes nothing stays in the text, and is noted.
     #[test]
     fn illegal_escapes_stay() {
-        let (text, blemishes) = decoded(Text {
-            raw: br"C:\users\dir",
-            escaped: true,
-        });
+        let (text, blemishes) = decoded(Text { raw: br"C:\users\dir", escaped: true });
         assert_eq!(text, r"C:\users\dir");
         assert!(blemishes.bad_escape);
         assert_eq!(decode(r"\ud83d!"), "\u{fffd}!");
@@ -429,10 +398,7 @@ mod tests {
     #[test]
     fn composites_are_skipped() {
         let text = br#"{"a": ["]}", {"b": [1]}]}, "#;
-        assert_eq!(
-            Cursor::new(text, 0).value(),
-            Ok(Raw::Composite(&text[..25]))
-        );
+        assert_eq!(Cursor::new(text, 0).value(), Ok(Raw::Composite(&text[..25])));
         let deep = [vec![b'['; 1_000_000], vec![b']'; 1_000_000]].concat();
         assert_eq!(Cursor::new(&deep, 0).value(), Ok(Raw::Composite(&deep)));
         assert_eq!(Cursor::new(b"[1}", 0).value(), Err(Broken::Syntax));

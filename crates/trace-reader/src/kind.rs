@@ -1,9 +1,10 @@
 //! Which kind an event is, from the category it was given in any year.
 
 /// Number of each kind; the Python side names them in `hta.schema.EventKind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
+    #[default]
     Other = 0,
     CpuOp = 1,
     UserAnnotation = 2,

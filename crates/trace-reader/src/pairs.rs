@@ -41,8 +41,7 @@ impl Pairs {
         if edge.is_begin {
             self.open.entry(meeting).or_default().push(edge);
         } else if let Some(begin) = self.open.get_mut(&meeting).and_then(Vec::pop) {
-            self.complete
-                .push((begin, edge.at_ns.saturating_sub(begin.at_ns).max(0)));
+            self.complete.push((begin, edge.at_ns.saturating_sub(begin.at_ns).max(0)));
         } else {
             health.add(Fault::UnmatchedEnd, edge.offset, b"");
         }
@@ -66,42 +65,13 @@ impl Pairs {
         }
         let begins = || complete.iter().map(|(begin, _)| begin);
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(
-                begins()
-                    .map(|begin| Some(begin.position))
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                begins()
-                    .map(|begin| Some(begin.at_ns))
-                    .collect::<Int64Array>(),
-            ),
-            Arc::new(
-                complete
-                    .iter()
-                    .map(|(_, duration)| Some(*duration))
-                    .collect::<Int64Array>(),
-            ),
-            Arc::new(
-                begins()
-                    .map(|begin| Some(begin.kind as u8))
-                    .collect::<UInt8Array>(),
-            ),
-            Arc::new(
-                begins()
-                    .map(|begin| begin.category)
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                begins()
-                    .map(|begin| Some(begin.name))
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                begins()
-                    .map(|begin| Some(begin.track))
-                    .collect::<UInt32Array>(),
-            ),
+            Arc::new(begins().map(|begin| Some(begin.position)).collect::<UInt32Array>()),
+            Arc::new(begins().map(|begin| Some(begin.at_ns)).collect::<Int64Array>()),
+            Arc::new(complete.iter().map(|(_, duration)| Some(*duration)).collect::<Int64Array>()),
+            Arc::new(begins().map(|begin| Some(begin.kind as u8)).collect::<UInt8Array>()),
+            Arc::new(begins().map(|begin| begin.category).collect::<UInt32Array>()),
+            Arc::new(begins().map(|begin| Some(begin.name)).collect::<UInt32Array>()),
+            Arc::new(begins().map(|begin| Some(begin.track)).collect::<UInt32Array>()),
             Arc::new(Int32Array::new_null(complete.len())),
             Arc::new(Int64Array::new_null(complete.len())),
             Arc::new(Int64Array::new_null(complete.len())),

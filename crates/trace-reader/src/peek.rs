@@ -30,10 +30,7 @@ pub struct Peek {
 ///
 /// [`ReadError::Io`] when the file cannot be read.
 pub fn peek(path: &Path, limit: usize) -> Result<Peek, ReadError> {
-    let io = |source| ReadError::Io {
-        path: path.display().to_string(),
-        source,
-    };
+    let io = |source| ReadError::Io { path: path.display().to_string(), source };
     let mut source = Source::open(path).map_err(io)?;
     let mut text = Vec::new();
     if let Err(error) = source.fill(&mut text, limit) {
@@ -48,20 +45,8 @@ pub fn peek(path: &Path, limit: usize) -> Result<Peek, ReadError> {
         Beginning::SomethingElse(found) => (false, found),
         Beginning::NoEvents => (false, "a JSON object without traceEvents".to_owned()),
         Beginning::NeedMore if text.trim_ascii().is_empty() => (false, "an empty file".to_owned()),
-        Beginning::NeedMore => (
-            false,
-            "JSON without traceEvents at its beginning".to_owned(),
-        ),
+        Beginning::NeedMore => (false, "JSON without traceEvents at its beginning".to_owned()),
     };
-    let rank = header
-        .get("distributedInfo")
-        .and_then(|info| info.get("rank"))
-        .and_then(Value::as_i64);
-    Ok(Peek {
-        format: source.format.name(),
-        keys: header.keys().cloned().collect(),
-        is_trace,
-        rank,
-        what,
-    })
+    let rank = header.get("distributedInfo").and_then(|info| info.get("rank")).and_then(Value::as_i64);
+    Ok(Peek { format: source.format.name(), keys: header.keys().cloned().collect(), is_trace, rank, what })
 }

@@ -66,27 +66,16 @@ pub fn read(
     progress: &mut Progress<'_>,
 ) -> Result<Trace, ReadError> {
     let shown = path.display().to_string();
-    let io = |source| ReadError::Io {
-        path: shown.clone(),
-        source,
-    };
+    let io = |source| ReadError::Io { path: shown.clone(), source };
     let mut source = Source::open(path).map_err(io)?;
-    let (format, total_bytes, tally) =
-        (source.format, source.total_bytes, Arc::clone(&source.tally));
+    let (format, total_bytes, tally) = (source.format, source.total_bytes, Arc::clone(&source.tally));
     let (mut header, mut health) = (Header::default(), Health::default());
-    let beginning =
-        begin(&mut source, &mut header, &mut health).map_err(|failure| match failure {
-            Failure::Io(error) => io(error),
-            Failure::NotATrace(found) => ReadError::NotATrace {
-                path: shown.clone(),
-                found,
-            },
-        })?;
-    let mut sequencer =
-        Sequencer::new(sink, header, health, beginning.in_object, beginning.base_ns);
-    run(source, beginning, options, &mut sequencer, &mut || {
-        progress(tally.bytes(), total_bytes)
+    let beginning = begin(&mut source, &mut header, &mut health).map_err(|failure| match failure {
+        Failure::Io(error) => io(error),
+        Failure::NotATrace(found) => ReadError::NotATrace { path: shown.clone(), found },
     })?;
+    let mut sequencer = Sequencer::new(sink, header, health, beginning.in_object, beginning.base_ns);
+    run(source, beginning, options, &mut sequencer, &mut || progress(tally.bytes(), total_bytes))?;
     let decoded = sequencer.finish()?;
     if sequencer.no_event_has_a_phase() {
         return Err(ReadError::NotATrace {
@@ -121,10 +110,7 @@ fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Resul
         let before = text.len();
         let result = source.fill(&mut text, wanted);
         if let (Err(error), true) = (&result, text.is_empty()) {
-            return Err(Failure::Io(std::io::Error::new(
-                error.kind(),
-                error.to_string(),
-            )));
+            return Err(Failure::Io(std::io::Error::new(error.kind(), error.to_string())));
         }
         let broken_off = result.err().map(|error| error.to_string());
         let at_end = broken_off.is_some() || text.len() < before + wanted;
@@ -135,14 +121,7 @@ fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Resul
             *health = found;
             let in_object = text[..events_at].trim_ascii_start().first() != Some(&b'[');
             let base_ns = header.base_ns().unwrap_or(0);
-            return Ok(Begun {
-                text,
-                events_at,
-                in_object,
-                base_ns,
-                broken_off,
-                at_end,
-            });
+            return Ok(Begun { text, events_at, in_object, base_ns, broken_off, at_end });
         }
         if let Some(found) = refusal(&beginning, &text, header, at_end) {
             return Err(Failure::NotATrace(found));
@@ -152,33 +131,20 @@ fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Resul
 }
 
 fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) -> Option<String> {
-    let keys = || {
-        header
-            .keys()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let keys = || header.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     match beginning {
         Beginning::SomethingElse(found) => Some(found.clone()),
         Beginning::NoEvents if header.get("traceEvents").is_some() => {
             Some("its traceEvents are no list".to_owned())
         }
-        Beginning::NoEvents => Some(format!(
-            "a JSON object without traceEvents; its keys are: {}",
-            keys()
-        )),
-        Beginning::NeedMore if text.trim_ascii().is_empty() && at_end => {
-            Some("the file is empty".to_owned())
+        Beginning::NoEvents => Some(format!("a JSON object without traceEvents; its keys are: {}", keys())),
+        Beginning::NeedMore if text.trim_ascii().is_empty() && at_end => Some("the file is empty".to_owned()),
+        Beginning::NeedMore if at_end => {
+            Some(format!("it ends before any traceEvents; keys until there: {}", keys()))
         }
-        Beginning::NeedMore if at_end => Some(format!(
-            "it ends before any traceEvents; keys until there: {}",
-            keys()
-        )),
-        Beginning::NeedMore if text.len() > MOST_BYTES_IN_ONE_PIECE => Some(format!(
-            "no traceEvents within its first {} MiB",
-            MOST_BYTES_IN_ONE_PIECE >> 20
-        )),
+        Beginning::NeedMore if text.len() > MOST_BYTES_IN_ONE_PIECE => {
+            Some(format!("no traceEvents within its first {} MiB", MOST_BYTES_IN_ONE_PIECE >> 20))
+        }
         Beginning::NeedMore | Beginning::Events(_) => None,
     }
 }
@@ -203,21 +169,16 @@ fn run(
     sequencer: &mut Sequencer<'_>,
     progress: &mut dyn FnMut() -> bool,
 ) -> Result<(), ReadError> {
-    let threads = options
-        .threads
-        .or_else(|| thread::available_parallelism().ok())
-        .map_or(1, NonZeroUsize::get);
+    let threads =
+        options.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let chunk_bytes = options.chunk_bytes.map_or(CHUNK_BYTES, NonZeroUsize::get);
     // Every chunk's bytes live in one of these buffers, which bounds the memory whatever the threads do.
     let (spare_in, spare_out) = unbounded::<Vec<u8>>();
-    (0..2 * threads + 2)
-        .try_for_each(|_| spare_in.send(Vec::new()))
-        .map_err(|_| ReadError::Stopped)?;
+    (0..2 * threads + 2).try_for_each(|_| spare_in.send(Vec::new())).map_err(|_| ReadError::Stopped)?;
     let (job_in, job_out) = bounded::<Job>(threads);
     let (done_in, done_out) = unbounded::<Done>();
     thread::scope(|scope| {
-        let cutter =
-            scope.spawn(move || Cutter::new(source, begun, chunk_bytes, spare_out).run(&job_in));
+        let cutter = scope.spawn(move || Cutter::new(source, begun, chunk_bytes, spare_out).run(&job_in));
         for _ in 0..threads {
             let (jobs, done) = (job_out.clone(), done_in.clone());
             scope.spawn(move || {
@@ -310,48 +271,28 @@ impl Cutter {
             std::mem::swap(&mut bytes, &mut self.carried);
             self.carried.clear();
             self.fill(&mut bytes);
-            let place = Place {
-                offset: self.offset,
-                base_ns: self.base_ns,
-                is_last: self.at_end,
-            };
+            let place = Place { offset: self.offset, base_ns: self.base_ns, is_last: self.at_end };
             self.offset += bytes.len() as u64;
-            if jobs
-                .send(Job {
-                    number,
-                    bytes,
-                    place,
-                })
-                .is_err()
-                || place.is_last
-            {
+            if jobs.send(Job { number, bytes, place }).is_err() || place.is_last {
                 break;
             }
         }
-        End {
-            decoded_bytes: self.offset,
-            broken_off: self.broken_off,
-        }
+        End { decoded_bytes: self.offset, broken_off: self.broken_off }
     }
 
     /// Read on until there is a place to cut, and carry over what lies behind it.
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         let mut searched = 0_usize;
         while !self.at_end {
-            let wanted = self
-                .chunk_bytes
-                .max(bytes.len())
-                .saturating_sub(if searched == 0 { bytes.len() } else { 0 });
+            let wanted =
+                self.chunk_bytes.max(bytes.len()).saturating_sub(if searched == 0 { bytes.len() } else { 0 });
             self.read_on(bytes, wanted.max(self.chunk_bytes / 2).max(1));
             if self.at_end {
                 return;
             }
             // A beginning that straddles the end of the last search is found by looking a little further back.
             let from = searched.saturating_sub(256);
-            if let Some(cut) = scan::last_cut(&bytes[from..])
-                .map(|at| from + at)
-                .filter(|&cut| cut > 0)
-            {
+            if let Some(cut) = scan::last_cut(&bytes[from..]).map(|at| from + at).filter(|&cut| cut > 0) {
                 self.carried.extend_from_slice(&bytes[cut..]);
                 bytes.truncate(cut);
                 return;
@@ -399,42 +340,25 @@ struct Sequencer<'a> {
 }
 
 impl<'a> Sequencer<'a> {
-    fn new(
-        sink: &'a mut dyn Sink,
-        header: Header,
-        health: Health,
-        in_object: bool,
-        base_ns: i64,
-    ) -> Self {
+    fn new(sink: &'a mut dyn Sink, header: Header, health: Health, in_object: bool, base_ns: i64) -> Self {
         Self {
             sink,
             header,
             health,
             in_object,
             base_ns,
-            stage: Stage::Events {
-                spilled: Vec::new(),
-                offset: 0,
-            },
+            stage: Stage::Events { spilled: Vec::new(), offset: 0 },
             strings: FileInterner::default(),
             tracks: FileTracks::default(),
             pairs: Pairs::default(),
             event_count: 0,
             row_counts: vec![0; Table::ALL.len()],
-            end: End {
-                decoded_bytes: 0,
-                broken_off: None,
-            },
+            end: End { decoded_bytes: 0, broken_off: None },
         }
     }
 
     /// Take the next chunk; gives its buffer back where it is no longer needed.
-    fn absorb(
-        &mut self,
-        bytes: Vec<u8>,
-        place: Place,
-        rows: ChunkRows,
-    ) -> Result<Vec<u8>, ReadError> {
+    fn absorb(&mut self, bytes: Vec<u8>, place: Place, rows: ChunkRows) -> Result<Vec<u8>, ReadError> {
         match &mut self.stage {
             Stage::Behind { bytes: behind, .. } => {
                 if behind.len() < MOST_BYTES_IN_ONE_PIECE {
@@ -442,19 +366,13 @@ impl<'a> Sequencer<'a> {
                 }
                 Ok(bytes)
             }
-            Stage::Events { spilled, .. } if spilled.is_empty() => {
-                self.absorb_events(bytes, place, rows)
-            }
+            Stage::Events { spilled, .. } if spilled.is_empty() => self.absorb_events(bytes, place, rows),
             Stage::Events { spilled, offset } => {
                 let mut joined = std::mem::take(spilled);
                 let offset = *offset;
                 joined.extend_from_slice(&bytes);
                 let is_last = place.is_last || joined.len() > MOST_BYTES_IN_ONE_PIECE;
-                let place = Place {
-                    offset,
-                    is_last,
-                    ..place
-                };
+                let place = Place { offset, is_last, ..place };
                 let rows = read_chunk(&joined, place);
                 self.absorb_events(joined, place, rows)?;
                 Ok(bytes)
@@ -462,30 +380,15 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    fn absorb_events(
-        &mut self,
-        bytes: Vec<u8>,
-        place: Place,
-        rows: ChunkRows,
-    ) -> Result<Vec<u8>, ReadError> {
+    fn absorb_events(&mut self, bytes: Vec<u8>, place: Place, rows: ChunkRows) -> Result<Vec<u8>, ReadError> {
         match rows.outcome {
-            Outcome::AllRead => {
-                self.stage = Stage::Events {
-                    spilled: Vec::new(),
-                    offset: 0,
-                }
-            }
+            Outcome::AllRead => self.stage = Stage::Events { spilled: Vec::new(), offset: 0 },
             Outcome::Cut(at) => {
-                self.stage = Stage::Events {
-                    spilled: bytes[at..].to_vec(),
-                    offset: place.offset + at as u64,
-                };
+                self.stage =
+                    Stage::Events { spilled: bytes[at..].to_vec(), offset: place.offset + at as u64 };
             }
             Outcome::ArrayEnd(at) => {
-                self.stage = Stage::Behind {
-                    bytes: bytes[at..].to_vec(),
-                    offset: place.offset + at as u64,
-                };
+                self.stage = Stage::Behind { bytes: bytes[at..].to_vec(), offset: place.offset + at as u64 };
             }
         }
         self.store(rows)?;
@@ -495,17 +398,10 @@ impl<'a> Sequencer<'a> {
     fn store(&mut self, rows: ChunkRows) -> Result<(), ReadError> {
         let strings = self.strings.map(&rows.texts);
         let tracks = self.tracks.map(&rows.tracks, &strings);
-        let numbers = Renumbering {
-            first_event: self.event_count,
-            strings,
-            tracks,
-        };
-        self.event_count = self
-            .event_count
-            .checked_add(rows.event_count)
-            .ok_or_else(|| {
-                ArrowError::ComputeError("the trace has more than 4,294,967,295 events".to_owned())
-            })?;
+        let numbers = Renumbering { first_event: self.event_count, strings, tracks };
+        self.event_count = self.event_count.checked_add(rows.event_count).ok_or_else(|| {
+            ArrowError::ComputeError("the trace has more than 4,294,967,295 events".to_owned())
+        })?;
         for (&table, rows) in Table::ALL.iter().zip(rows.tables) {
             if let Some(batch) = rows.finish(&numbers)? {
                 self.write(table, batch)?;
@@ -536,30 +432,19 @@ impl<'a> Sequencer<'a> {
     fn finish(&mut self) -> Result<u64, ReadError> {
         let decoded = self.end.decoded_bytes;
         if let Some(reason) = &self.end.broken_off {
-            self.health
-                .add(Fault::TruncatedCompression, decoded, reason.as_bytes());
+            self.health.add(Fault::TruncatedCompression, decoded, reason.as_bytes());
         }
         match &self.stage {
             Stage::Events { .. } => self.health.add(Fault::MissingEnd, decoded, b""),
             Stage::Behind { bytes, offset } => {
-                read_end(
-                    bytes,
-                    *offset,
-                    self.in_object,
-                    &mut self.header,
-                    &mut self.health,
-                );
+                read_end(bytes, *offset, self.in_object, &mut self.header, &mut self.health);
             }
         }
         self.pairs.give_up(&mut self.health);
         self.write_pairs()?;
         self.write_tracks()?;
         self.write_strings()?;
-        let late_base_ns = self
-            .header
-            .base_ns()
-            .unwrap_or(0)
-            .saturating_sub(self.base_ns);
+        let late_base_ns = self.header.base_ns().unwrap_or(0).saturating_sub(self.base_ns);
         self.sink.finish(late_base_ns)?;
         Ok(decoded)
     }
@@ -568,30 +453,10 @@ impl<'a> Sequencer<'a> {
         let tracks: Vec<_> = self.tracks.tracks().collect();
         let columns: Vec<ArrayRef> = vec![
             Arc::new((0..tracks.len() as u32).map(Some).collect::<UInt32Array>()),
-            Arc::new(
-                tracks
-                    .iter()
-                    .map(|(process, _)| process.number())
-                    .collect::<Int64Array>(),
-            ),
-            Arc::new(
-                tracks
-                    .iter()
-                    .map(|(process, _)| process.text())
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                tracks
-                    .iter()
-                    .map(|(_, thread)| thread.number())
-                    .collect::<Int64Array>(),
-            ),
-            Arc::new(
-                tracks
-                    .iter()
-                    .map(|(_, thread)| thread.text())
-                    .collect::<UInt32Array>(),
-            ),
+            Arc::new(tracks.iter().map(|(process, _)| process.number()).collect::<Int64Array>()),
+            Arc::new(tracks.iter().map(|(process, _)| process.text()).collect::<UInt32Array>()),
+            Arc::new(tracks.iter().map(|(_, thread)| thread.number()).collect::<Int64Array>()),
+            Arc::new(tracks.iter().map(|(_, thread)| thread.text()).collect::<UInt32Array>()),
         ];
         let batch = RecordBatch::try_new(schema_of(Table::Tracks), columns)?;
         self.write(Table::Tracks, batch)
@@ -602,24 +467,16 @@ impl<'a> Sequencer<'a> {
         let mut texts = strings.texts().peekable();
         while texts.peek().is_some() {
             let mut builder = LargeStringBuilder::new();
-            texts
-                .by_ref()
-                .take(STRINGS_A_BATCH)
-                .for_each(|text| builder.append_value(text));
+            texts.by_ref().take(STRINGS_A_BATCH).for_each(|text| builder.append_value(text));
             let column: ArrayRef = Arc::new(builder.finish());
-            self.write(
-                Table::Strings,
-                RecordBatch::try_new(schema_of(Table::Strings), vec![column])?,
-            )?;
+            self.write(Table::Strings, RecordBatch::try_new(schema_of(Table::Strings), vec![column])?)?;
         }
         Ok(())
     }
 
     /// Whether there were elements, but nothing in them that a profiler writes.
     fn no_event_has_a_phase(&self) -> bool {
-        let rows: u64 = self.row_counts[..Table::Tracks as usize]
-            .iter()
-            .sum::<u64>()
+        let rows: u64 = self.row_counts[..Table::Tracks as usize].iter().sum::<u64>()
             + [Table::Metadata, Table::Flows, Table::Counters]
                 .iter()
                 .map(|&table| self.row_counts[table as usize])
@@ -630,12 +487,7 @@ impl<'a> Sequencer<'a> {
     fn trace(&self, format: &str, bytes_decoded: u64, tally: &Tally) -> Trace {
         let row_counts: serde_json::Map<String, Value> = Table::ALL
             .iter()
-            .map(|&table| {
-                (
-                    table.name().to_owned(),
-                    Value::from(self.row_counts[table as usize]),
-                )
-            })
+            .map(|&table| (table.name().to_owned(), Value::from(self.row_counts[table as usize])))
             .collect();
         let health = json!({
             "format": format,
@@ -646,9 +498,6 @@ impl<'a> Sequencer<'a> {
             "row_counts": row_counts,
             "findings": self.health.to_json(),
         });
-        Trace {
-            header: self.header.to_json(),
-            health: health.to_string(),
-        }
+        Trace { header: self.header.to_json(), health: health.to_string() }
     }
 }

@@ -13,10 +13,8 @@ use arrow_schema::ArrowError;
 pub(crate) fn rebased(batch: &RecordBatch, base_ns: i64) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let at = schema.index_of("start_ns")?;
-    let shifted = batch
-        .column(at)
-        .as_primitive::<Int64Type>()
-        .unary::<_, Int64Type>(|ns| ns.saturating_add(base_ns));
+    let shifted =
+        batch.column(at).as_primitive::<Int64Type>().unary::<_, Int64Type>(|ns| ns.saturating_add(base_ns));
     let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
     columns[at] = Arc::new(shifted);
     RecordBatch::try_new(schema, columns)

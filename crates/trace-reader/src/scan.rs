@@ -10,9 +10,8 @@ use memchr::{memchr_iter, memrchr_iter};
 use crate::json::Cursor;
 
 /// Keys that an event may begin with.
-const FIRST_KEYS: [&[u8]; 11] = [
-    b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s",
-];
+const FIRST_KEYS: [&[u8]; 11] =
+    [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
 
 /// Where the last event begins that follows another one, so that the text can be cut before it.
 pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
@@ -22,9 +21,7 @@ pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
 /// Where the next event begins, at `from` or later.
 pub(crate) fn next_event(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
-    memchr_iter(b'{', rest)
-        .map(|at| from + at)
-        .find(|&at| is_element(text, at) && begins_event(text, at))
+    memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && begins_event(text, at))
 }
 
 /// Whether the text holds what looks like the beginning of an event.
@@ -39,10 +36,7 @@ fn begins_event(text: &[u8], at: usize) -> bool {
 }
 
 fn is_element(text: &[u8], at: usize) -> bool {
-    matches!(
-        text[..at].trim_ascii_end().last(),
-        None | Some(b',' | b'[' | b'}')
-    )
+    matches!(text[..at].trim_ascii_end().last(), None | Some(b',' | b'[' | b'}'))
 }
 
 fn follows_object(text: &[u8], at: usize) -> bool {

@@ -168,17 +168,8 @@ tables! {
 }
 
 /// Columns that never hold a null, in any table.
-const NEVER_NULL: [&str; 9] = [
-    "event_index",
-    "start_ns",
-    "duration_ns",
-    "kind",
-    "track_id",
-    "is_start",
-    "text",
-    "json",
-    "name",
-];
+const NEVER_NULL: [&str; 9] =
+    ["event_index", "start_ns", "duration_ns", "kind", "track_id", "is_start", "text", "json", "name"];
 
 /// Tables whose `name` may be missing in the file.
 const NAME_MAY_BE_NULL: [Table; 3] = [Table::Metadata, Table::Flows, Table::Counters];

@@ -52,21 +52,12 @@ impl Tally {
 
     fn add(&self, bytes: &[u8]) {
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.hash
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .update(bytes);
+        self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
     }
 
     /// Hash of the file's bytes, in hexadecimal.
     pub(crate) fn content_hash(&self) -> String {
-        format!(
-            "{:032x}",
-            self.hash
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .digest128()
-        )
+        format!("{:032x}", self.hash.lock().unwrap_or_else(PoisonError::into_inner).digest128())
     }
 }
 
@@ -96,28 +87,15 @@ impl Source {
         let file = File::open(path)?;
         let total_bytes = file.metadata()?.len();
         let tally = Arc::new(Tally::default());
-        let mut raw = BufReader::with_capacity(
-            BUFFER_BYTES,
-            Tallied {
-                inner: file,
-                tally: Arc::clone(&tally),
-            },
-        );
+        let mut raw =
+            BufReader::with_capacity(BUFFER_BYTES, Tallied { inner: file, tally: Arc::clone(&tally) });
         let format = Format::of(raw.fill_buf()?);
         let reader: Box<dyn Read + Send> = match format {
             Format::Plain => Box::new(raw),
             Format::Gzip => Box::new(MultiGzDecoder::new(raw)),
-            Format::Zstd => Box::new(ZstdFrames {
-                raw: Some(raw),
-                frame: None,
-            }),
+            Format::Zstd => Box::new(ZstdFrames { raw: Some(raw), frame: None }),
         };
-        Ok(Self {
-            format,
-            total_bytes,
-            tally,
-            reader,
-        })
+        Ok(Self { format, total_bytes, tally, reader })
     }
 
     /// Append up to `count` bytes to `buffer`; fewer only at the end.
@@ -180,10 +158,7 @@ impl<R: BufRead> Read for ZstdFrames<R> {
 /// What the system says when the file cannot be read.
 pub fn content_hash(path: &Path) -> io::Result<String> {
     let tally = Arc::new(Tally::default());
-    let mut file = Tallied {
-        inner: File::open(path)?,
-        tally: Arc::clone(&tally),
-    };
+    let mut file = Tallied { inner: File::open(path)?, tally: Arc::clone(&tally) };
     let mut buffer = vec![0; BUFFER_BYTES];
     while file.read(&mut buffer)? > 0 {}
     Ok(tally.content_hash())

@@ -9,12 +9,25 @@ const MOST_DIGITS: usize = 36;
 /// apart. Integers, decimals and exponents are accepted; `None` means the text is no number or overflows an i64.
 #[must_use]
 pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
-    whole_microseconds(text).or_else(|| decimal(text, 3))
+    plain(text).or_else(|| decimal(text, 3))
 }
 
-/// The common case of old files: nothing but at most 15 digits, so that times 1000 cannot overflow.
-fn whole_microseconds(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || text.len() > 15 {
+/// The common case, digits, and behind a point exactly three of them or none.
+#[inline]
+fn plain(text: &[u8]) -> Option<i64> {
+    let whole = text.len().checked_sub(4).filter(|&point| text[point] == b'.');
+    match whole {
+        Some(point) => {
+            digits(&text[..point]).zip(digits(&text[point + 1..])).map(|(whole, part)| whole * 1_000 + part)
+        }
+        None => digits(text).map(|whole| whole * 1_000),
+    }
+}
+
+/// A number of 1 to 16 digits below 9 * 10^15.
+#[inline]
+fn digits(text: &[u8]) -> Option<i64> {
+    if text.is_empty() || text.len() > 16 {
         return None;
     }
     let mut value = 0_i64;
@@ -24,7 +37,7 @@ fn whole_microseconds(text: &[u8]) -> Option<i64> {
         }
         value = value * 10 + i64::from(byte - b'0');
     }
-    Some(value * 1_000)
+    (value < 9_000_000_000_000_000).then_some(value)
 }
 
 /// The value of a decimal number times `10^shift`, rounded to a whole number.
@@ -39,10 +52,7 @@ fn decimal(text: &[u8], shift: i32) -> Option<i64> {
         None => (unsigned, 0),
     };
     let (mantissa, places) = mantissa(digits)?;
-    let magnitude = scaled(
-        mantissa,
-        exponent.saturating_add(shift).saturating_sub(places),
-    )?;
+    let magnitude = scaled(mantissa, exponent.saturating_add(shift).saturating_sub(places))?;
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
@@ -101,27 +111,15 @@ mod tests {
         assert_eq!(ns(b"1E-3"), Some(1));
         assert_eq!(ns(b"-0.5"), Some(-500));
         assert_eq!(ns(b"7."), Some(7_000));
-        assert_eq!(
-            ns(b"0.00000000000000000000000000000000000000000000001"),
-            Some(0)
-        );
+        assert_eq!(ns(b"0.00000000000000000000000000000000000000000000001"), Some(0));
     }
 
     /// What is no number, or does not fit, is refused and never wraps.
     #[test]
     fn nonsense_and_overflow_are_refused() {
-        for text in [
-            &b""[..],
-            b"abc",
-            b"1.2.3",
-            b".",
-            b"-",
-            b"1e",
-            b"9223372036854775807",
-            b"1e40",
-            b"0x10",
-            b"NaN",
-        ] {
+        for text in
+            [&b""[..], b"abc", b"1.2.3", b".", b"-", b"1e", b"9223372036854775807", b"1e40", b"0x10", b"NaN"]
+        {
             assert_eq!(ns(text), None, "{}", String::from_utf8_lossy(text));
         }
         assert_eq!(ns(b"9223372036854775.807"), Some(i64::MAX));

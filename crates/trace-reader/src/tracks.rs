@@ -38,10 +38,7 @@ impl Lane {
             Raw::Text(text) => text,
             Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => Text::plain(raw),
         };
-        match std::str::from_utf8(text.raw)
-            .ok()
-            .and_then(|number| number.parse().ok())
-        {
+        match std::str::from_utf8(text.raw).ok().and_then(|number| number.parse().ok()) {
             Some(number) => Self::Number(number),
             None => Self::Text(strings.intern(text).0),
         }
@@ -77,8 +74,7 @@ impl<'a> ChunkTracks<'a> {
             Some(&id) => id,
             None => {
                 let id = self.tracks.len() as u32;
-                self.tracks
-                    .push((Lane::of(pid, strings), Lane::of(tid, strings)));
+                self.tracks.push((Lane::of(pid, strings), Lane::of(tid, strings)));
                 self.ids.insert((pid, tid), id);
                 id
             }
@@ -112,9 +108,7 @@ impl FileTracks {
         tracks
             .iter()
             .map(|&(process, thread)| {
-                self.tracks
-                    .insert_full((renumbered(process), renumbered(thread)))
-                    .0 as u32
+                self.tracks.insert_full((renumbered(process), renumbered(thread))).0 as u32
             })
             .collect()
     }
