@@ -1,6 +1,6 @@
 //! What a value means to a column; `None` where it cannot be had without guessing.
 
-use crate::json::Raw;
+use crate::json::{Raw, Shape};
 use crate::time::nanoseconds_from_microseconds;
 
 /// What an unsigned 32-bit −1 looks like.
@@ -58,11 +58,10 @@ pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
 
 /// A list of exactly three whole numbers.
 pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
-    let Raw::Composite(text) = raw else {
-        return None;
-    };
-    let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let mut numbers = inner.split(|&byte| byte == b',').map(|part| integer(Raw::Number(part.trim_ascii())));
+    let inner = raw.bytes.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let mut numbers = inner
+        .split(|&byte| byte == b',')
+        .map(|part| integer(Raw { bytes: part.trim_ascii(), shape: Shape::Number }));
     let triple = [numbers.next()??, numbers.next()??, numbers.next()??];
     numbers.next().is_none().then_some(triple)
 }
@@ -94,14 +93,17 @@ fn whole_decimal(text: &str) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Text;
 
     fn number(text: &str) -> Raw<'_> {
-        Raw::Number(text.as_bytes())
+        Raw { bytes: text.as_bytes(), shape: Shape::Number }
+    }
+
+    fn literal(text: &str) -> Raw<'_> {
+        Raw { bytes: text.as_bytes(), shape: Shape::Literal }
     }
 
     fn string(text: &str) -> Raw<'_> {
-        Raw::Text(Text::plain(text.as_bytes()))
+        Raw { bytes: text.as_bytes(), shape: Shape::Text }
     }
 
     /// Numbers come as numbers, strings, hexadecimal and booleans.
@@ -112,7 +114,7 @@ mod tests {
             assert_eq!(integer(raw), Some(value));
         }
         assert_eq!(integer(number("3.0")), Some(3));
-        assert_eq!(integer(Raw::Literal(b"true")), Some(1));
+        assert_eq!(integer(literal("true")), Some(1));
         for raw in [number("3.5"), string("stream 7"), string(""), number("99999999999999999999")] {
             assert_eq!(integer(raw), None);
         }
@@ -137,16 +139,16 @@ mod tests {
     /// Launch shapes are three whole numbers, nothing else.
     #[test]
     fn triples() {
-        assert_eq!(triple(Raw::Composite(b"[1, 2,3]")), Some([1, 2, 3]));
+        assert_eq!(triple(Raw { bytes: b"[1, 2,3]", shape: Shape::Composite }), Some([1, 2, 3]));
         for raw in [&b"[1, 2]"[..], b"[1, 2, 3, 4]", b"[]", b"{1,2,3}"] {
-            assert_eq!(triple(Raw::Composite(raw)), None);
+            assert_eq!(triple(Raw { bytes: raw, shape: Shape::Composite }), None);
         }
     }
 
     /// Infinity and NaN are floats in any dress; `N/A` is no number.
     #[test]
     fn floats() {
-        assert_eq!(float(Raw::Literal(b"inf")), Some(f64::INFINITY));
+        assert_eq!(float(literal("inf")), Some(f64::INFINITY));
         assert!(float(string("NaN")).is_some_and(f64::is_nan));
         assert_eq!(float(string("N/A")), None);
     }

@@ -5,7 +5,7 @@ use crate::coerce;
 use crate::columns::{Rows, Values};
 use crate::health::{Fault, Health};
 use crate::interner::ChunkInterner;
-use crate::json::{decoded, Blemishes, Broken, Cursor, Quotes, Raw, Text};
+use crate::json::{decoded, Blemishes, Broken, Cursor, Quotes, Raw, Shape};
 use crate::kind::Kind;
 use crate::scan;
 use crate::schema::Table;
@@ -79,7 +79,7 @@ pub(crate) fn read_chunk(bytes: &[u8], place: Place) -> ChunkRows {
 #[derive(Clone, Copy, Debug, Default)]
 struct Fields<'a> {
     phase: u8,
-    category: Option<Text<'a>>,
+    category: Option<Raw<'a>>,
     kind: Kind,
     name: Option<Raw<'a>>,
     pid: Option<Raw<'a>>,
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn members(
         &mut self,
-        mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Broken>,
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         self.cursor.expect(b'{')?;
         let mut after_comma = false;
@@ -291,19 +291,19 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn field(&mut self, key: Text<'a>, fields: &mut Fields<'a>) -> Result<(), Broken> {
-        if key.raw == b"args" && self.cursor.peek() == b'{' {
+    fn field(&mut self, key: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Broken> {
+        if key == b"args" && self.cursor.peek() == b'{' {
             return self.args(fields);
         }
         let value = self.value()?;
-        match key.raw {
+        match key {
             b"ph" => fields.phase = value.scalar().and_then(|phase| phase.first().copied()).unwrap_or(0),
             b"cat" => self.category(value, fields),
             b"name" => fields.name = Some(value),
             b"pid" => {
                 fields.pid = Some(value);
-                if let (Raw::Text(process), None) = (value, fields.category) {
-                    fields.kind = Kind::of_legacy_process(process.raw);
+                if value.is_text() && fields.category.is_none() {
+                    fields.kind = Kind::of_legacy_process(value.bytes);
                 }
             }
             b"tid" => fields.tid = Some(value),
@@ -323,18 +323,15 @@ impl<'a> Reader<'a> {
             self.last_category = (raw, Kind::of_category(raw));
         }
         fields.kind = self.last_category.1;
-        fields.category = Some(match value {
-            Raw::Text(text) => text,
-            _ => Text::plain(raw),
-        });
+        fields.category = Some(value);
     }
 
     #[inline]
     fn value(&mut self) -> Result<Raw<'a>, Broken> {
         let at = self.cursor.at;
         let value = self.cursor.value()?;
-        if let Raw::Text(text) = value {
-            if self.cursor.guessed && scan::holds_event(text.raw) {
+        if value.is_text() {
+            if self.cursor.guessed && scan::holds_event(value.bytes) {
                 return Err(Broken::Syntax);
             }
         } else if value.is_bare_word() {
@@ -363,7 +360,7 @@ impl<'a> Reader<'a> {
             if value.is_null() {
                 return Ok(());
             }
-            match targets.target(key.raw) {
+            match targets.target(key) {
                 _ if samples && reader.sample(key, value) => {}
                 Some(target) => {
                     if !reader.put(target, value) {
@@ -377,12 +374,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn sample(&mut self, key: Text<'a>, value: Raw<'a>) -> bool {
-        let Raw::Number(_) = value else { return false };
-        let Some(number) = coerce::float(value) else {
-            return false;
-        };
-        let key = self.intern(key);
+    fn sample(&mut self, key: &'a [u8], value: Raw<'a>) -> bool {
+        let number = coerce::float(value).filter(|_| value.shape == Shape::Number);
+        let Some(number) = number else { return false };
+        let key = self.intern(text(key));
         self.samples.push((key, number));
         true
     }
@@ -398,7 +393,7 @@ impl<'a> Reader<'a> {
                 Some(numbers) => {
                     (column..).zip(numbers).all(|(at, number)| self.put_integer(table, at, Some(number)))
                 }
-                None if matches!(value, Raw::Text(_)) => self.put(*GRID_TEXT, value),
+                None if value.is_text() => self.put(*GRID_TEXT, value),
                 None => false,
             },
         }
@@ -417,7 +412,7 @@ impl<'a> Reader<'a> {
 
     fn put_column(&mut self, table: Table, column: usize, value: Raw<'a>) -> bool {
         let text = match self.tables[table as usize].column(column).0 {
-            Values::String(_) => Some(self.intern_any(value)),
+            Values::String(_) => Some(self.intern(value)),
             _ => None,
         };
         let (values, row) = self.tables[table as usize].column(column);
@@ -440,7 +435,7 @@ impl<'a> Reader<'a> {
 
     /// Keep what no column holds.
     #[cold]
-    fn keep(&mut self, key: Text<'a>, value: Raw<'a>) {
+    fn keep(&mut self, key: &'a [u8], value: Raw<'a>) {
         self.extra.push(if self.extra.is_empty() { '{' } else { ',' });
         self.extra.push_str(&json_string(key));
         self.extra.push(':');
@@ -453,21 +448,12 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn intern(&mut self, text: Text<'a>) -> u32 {
+    fn intern(&mut self, text: Raw<'a>) -> u32 {
         let (id, blemishes) = self.strings.intern(text);
         if blemishes.any() {
             self.note_blemishes(blemishes);
         }
         id
-    }
-
-    fn intern_any(&mut self, value: Raw<'a>) -> u32 {
-        match value {
-            Raw::Text(text) => self.intern(text),
-            Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => {
-                self.strings.intern(Text::plain(raw)).0
-            }
-        }
     }
 
     #[cold]
@@ -560,10 +546,10 @@ impl<'a> Reader<'a> {
 
     fn name(&mut self, fields: &Fields<'a>) -> u32 {
         match fields.name {
-            Some(name) => self.intern_any(name),
+            Some(name) => self.intern(name),
             None => {
                 self.note(Fault::MissingName, self.start);
-                self.intern(Text::plain(b""))
+                self.intern(text(b""))
             }
         }
     }
@@ -598,7 +584,7 @@ impl<'a> Reader<'a> {
     fn finish_flow(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         let start_ns = self.time(fields)?;
         let category = fields.category.map(|category| self.intern(category));
-        let name = fields.name.map(|name| self.intern_any(name));
+        let name = fields.name.map(|name| self.intern(name));
         let track = self.track(fields);
         let rows = &mut self.tables[Table::Flows as usize];
         set(rows, 1, start_ns);
@@ -619,7 +605,7 @@ impl<'a> Reader<'a> {
     }
 
     fn finish_metadata(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
-        let name = fields.name.map(|name| self.intern_any(name));
+        let name = fields.name.map(|name| self.intern(name));
         let track = self.track(fields);
         let rows = &mut self.tables[Table::Metadata as usize];
         set(rows, 1, track);
@@ -633,7 +619,7 @@ impl<'a> Reader<'a> {
 
     fn finish_counter(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         let start_ns = self.time(fields)?;
-        let name = fields.name.map(|name| self.intern_any(name));
+        let name = fields.name.map(|name| self.intern(name));
         let track = self.track(fields);
         self.commit_samples(start_ns, name, track);
         self.commit();
@@ -656,10 +642,10 @@ impl<'a> Reader<'a> {
 
     fn finish_edge(&mut self, fields: &Fields<'a>, is_begin: bool, by_id: bool) -> Result<(), Fault> {
         let at_ns = self.time(fields)?;
-        let name = if is_begin || by_id { self.name(fields) } else { self.intern(Text::plain(b"")) };
+        let name = if is_begin || by_id { self.name(fields) } else { self.intern(text(b"")) };
         let edge = Edge {
             is_begin,
-            id: fields.id.filter(|_| by_id).map(|id| self.intern_any(id)),
+            id: fields.id.filter(|_| by_id).map(|id| self.intern(id)),
             position: self.position,
             offset: self.place.offset + self.start as u64,
             at_ns,
@@ -749,19 +735,19 @@ fn set_if_missing<T: Store>(rows: &mut Rows, column: usize, value: Option<T>) {
     }
 }
 
-fn json_string(text: Text<'_>) -> String {
-    serde_json::Value::from(decoded(text).0.as_ref()).to_string()
+/// A string of our own.
+fn text(bytes: &[u8]) -> Raw<'_> {
+    Raw { bytes, shape: Shape::Text }
+}
+
+fn json_string(raw: &[u8]) -> String {
+    serde_json::Value::from(decoded(raw).0.as_ref()).to_string()
 }
 
 /// The value as valid JSON; what is none becomes a string of its text.
 fn json_value(value: Raw<'_>) -> String {
-    match value {
-        Raw::Text(text) => json_string(text),
-        Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => {
-            match serde_json::from_slice::<serde::de::IgnoredAny>(raw) {
-                Ok(_) => String::from_utf8_lossy(raw).into_owned(),
-                Err(_) => json_string(Text::plain(raw)),
-            }
-        }
+    if !value.is_text() && serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok() {
+        return String::from_utf8_lossy(value.bytes).into_owned();
     }
+    json_string(value.bytes)
 }

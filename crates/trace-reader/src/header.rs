@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::health::{Fault, Health};
-use crate::json::{decoded, Broken, Cursor, Raw};
+use crate::json::{decoded, Broken, Cursor};
 
 /// The key whose value is the array of events.
 const EVENTS: &[u8] = b"traceEvents";
@@ -171,13 +171,13 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, Broken> {
         }
     }
     let key = cursor.key()?;
-    if key.raw == EVENTS && cursor.peek() == b'[' {
+    if key == EVENTS && cursor.peek() == b'[' {
         cursor.at += 1;
         return Ok(Entry::Events);
     }
     let at = cursor.at;
     let value = cursor.value()?;
-    let followed = matches!(value, Raw::Composite(_)) || {
+    let followed = value.is_composite() || {
         let mut ahead = Cursor::new(cursor.bytes, cursor.at);
         ahead.skip_space();
         matches!(ahead.peek(), b',' | b'}') || ahead.is_at_end()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::json::{decoded, Blemishes, Text};
+use crate::json::{as_it_stands, decoded, Blemishes, Raw};
 
 /// Numbers the distinct texts of one chunk in order of appearance, without copying them.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub(crate) struct ChunkInterner<'a> {
 impl<'a> ChunkInterner<'a> {
     /// The number of a text, and what was wrong with it.
     #[inline]
-    pub(crate) fn intern(&mut self, text: Text<'a>) -> (u32, Blemishes) {
-        let id = match self.ids.get(text.raw) {
+    pub(crate) fn intern(&mut self, text: Raw<'a>) -> (u32, Blemishes) {
+        let id = match self.ids.get(text.bytes) {
             Some(&id) => id,
             None => self.add(text),
         };
@@ -29,13 +29,16 @@ impl<'a> ChunkInterner<'a> {
     }
 
     #[cold]
-    fn add(&mut self, text: Text<'a>) -> u32 {
+    fn add(&mut self, text: Raw<'a>) -> u32 {
         let id = self.texts.len() as u32;
-        let (meaning, blemishes) = decoded(text);
+        let (meaning, mut blemishes) =
+            if text.is_text() { decoded(text.bytes) } else { as_it_stands(text.bytes) };
+        // White space between the elements of an array is no blemish.
+        blemishes.control_character &= text.is_text();
         self.blemished |= blemishes.any();
         self.texts.push(meaning);
         self.blemishes.push(blemishes);
-        self.ids.insert(text.raw, id);
+        self.ids.insert(text.bytes, id);
         id
     }
 

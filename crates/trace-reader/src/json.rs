@@ -16,49 +16,50 @@ pub(crate) enum Broken {
     EndOfInput,
 }
 
-/// A string as it stands between its quotes.
+/// What a value is, from its first byte. As wide as a pointer, so that values are copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Text<'a> {
-    pub(crate) raw: &'a [u8],
-    pub(crate) escaped: bool,
-}
-
-impl<'a> Text<'a> {
-    pub(crate) fn plain(raw: &'a [u8]) -> Self {
-        Self { raw, escaped: false }
-    }
+#[repr(u64)]
+pub(crate) enum Shape {
+    /// A string, without its quotes and with its escapes.
+    Text,
+    /// Something that begins like a number.
+    Number,
+    /// `true`, `false`, `null`, or a bare word that is no JSON, such as `NaN` or `N/A`.
+    Literal,
+    /// An array or an object, with its brackets.
+    Composite,
 }
 
 /// A value as a slice of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Raw<'a> {
-    /// A string.
-    Text(Text<'a>),
-    /// Something that begins like a number.
-    Number(&'a [u8]),
-    /// `true`, `false`, `null`, or a bare word that is no JSON, such as `NaN` or `N/A`.
-    Literal(&'a [u8]),
-    /// An array or an object, with its brackets.
-    Composite(&'a [u8]),
+pub(crate) struct Raw<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) shape: Shape,
 }
 
 impl<'a> Raw<'a> {
+    pub(crate) fn is_text(self) -> bool {
+        self.shape == Shape::Text
+    }
+
+    pub(crate) fn is_composite(self) -> bool {
+        self.shape == Shape::Composite
+    }
+
     /// The text of a scalar, without quotes.
+    #[inline]
     pub(crate) fn scalar(self) -> Option<&'a [u8]> {
-        match self {
-            Self::Text(text) => Some(text.raw),
-            Self::Number(raw) | Self::Literal(raw) => Some(raw),
-            Self::Composite(_) => None,
-        }
+        (!self.is_composite()).then_some(self.bytes)
     }
 
     pub(crate) fn is_null(self) -> bool {
-        self == Self::Literal(b"null")
+        self.shape == Shape::Literal && self.bytes == b"null"
     }
 
     /// Whether it is a bare word that JSON does not know.
+    #[inline]
     pub(crate) fn is_bare_word(self) -> bool {
-        matches!(self, Self::Literal(word) if !matches!(word, b"true" | b"false" | b"null"))
+        self.shape == Shape::Literal && !matches!(self.bytes, b"true" | b"false" | b"null")
     }
 }
 
@@ -127,7 +128,7 @@ impl<'a> Cursor<'a> {
 
     /// A key with its colon, up to the value.
     #[inline]
-    pub(crate) fn key(&mut self) -> Result<Text<'a>, Broken> {
+    pub(crate) fn key(&mut self) -> Result<&'a [u8], Broken> {
         self.expect(b'"')?;
         let key = self.string_end()?;
         self.skip_space();
@@ -139,15 +140,16 @@ impl<'a> Cursor<'a> {
     /// Any value.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Raw<'a>, Broken> {
-        match self.peek() {
+        let (bytes, shape) = match self.peek() {
             b'"' => {
                 self.at += 1;
-                self.string_value().map(Raw::Text)
+                (self.string_value()?, Shape::Text)
             }
-            b'{' | b'[' => self.composite().map(Raw::Composite),
-            b'-' | b'0'..=b'9' => Ok(Raw::Number(self.word()?)),
-            _ => Ok(Raw::Literal(self.word()?)),
-        }
+            b'{' | b'[' => (self.composite()?, Shape::Composite),
+            b'-' | b'0'..=b'9' => (self.word()?, Shape::Number),
+            _ => (self.word()?, Shape::Literal),
+        };
+        Ok(Raw { bytes, shape })
     }
 
     /// Everything up to the next separator; spaces inside a bare word belong to it only by mistake, so they end it.
@@ -163,7 +165,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..length])
     }
 
-    fn string_value(&mut self) -> Result<Text<'a>, Broken> {
+    fn string_value(&mut self) -> Result<&'a [u8], Broken> {
         match self.quotes {
             Quotes::Strict => self.string_end(),
             Quotes::Guessed | Quotes::GuessedEvenEscaped => self.guessed_end(),
@@ -172,28 +174,26 @@ impl<'a> Cursor<'a> {
 
     /// The string whose first byte is at the cursor; leaves the cursor behind its closing quote.
     #[inline]
-    fn string_end(&mut self) -> Result<Text<'a>, Broken> {
+    fn string_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
-        let mut escaped = false;
         loop {
             let found =
                 memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
             at += found;
             if self.bytes[at] == b'"' {
                 self.at = at + 1;
-                return Ok(Text { raw: &self.bytes[start..at], escaped });
+                return Ok(&self.bytes[start..at]);
             }
-            escaped = true;
             at += 2;
         }
     }
 
     /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
-    fn guessed_end(&mut self) -> Result<Text<'a>, Broken> {
+    fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
-        let (mut escaped, mut passed_over) = (false, false);
+        let mut passed_over = false;
         loop {
             let found =
                 memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
@@ -204,12 +204,10 @@ impl<'a> Cursor<'a> {
                 || (self.quotes == Quotes::GuessedEvenEscaped && self.bytes.get(candidate) == Some(&b'"'));
             if may_close && self.object_goes_on(candidate + 1) {
                 self.guessed |= passed_over || !is_quote;
-                escaped |= !is_quote;
                 self.at = candidate + 1;
-                return Ok(Text { raw: &self.bytes[start..candidate], escaped });
+                return Ok(&self.bytes[start..candidate]);
             }
             passed_over |= is_quote;
-            escaped |= !is_quote;
             at = candidate + 1;
         }
     }
@@ -227,7 +225,7 @@ impl<'a> Cursor<'a> {
             b',' => {
                 ahead.at += 1;
                 ahead.skip_space();
-                ahead.key().is_ok_and(|key| !key.escaped && !key.raw.contains(&b'\n'))
+                ahead.key().is_ok_and(|key| !key.contains(&b'\\') && !key.contains(&b'\n'))
             }
             _ => false,
         }
@@ -295,20 +293,26 @@ impl Blemishes {
 }
 
 /// The text that a JSON string means.
-pub(crate) fn decoded(text: Text<'_>) -> (Cow<'_, str>, Blemishes) {
-    let mut blemishes =
-        Blemishes { control_character: text.raw.iter().any(|&byte| byte < 0x20), ..Blemishes::default() };
-    let bytes = if text.escaped { unescaped(text.raw, &mut blemishes) } else { Cow::Borrowed(text.raw) };
-    let valid = std::str::from_utf8(&bytes).is_ok();
-    blemishes.invalid_utf8 = !valid;
-    let decoded = match bytes {
-        Cow::Borrowed(raw) => String::from_utf8_lossy(raw),
-        Cow::Owned(raw) => Cow::Owned(String::from_utf8_lossy(&raw).into_owned()),
-    };
-    (decoded, blemishes)
+pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
+    let (lossy, mut blemishes) = as_it_stands(raw);
+    if !raw.contains(&b'\\') {
+        return (lossy, blemishes);
+    }
+    let bytes = unescaped(raw, &mut blemishes);
+    (Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()), blemishes)
 }
 
-fn unescaped<'a>(raw: &'a [u8], blemishes: &mut Blemishes) -> Cow<'a, [u8]> {
+/// The text of a value that is no string, or of one without escapes.
+pub(crate) fn as_it_stands(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
+    let blemishes = Blemishes {
+        bad_escape: false,
+        invalid_utf8: std::str::from_utf8(raw).is_err(),
+        control_character: raw.iter().any(|&byte| byte < 0x20),
+    };
+    (String::from_utf8_lossy(raw), blemishes)
+}
+
+fn unescaped(raw: &[u8], blemishes: &mut Blemishes) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -317,7 +321,7 @@ fn unescaped<'a>(raw: &'a [u8], blemishes: &mut Blemishes) -> Cow<'a, [u8]> {
         rest = push_escape(rest, &mut out, blemishes);
     }
     out.extend_from_slice(rest);
-    Cow::Owned(out)
+    out
 }
 
 /// Decode the escape whose backslash was just read; return what follows it.
@@ -375,7 +379,7 @@ mod tests {
     use super::*;
 
     fn decode(raw: &str) -> String {
-        decoded(Text { raw: raw.as_bytes(), escaped: true }).0.into_owned()
+        decoded(raw.as_bytes()).0.into_owned()
     }
 
     /// Legal escapes decode as JSON says, pairs included.
@@ -388,7 +392,7 @@ mod tests {
     /// A backslash that escapes nothing stays in the text, and is noted.
     #[test]
     fn illegal_escapes_stay() {
-        let (text, blemishes) = decoded(Text { raw: br"C:\users\dir", escaped: true });
+        let (text, blemishes) = decoded(br"C:\users\dir");
         assert_eq!(text, r"C:\users\dir");
         assert!(blemishes.bad_escape);
         assert_eq!(decode(r"\ud83d!"), "\u{fffd}!");
@@ -398,9 +402,9 @@ mod tests {
     #[test]
     fn composites_are_skipped() {
         let text = br#"{"a": ["]}", {"b": [1]}]}, "#;
-        assert_eq!(Cursor::new(text, 0).value(), Ok(Raw::Composite(&text[..25])));
+        assert_eq!(Cursor::new(text, 0).value(), Ok(Raw { bytes: &text[..25], shape: Shape::Composite }));
         let deep = [vec![b'['; 1_000_000], vec![b']'; 1_000_000]].concat();
-        assert_eq!(Cursor::new(&deep, 0).value(), Ok(Raw::Composite(&deep)));
+        assert_eq!(Cursor::new(&deep, 0).value(), Ok(Raw { bytes: &deep, shape: Shape::Composite }));
         assert_eq!(Cursor::new(b"[1}", 0).value(), Err(Broken::Syntax));
         assert_eq!(Cursor::new(b"[1, 2", 0).value(), Err(Broken::EndOfInput));
     }
@@ -410,7 +414,7 @@ mod tests {
     fn guessed_quotes() {
         let mut cursor = Cursor::new(br#"my "q" name", "pid": 1}"#, 0);
         cursor.quotes = Quotes::Guessed;
-        assert_eq!(cursor.string_value(), Ok(Text::plain(br#"my "q" name"#)));
+        assert_eq!(cursor.string_value(), Ok(&br#"my "q" name"#[..]));
         assert!(cursor.guessed);
     }
 }

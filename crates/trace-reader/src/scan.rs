@@ -32,7 +32,7 @@ pub(crate) fn holds_event(text: &[u8]) -> bool {
 fn begins_event(text: &[u8], at: usize) -> bool {
     let mut cursor = Cursor::new(text, at + 1);
     cursor.skip_space();
-    cursor.key().is_ok_and(|key| FIRST_KEYS.contains(&key.raw))
+    cursor.key().is_ok_and(|key| FIRST_KEYS.contains(&key))
 }
 
 fn is_element(text: &[u8], at: usize) -> bool {

@@ -4,7 +4,7 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::interner::ChunkInterner;
-use crate::json::{Raw, Text};
+use crate::json::Raw;
 
 /// A pid or tid: a number, or a text by its number in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,13 +34,9 @@ impl Lane {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
             return Self::Missing;
         };
-        let text = match raw {
-            Raw::Text(text) => text,
-            Raw::Number(raw) | Raw::Literal(raw) | Raw::Composite(raw) => Text::plain(raw),
-        };
-        match std::str::from_utf8(text.raw).ok().and_then(|number| number.parse().ok()) {
+        match std::str::from_utf8(raw.bytes).ok().and_then(|number| number.parse().ok()) {
             Some(number) => Self::Number(number),
-            None => Self::Text(strings.intern(text).0),
+            None => Self::Text(strings.intern(raw).0),
         }
     }
 }
