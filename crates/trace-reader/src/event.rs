@@ -224,6 +224,12 @@ impl<'a> Reader<'a> {
         match read {
             Ok(fields) => {
                 if let Err(fault) = self.finish(&fields) {
+                    if quotes != Quotes::Strict {
+                        // A guess that leads to an event without a time was no good guess.
+                        self.roll_back();
+                        self.notes.clear();
+                        return Err(Broken::Syntax);
+                    }
                     self.note(fault, self.start);
                     self.roll_back();
                 }

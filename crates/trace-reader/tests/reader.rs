@@ -1,0 +1,387 @@
+//! Files of every age and kind of damage, read as a whole.
+#![allow(clippy::expect_used)]
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt32Type, UInt64Type, UInt8Type};
+use arrow_array::RecordBatch;
+use serde_json::Value;
+use trace_reader::{read, schema_of, MemorySink, Options, ReadError, Table};
+
+/// A trace with its tables in one batch each.
+struct Read {
+    sink: std::cell::RefCell<MemorySink>,
+    header: Value,
+    health: Value,
+}
+
+impl Read {
+    fn table(&self, table: Table) -> RecordBatch {
+        let batches = self.sink.borrow_mut().take(table);
+        arrow_select::concat::concat_batches(&schema_of(table), &batches).expect("batches of one table fit")
+    }
+
+    fn findings(&self) -> Vec<(String, u64)> {
+        let findings = self.health["findings"].as_array().expect("findings are a list");
+        findings
+            .iter()
+            .map(|finding| {
+                (
+                    finding["kind"].as_str().expect("text").to_owned(),
+                    finding["count"].as_u64().expect("number"),
+                )
+            })
+            .collect()
+    }
+
+    fn strings(&self) -> Vec<String> {
+        let table = self.table(Table::Strings);
+        table.column(0).as_string::<i64>().iter().map(|text| text.expect("never null").to_owned()).collect()
+    }
+}
+
+fn read_bytes(bytes: &[u8], chunk_bytes: usize) -> Result<Read, ReadError> {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(bytes).expect("room for it");
+    let mut sink = MemorySink::default();
+    let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };
+    let trace = read(file.path(), &mut sink, options, &mut |_, _| true)?;
+    Ok(Read {
+        sink: sink.into(),
+        header: serde_json::from_str(&trace.header).expect("the header is JSON"),
+        health: serde_json::from_str(&trace.health).expect("the health is JSON"),
+    })
+}
+
+fn read_text(text: &str) -> Read {
+    read_bytes(text.as_bytes(), 1 << 20).expect("it is a trace")
+}
+
+/// Wraps events into a whole file.
+fn trace_of(events: &str) -> String {
+    format!(r#"{{"schemaVersion": 1, "traceEvents": [{events}], "traceName": "x"}}"#)
+}
+
+fn int64(batch: &RecordBatch, column: &str) -> Vec<Option<i64>> {
+    batch.column_by_name(column).expect(column).as_primitive::<Int64Type>().iter().collect()
+}
+
+fn uint32(batch: &RecordBatch, column: &str) -> Vec<Option<u32>> {
+    batch.column_by_name(column).expect(column).as_primitive::<UInt32Type>().iter().collect()
+}
+
+fn kinds(batch: &RecordBatch) -> Vec<u8> {
+    batch.column_by_name("kind").expect("kind").as_primitive::<UInt8Type>().values().to_vec()
+}
+
+fn names(read: &Read) -> Vec<String> {
+    let strings = read.strings();
+    let events = read.table(Table::Events);
+    uint32(&events, "name").into_iter().map(|id| strings[id.expect("never null") as usize].clone()).collect()
+}
+
+const KERNEL: &str = r#"{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10.001, "dur": 2.5,
+    "args": {"device": 0, "context": 1, "stream": 7, "correlation": 42, "External id": 9, "grid": [1, 2, 3],
+    "block": [128, 1, 1], "blocks per SM": inf, "graph node id": 18446744073709551615, "novel": {"a": [1]}}}"#;
+
+/// A kernel's args land in their typed columns; what no column holds stays as JSON.
+#[test]
+fn a_kernel_and_its_args() {
+    let read = read_text(&trace_of(KERNEL));
+    let events = read.table(Table::Events);
+    assert_eq!(int64(&events, "start_ns"), [Some(10_001)]);
+    assert_eq!(int64(&events, "duration_ns"), [Some(2_500)]);
+    assert_eq!(int64(&events, "stream"), [Some(7)]);
+    assert_eq!(int64(&events, "correlation"), [Some(42)]);
+    assert_eq!(kinds(&events), [6]);
+    let kernels = read.table(Table::Kernels);
+    assert_eq!(int64(&kernels, "grid_z"), [Some(3)]);
+    assert_eq!(int64(&kernels, "block_x"), [Some(128)]);
+    let node =
+        kernels.column_by_name("graph_node_id").expect("declared").as_primitive::<UInt64Type>().value(0);
+    assert_eq!(node, u64::MAX);
+    let extra = read.table(Table::ExtraArgs);
+    assert_eq!(extra.column(1).as_string::<i64>().value(0), r#"{"novel":{"a": [1]}}"#);
+    assert_eq!(read.findings(), [("bare_literal".to_owned(), 1)]);
+}
+
+/// Where the file is cut for the threads changes nothing, even between objects nested in an event.
+#[test]
+fn the_size_of_chunks_does_not_matter() {
+    let nested = r#"{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 1,
+        "args": {"list": [{"name": "a"}, {"name": "b"}, {"ph": "X"}, {"ts": 4}]}}"#;
+    let many: Vec<&str> = [nested, KERNEL].into_iter().cycle().take(60).collect();
+    let text = trace_of(&many.join(",\n"));
+    let whole = read_text(&text);
+    let (events, extra) = (whole.table(Table::Events), whole.table(Table::ExtraArgs));
+    assert_eq!(events.num_rows(), 60);
+    for chunk_bytes in [1, 50, 333, 1_000, 5_000] {
+        let read = read_bytes(text.as_bytes(), chunk_bytes).expect("it is a trace");
+        assert_eq!(read.table(Table::Events), events, "{chunk_bytes}");
+        assert_eq!(read.table(Table::ExtraArgs), extra, "{chunk_bytes}");
+        assert_eq!(read.health["findings"], whole.health["findings"], "{chunk_bytes}");
+    }
+}
+
+/// Key order does not matter, and the last of two equal keys wins.
+#[test]
+fn any_key_order() {
+    let read = read_text(&trace_of(
+        r#"{"args": {"stream": 3, "bytes": 1, "bytes": 2}, "dur": "1e1", "ts": "5", "tid": 3, "pid": 0,
+            "name": "Memcpy HtoD", "cat": "gpu_memcpy", "ph": "X"}"#,
+    ));
+    assert_eq!(int64(&read.table(Table::Copies), "bytes"), [Some(2)]);
+    let events = read.table(Table::Events);
+    assert_eq!(
+        (int64(&events, "start_ns"), int64(&events, "duration_ns")),
+        (vec![Some(5_000)], vec![Some(10_000)])
+    );
+}
+
+/// A quote that should have been escaped costs neither the event nor its neighbours.
+#[test]
+fn unescaped_quotes() {
+    for name in [r#"my "q" name"#, r#"one " quote"#, r#"a", "b"#, r#"ends in ""#] {
+        let broken = format!(
+            r#"{{"ph": "X", "cat": "user_annotation", "name": "{name}", "pid": 1, "tid": 1, "ts": 1, "dur": 2}}"#
+        );
+        let read = read_text(&trace_of(&[KERNEL, &broken, KERNEL].join(",")));
+        assert_eq!(names(&read), ["gemm", name, "gemm"]);
+        assert!(read.findings().contains(&("unescaped_quote".to_owned(), 1)), "{name}");
+    }
+}
+
+/// Windows paths, control characters and bytes that are no UTF-8 stay readable.
+#[test]
+fn damaged_strings() {
+    let event = |name: &[u8]| {
+        [&br#"{"ph":"X","cat":"cpu_op","name":""#[..], name, br#"","pid":1,"tid":1,"ts":1,"dur":2}"#].concat()
+    };
+    let events =
+        [event(br"C:\users\x"), event(b"tab\there"), event(b"caf\xE9"), event(br"C:\dir\")].join(&b","[..]);
+    let text = [&br#"{"traceEvents":["#[..], &events, b"]}"].concat();
+    let read = read_bytes(&text, 1 << 20).expect("it is a trace");
+    assert_eq!(names(&read), [r"C:\users\x", "tab\there", "caf\u{fffd}", r"C:\dir\"]);
+    let kinds: Vec<String> = read.findings().into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["unescaped_quote", "bad_escape", "invalid_utf8", "control_character"]);
+}
+
+/// A broken event is dropped and counted by offset; those around it stay.
+#[test]
+fn broken_events() {
+    for broken in [
+        r#"{"ph": "X", "name": "a" "pid"}"#,
+        r#"{"ph": "X", "name": "never closed", "args": {"a": [1, 2}, "ts": 1}"#,
+        r#"{"ph": "X", 5}"#,
+        r"{",
+    ] {
+        let text = trace_of(&[KERNEL, broken, KERNEL].join(",\n"));
+        let read = read_text(&text);
+        assert_eq!(names(&read), ["gemm", "gemm"], "{broken}");
+        assert!(read.findings().contains(&("broken_event".to_owned(), 1)), "{broken}: {:?}", read.findings());
+    }
+}
+
+/// What an event lacks is filled in where that cannot mislead; without a time it is dropped.
+#[test]
+fn missing_fields() {
+    let read = read_text(&trace_of(
+        r#"{"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "pid": 1, "tid": 1},
+           {"ph": "X", "name": "no dur", "cat": "cpu_op", "ts": 2, "pid": 1, "tid": 1},
+           {"name": "no phase", "cat": "cpu_op", "ts": 3, "dur": 1, "pid": 1, "tid": 1},
+           {"ph": "X", "name": "negative", "ts": 4, "dur": -5},
+           {"ph": "X", "name": "no time", "dur": 5},
+           {"ph": "X", "name": "NaN time", "ts": NaN, "dur": 5},
+           {"ph": "X", "name": "overflow", "ts": 99999999999999999999, "dur": 5},
+           {"ph": "X", "name": "end overflows", "ts": 9223372036854775, "dur": 9223372036854775}"#,
+    ));
+    assert_eq!(names(&read), ["", "no dur", "no phase", "negative"]);
+    let expected = [
+        ("bare_literal", 1),
+        ("missing_name", 1),
+        ("missing_duration", 1),
+        ("missing_phase", 1),
+        ("negative_duration", 1),
+        ("missing_time", 2),
+        ("time_overflow", 2),
+    ];
+    assert_eq!(read.findings(), expected.map(|(kind, count)| (kind.to_owned(), count)));
+}
+
+/// Stray commas and bare words are forgiven.
+#[test]
+fn stray_commas() {
+    let read = read_text(&trace_of(
+        r#"{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {"x": N/A, }},, {"ph": "X", "name": "b", "ts": 1, "dur": 1,},"#,
+    ));
+    assert_eq!(names(&read), ["a", "b"]);
+    assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 3)]);
+}
+
+/// A file that stops in the middle keeps everything before the last event.
+#[test]
+fn truncated_text() {
+    let text = trace_of(&[KERNEL, KERNEL, KERNEL].join(",\n"));
+    let end = text.find(r#"], "traceName"#).expect("it is there");
+    for (cut, rows, finding) in
+        [(end, 3, "missing_end"), (end - 20, 2, "truncated_json"), (text.len() - 1, 3, "missing_end")]
+    {
+        let read = read_text(&text[..cut]);
+        assert_eq!(read.table(Table::Events).num_rows(), rows, "{cut}");
+        assert!(read.findings().iter().any(|(kind, _)| kind == finding), "{cut}: {:?}", read.findings());
+    }
+}
+
+/// Keys after the events count like those before, the base time too.
+#[test]
+fn base_time_before_and_after() {
+    let event = r#"{"ph": "X", "name": "a", "ts": 1.5, "dur": 1}"#;
+    let base = 1_700_000_000_000_000_000_i64;
+    for text in [
+        format!(r#"{{"baseTimeNanoseconds": {base}, "traceEvents": [{event}]}}"#),
+        format!(r#"{{"traceEvents": [{event}], "baseTimeNanoseconds": {base}}}"#),
+    ] {
+        let read = read_text(&text);
+        assert_eq!(int64(&read.table(Table::Events), "start_ns"), [Some(base + 1_500)]);
+        assert_eq!(read.header["baseTimeNanoseconds"], base);
+    }
+}
+
+/// Old and foreign files are a bare list; the legacy profiler had no categories.
+#[test]
+fn bare_lists() {
+    let read = read_text(
+        r#"[{"name": "add", "ph": "X", "ts": 1, "dur": 2, "tid": 1, "pid": "CPU functions", "args": {}},
+            {"name": "k", "ph": "X", "ts": 2, "dur": 2, "tid": 0, "pid": "CUDA functions", "args": {}}]"#,
+    );
+    assert_eq!(kinds(&read.table(Table::Events)), [1, 6]);
+}
+
+/// Beginnings and ends are joined by track, asynchronous ones by id.
+#[test]
+fn begin_and_end() {
+    let read = read_text(&trace_of(
+        r#"{"ph": "B", "name": "outer", "ts": 1, "pid": 1, "tid": 1}, {"ph": "B", "name": "inner", "ts": 2, "pid": 1, "tid": 1},
+           {"ph": "b", "name": "async", "cat": "c", "id": 5, "ts": 3, "pid": 1, "tid": 1},
+           {"ph": "E", "ts": 4, "pid": 1, "tid": 1}, {"ph": "E", "ts": 9, "pid": 1, "tid": 1},
+           {"ph": "e", "name": "async", "cat": "c", "id": 5, "ts": 10, "pid": 2, "tid": 2},
+           {"ph": "E", "ts": 11, "pid": 1, "tid": 1}, {"ph": "B", "name": "open", "ts": 12, "pid": 1, "tid": 1}"#,
+    ));
+    let events = read.table(Table::Events);
+    assert_eq!(int64(&events, "duration_ns"), [Some(2_000), Some(8_000), Some(7_000), Some(0)]);
+    assert_eq!(uint32(&events, "event_index"), [Some(1), Some(0), Some(2), Some(7)]);
+    assert_eq!(read.findings(), [("unmatched_end".to_owned(), 1), ("unmatched_begin".to_owned(), 1)]);
+}
+
+/// Counters and profiler ranges become samples, one row a number.
+#[test]
+fn samples() {
+    let read = read_text(&trace_of(
+        r#"{"ph": "C", "name": "util", "pid": "GPU 0 Counters", "tid": 0, "ts": 1, "args": {"": 0.5, "b": 2}},
+           {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 2, "dur": 1,
+            "args": {"smsp__inst.sum": 131072}}"#,
+    ));
+    let counters = read.table(Table::Counters);
+    let values = counters.column_by_name("value").expect("declared");
+    assert_eq!(values.as_primitive::<arrow_array::types::Float64Type>().values(), &[0.5, 2.0, 131_072.0]);
+    assert_eq!(uint32(&counters, "event_index"), [Some(0), Some(0), Some(1)]);
+}
+
+/// Streams come as numbers, hexadecimal texts and unsigned −1; without the arg the tid says it.
+#[test]
+fn streams() {
+    let event = |args: &str| {
+        format!(
+            r#"{{"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 11, "ts": 1, "dur": 1, "args": {{{args}}}}}"#
+        )
+    };
+    let args = [r#""stream": 7"#, r#""stream": "0x1f""#, r#""stream": 4294967295"#, r#""stream": -1"#, ""];
+    let read = read_text(&trace_of(&args.map(event).join(",")));
+    let events = read.table(Table::Events);
+    assert_eq!(int64(&events, "stream"), [Some(7), Some(31), Some(-1), Some(-1), Some(11)]);
+}
+
+/// Members of a gzip file and frames of a zstd file are read one after the other, whatever the name says.
+#[test]
+fn compression() {
+    let text = trace_of(&[KERNEL, KERNEL].join(","));
+    let (first, second) = text.as_bytes().split_at(200);
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).expect("memory");
+        encoder.finish().expect("memory")
+    };
+    let zstd =
+        |bytes: &[u8]| ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest);
+    for (bytes, format) in [
+        ([gzip(first), gzip(second)].concat(), "gzip"),
+        ([zstd(first), zstd(second)].concat(), "zstd"),
+        (text.clone().into_bytes(), "plain"),
+    ] {
+        let read = read_bytes(&bytes, 1 << 20).expect(format);
+        assert_eq!(read.health["format"], format);
+        assert_eq!(read.table(Table::Events).num_rows(), 2, "{format}");
+    }
+}
+
+/// A compressed file that stops in the middle keeps what came before.
+#[test]
+fn truncated_compression() {
+    let events: Vec<String> = (0..2_000).map(|at| KERNEL.replace("10.001", &format!("{at}.001"))).collect();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(trace_of(&events.join(",")).as_bytes()).expect("memory");
+    let whole = encoder.finish().expect("memory");
+    let read = read_bytes(&whole[..whole.len() / 2], 1 << 16).expect("half of it is readable");
+    let rows = read.table(Table::Events).num_rows();
+    assert!((500..1_900).contains(&rows), "{rows}");
+    assert!(read.findings().iter().any(|(kind, _)| kind == "truncated_compression"));
+}
+
+/// What is no trace is refused, saying what was found.
+#[test]
+fn no_trace() {
+    for (bytes, found) in [
+        (&b""[..], "the file is empty"),
+        (b" \n", "the file is empty"),
+        (b"%PDF-1.4", "it begins with \"%PDF-1.4\""),
+        (b"[1, 2]", "a list whose first element is"),
+        (br#"[{"a": 1}]"#, "none of its elements is an event"),
+        (br#"{"schema": 1, "nodes": []}"#, "a JSON object without traceEvents; its keys are: nodes, schema"),
+        (br#"{"traceEvents": null}"#, "its traceEvents are no list"),
+        (br#"{"schemaVersion": 1, "a"#, "it ends before any traceEvents"),
+    ] {
+        let error = read_bytes(bytes, 1 << 20).err().expect("it is refused").to_string();
+        assert!(error.contains(found), "{error}");
+    }
+}
+
+/// Traces without events are traces.
+#[test]
+fn no_events() {
+    for text in [r#"{"traceEvents": []}"#, "[]", r#"{"traceEvents": [ ], "a": 1}"#] {
+        assert_eq!(read_text(text).table(Table::Events).num_rows(), 0);
+    }
+}
+
+/// One event of ten megabytes on one line, and one nested a million deep, are read like any other.
+#[test]
+fn huge_and_deep_events() {
+    let long = "x".repeat(10 << 20);
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    let text = trace_of(&format!(
+        r#"{{"ph": "X", "name": "{long}", "ts": 1, "dur": 1}}, {{"ph": "X", "name": "deep", "ts": 1, "dur": 1, "args": {{"a": {deep}}}}}, {KERNEL}"#
+    ));
+    let read = read_bytes(text.as_bytes(), 1 << 16).expect("it is a trace");
+    assert_eq!(read.table(Table::Events).num_rows(), 3);
+}
+
+/// The reading stops when the caller says so.
+#[test]
+fn stopping() {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(trace_of(KERNEL).as_bytes()).expect("room for it");
+    let result = read(file.path(), &mut MemorySink::default(), Options::default(), &mut |_, _| false);
+    assert!(matches!(result, Err(ReadError::Stopped)));
+}
