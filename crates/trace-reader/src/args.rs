@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::json::decoded;
 use crate::schema::{columns_of, Table};
 
 /// Where an arg of a given key goes.
@@ -206,6 +207,11 @@ impl Args {
     #[inline]
     pub(crate) fn target(&self, key: &[u8]) -> Option<Target> {
         self.0.get(key).copied()
+    }
+
+    /// Where the arg goes whose key is written with escapes.
+    pub(crate) fn escaped_target(&self, key: &[u8]) -> Option<Target> {
+        key.contains(&b'\\').then(|| self.target(decoded(key).0.as_bytes())).flatten()
     }
 
     fn of_rows(rows: On) -> Self {

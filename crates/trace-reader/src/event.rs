@@ -298,12 +298,13 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn field(&mut self, key: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Broken> {
+        let key = if key.contains(&b'\\') { unescaped_field(key) } else { key };
         if key == b"args" && self.cursor.peek() == b'{' {
             return self.args(fields);
         }
         let value = self.value()?;
         match key {
-            b"ph" => fields.phase = value.scalar().and_then(|phase| phase.first().copied()).unwrap_or(0),
+            b"ph" => fields.phase = phase(value),
             b"cat" => self.category(value, fields),
             b"name" => fields.name = Some(value),
             b"pid" => {
@@ -366,7 +367,7 @@ impl<'a> Reader<'a> {
             if value.is_null() {
                 return Ok(());
             }
-            match targets.target(key) {
+            match targets.target(key).or_else(|| targets.escaped_target(key)) {
                 _ if samples && reader.sample(key, value) => {}
                 Some(target) => {
                     if !reader.put(target, value) {
@@ -551,7 +552,7 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&mut self, fields: &Fields<'a>) -> u32 {
-        match fields.name {
+        match fields.name.filter(|name| !name.is_null()) {
             Some(name) => self.intern(name),
             None => {
                 self.note(Fault::MissingName, self.start);
@@ -738,6 +739,26 @@ fn set_if_missing<T: Store>(rows: &mut Rows, column: usize, value: Option<T>) {
     let (values, row) = rows.column(column);
     if let (Some(value), true) = (value, values.len() <= row) {
         value.store(values, row);
+    }
+}
+
+/// Fields of an event.
+const FIELDS: [&[u8]; 11] =
+    [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
+
+/// The field that a key with escapes means, or the key as it is.
+#[cold]
+fn unescaped_field(key: &[u8]) -> &[u8] {
+    let meant = decoded(key).0;
+    FIELDS.into_iter().find(|field| *field == meant.as_bytes()).unwrap_or(key)
+}
+
+/// The letter of a phase; 0 where there is none, a blank where it is no single letter.
+fn phase(value: Raw<'_>) -> u8 {
+    match value.bytes {
+        [letter] if value.is_text() => *letter,
+        _ if value.is_null() => 0,
+        _ => b' ',
     }
 }
 

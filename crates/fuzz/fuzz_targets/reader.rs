@@ -1,0 +1,13 @@
+//! Any bytes: the reader never panics, and where serde_json accepts them the two agree.
+#![no_main]
+
+#[path = "../../trace-reader/tests/oracle/mod.rs"]
+mod oracle;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let Some((&first, bytes)) = data.split_first() {
+        oracle::check(bytes, 16 * (usize::from(first) + 1));
+    }
+});

@@ -1,0 +1,81 @@
+//! What serde_json says a trace holds, to compare the reader with; the fuzz target uses it too.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt32Type};
+use serde_json::Value;
+use trace_reader::{nanoseconds_from_microseconds, read, MemorySink, Options, Table};
+
+/// A complete event: position, name, category, start, duration.
+type Complete = (u32, String, Option<String>, i64, i64);
+
+/// Read `bytes` with the reader, whatever they are; compare with serde_json where it accepts them.
+///
+/// # Panics
+///
+/// When the two differ, which is the point.
+pub fn check(bytes: &[u8], chunk_bytes: usize) {
+    let actual = complete_events(bytes, chunk_bytes);
+    if let Some(expected) = expected_events(bytes) {
+        assert_eq!(actual, Some(expected), "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+/// What the reader says; nothing where it refuses the file.
+fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>> {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(bytes).expect("room for it");
+    let mut sink = MemorySink::default();
+    let options = Options { threads: NonZeroUsize::new(2), chunk_bytes: NonZeroUsize::new(chunk_bytes) };
+    read(file.path(), &mut sink, options, &mut |_, _| true).ok()?;
+    let strings: Vec<String> = sink
+        .take(Table::Strings)
+        .iter()
+        .flat_map(|batch| {
+            batch.column(0).as_string::<i64>().iter().map(|text| text.unwrap_or_default().to_owned())
+        })
+        .collect();
+    let mut events = Vec::new();
+    for batch in sink.take(Table::Events) {
+        let ids = |column: usize| batch.column(column).as_primitive::<UInt32Type>();
+        let times = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let category = ids(4).iter().nth(row).flatten().map(|id| strings[id as usize].clone());
+            let name = strings[ids(5).value(row) as usize].clone();
+            events.push((ids(0).value(row), name, category, times(1).value(row), times(2).value(row)));
+        }
+    }
+    Some(events)
+}
+
+/// What serde_json says; nothing where it refuses the text, or where the two need not agree.
+fn expected_events(bytes: &[u8]) -> Option<Vec<Complete>> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let text = std::str::from_utf8(bytes).ok()?;
+    if text.matches("traceEvents").count() != 1 || text.contains("baseTime") {
+        return None;
+    }
+    let elements = value.as_object()?.get("traceEvents")?.as_array()?;
+    elements.iter().enumerate().map(|(position, element)| expected_event(position as u32, element)).collect()
+}
+
+fn expected_event(position: u32, element: &Value) -> Option<Complete> {
+    let event = element.as_object()?;
+    if event.get("ph")? != "X" {
+        return None;
+    }
+    let microseconds = |key: &str| match event.get(key)? {
+        Value::Number(number) => nanoseconds_from_microseconds(number.to_string().as_bytes()),
+        _ => None,
+    };
+    let (start, duration) = (microseconds("ts")?, microseconds("dur")?);
+    start.checked_add(duration).filter(|_| duration >= 0)?;
+    let name = event.get("name")?.as_str()?.to_owned();
+    let category = match event.get("cat") {
+        None | Some(Value::Null) => None,
+        Some(category) => Some(category.as_str()?.to_owned()),
+    };
+    Some((position, name, category, start, duration))
+}

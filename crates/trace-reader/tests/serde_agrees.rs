@@ -1,0 +1,91 @@
+//! The reader agrees with serde_json on valid text, and no bytes make it panic.
+#![allow(clippy::expect_used)]
+
+mod oracle;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{json, Map, Value};
+
+/// Values that an arg may have, nested ones too.
+fn arg() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        let key = prop_oneof![Just("ph".to_owned()), Just("name".to_owned()), ".{0,6}"];
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((key, inner), 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+fn event() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        Just("stream".to_owned()),
+        Just("correlation".to_owned()),
+        Just("External id".to_owned()),
+        Just("Input Dims".to_owned()),
+        Just("grid".to_owned()),
+        Just("Addr".to_owned()),
+        ".{0,8}",
+    ];
+    let category = prop_oneof![Just("kernel"), Just("cpu_op"), Just("cuda_runtime"), Just("é")];
+    let time = 0_u64..4_000_000_000_000_000;
+    (".{0,20}", category, time, 0_u64..1_000_000, vec((key, arg()), 0..5), any::<bool>()).prop_map(
+        |(name, category, time, duration, args, decimal)| {
+            let args: Map<String, Value> = args.into_iter().collect();
+            let duration = if decimal { json!(f64::from(duration as u32) / 8.0) } else { json!(duration) };
+            json!({"ph": "X", "cat": category, "name": name, "pid": 1, "tid": "t", "ts": time, "dur": duration, "args": args})
+        },
+    )
+}
+
+fn trace() -> impl Strategy<Value = Vec<u8>> {
+    (vec(event(), 0..30), any::<bool>(), arg()).prop_map(|(events, pretty, extra)| {
+        let trace = json!({"a": extra, "traceEvents": events, "z": 1});
+        let text = if pretty { serde_json::to_string_pretty(&trace) } else { serde_json::to_string(&trace) };
+        text.expect("it is JSON").into_bytes()
+    })
+}
+
+/// A way to damage bytes.
+fn damage() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, Vec<u8>)> {
+    let inserted = prop_oneof![
+        Just(b"\"".to_vec()),
+        Just(b"\\".to_vec()),
+        Just(b"}".to_vec()),
+        Just(b"]".to_vec()),
+        Just(b"{\"ph\":".to_vec()),
+        vec(any::<u8>(), 0..4),
+    ];
+    (any::<prop::sample::Index>(), any::<prop::sample::Index>(), inserted)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Valid text reads as serde_json reads it, wherever it is cut.
+    #[test]
+    fn valid_text_reads_alike(text in trace(), chunk_bytes in 1_usize..2_000) {
+        oracle::check(&text, chunk_bytes);
+    }
+
+    /// Bytes replaced anywhere, any number of times, never make the reader panic.
+    #[test]
+    fn broken_bytes_never_panic(text in trace(), damages in vec(damage(), 1..6), chunk_bytes in 1_usize..2_000) {
+        let mut bytes = text;
+        for (from, length, inserted) in damages {
+            let from = from.index(bytes.len() + 1);
+            let to = from + length.index(bytes.len() - from + 1).min(8);
+            bytes.splice(from..to, inserted);
+        }
+        oracle::check(&bytes, chunk_bytes);
+    }
+}
