@@ -77,7 +77,9 @@ class Column:
     nullable: bool = True
 
 
-def _index(meaning: str = "position of the event in `traceEvents`, counted from 0 over events of every phase") -> Column:
+def _index(
+    meaning: str = "position of the event in `traceEvents`, counted from 0 over events of every phase",
+) -> Column:
     return Column("event_index", "uint32", meaning, nullable=False)
 
 

@@ -18,7 +18,7 @@ def size_text(byte_count: float) -> str:
 
 def percent_text(fraction: float | None) -> str:
     """Print a fraction of 0 to 1 as a percentage, and an unknown one as a dash."""
-    return "–" if fraction is None else f"{100 * fraction:.1f} %"
+    return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
 def microseconds(duration_ns: int) -> float:

@@ -9,6 +9,7 @@ use std::thread;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::ArrowError;
+use arrow_select::coalesce::BatchCoalescer;
 use crossbeam_channel::{bounded, unbounded, Receiver, Sender};
 use serde_json::{json, Value};
 
@@ -29,6 +30,8 @@ use crate::tracks::FileTracks;
 const CHUNK_BYTES: usize = 4 << 20;
 /// Bytes that one event, or the keys before or after the events, may have.
 const MOST_BYTES_IN_ONE_PIECE: usize = 256 << 20;
+/// Rows a batch handed to the sink holds; a column read from many small batches has to be pieced together first.
+const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
 
@@ -336,6 +339,7 @@ struct Sequencer<'a> {
     pairs: Pairs,
     event_count: u32,
     row_counts: Vec<u64>,
+    coalescers: Vec<BatchCoalescer>,
     end: End,
 }
 
@@ -353,6 +357,10 @@ impl<'a> Sequencer<'a> {
             pairs: Pairs::default(),
             event_count: 0,
             row_counts: vec![0; Table::ALL.len()],
+            coalescers: Table::ALL
+                .iter()
+                .map(|&table| BatchCoalescer::new(schema_of(table), ROWS_A_BATCH))
+                .collect(),
             end: End { decoded_bytes: 0, broken_off: None },
         }
     }
@@ -421,7 +429,24 @@ impl<'a> Sequencer<'a> {
 
     fn write(&mut self, table: Table, batch: RecordBatch) -> Result<(), ReadError> {
         self.row_counts[table as usize] += batch.num_rows() as u64;
-        Ok(self.sink.write(table, batch)?)
+        self.coalescers[table as usize].push_batch(batch)?;
+        self.hand_on(table)
+    }
+
+    /// Give the sink the batches of a table that are full.
+    fn hand_on(&mut self, table: Table) -> Result<(), ReadError> {
+        while let Some(batch) = self.coalescers[table as usize].next_completed_batch() {
+            self.sink.write(table, batch)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ReadError> {
+        for &table in Table::ALL {
+            self.coalescers[table as usize].finish_buffered_batch()?;
+            self.hand_on(table)?;
+        }
+        Ok(())
     }
 
     fn note_end(&mut self, end: End) {
@@ -444,6 +469,7 @@ impl<'a> Sequencer<'a> {
         self.write_pairs()?;
         self.write_tracks()?;
         self.write_strings()?;
+        self.flush()?;
         let late_base_ns = self.header.base_ns().unwrap_or(0).saturating_sub(self.base_ns);
         self.sink.finish(late_base_ns)?;
         Ok(decoded)

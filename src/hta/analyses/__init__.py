@@ -1,0 +1,1 @@
+"""One question a file: a frozen result, the function that answers, no plotting. None imports another."""

@@ -1,0 +1,1 @@
+"""The command `hta`; each command has its own file."""

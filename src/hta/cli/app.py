@@ -1,0 +1,36 @@
+"""The entry point of the command `hta`: its version at once, and how errors are told."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import TextIO
+
+from hta.errors import HtaError
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one line on stderr and exit code 1.
+
+    The version is printed before the commands are loaded, since those need tables and that takes a while.
+    """
+    if sys.argv[1:] == ["--version"]:
+        _print(f"hta {version('holistic-trace-analysis')}", sys.stdout)
+        return
+    from hta.cli.commands import app  # noqa: PLC0415 -- see above
+
+    try:
+        app()
+    except HtaError as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+
+
+def _stop(message: str) -> None:
+    _print(f"hta: {message}", sys.stderr)
+    sys.exit(1)
+
+
+def _print(line: str, stream: TextIO) -> None:
+    stream.write(f"{line}\n")

@@ -1,0 +1,96 @@
+"""`hta check`: the health of the files of a job."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from hta.cli.job import JobOptions, opened_job
+from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
+from hta.cli.output import console, print_json, print_line
+from hta.ingest.file_health import FileHealth, file_health
+from hta.store.health import Finding
+from hta.store.trace import SkippedFile
+from hta.units import size_text
+
+_EXAMPLE_LENGTH = 100
+
+
+def check(
+    sources: Sources,
+    *,
+    as_json: AsJson = False,
+    ranks: Ranks = None,
+    workers: Workers = None,
+    no_cache: NoCache = False,
+) -> None:
+    """Say of each file which rank it is, which options were on, and what was repaired, dropped or missing.
+
+    The exit code is 1 only where no file could be read.
+    """
+    with opened_job(JobOptions(sources, ranks, workers, no_cache)) as (trace, executor):
+        files = file_health(trace, executor=executor)
+    _print(files, trace.skipped, as_json=as_json)
+    if all(file.error is not None for file in files):
+        raise typer.Exit(1)
+
+
+def _print(files: Sequence[FileHealth], skipped: Sequence[SkippedFile], *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_dict(files, skipped))
+        return
+    to = console()
+    print_line(to, _verdict(files, skipped), "bold")
+    for line in (line for file in files for line in _lines(file)):
+        print_line(to, line)
+    for file in skipped:
+        print_line(to, f"left out  {file.path}: {file.reason}")
+
+
+def _as_dict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> dict[str, Any]:
+    return {
+        "verdict": _verdict(files, skipped),
+        "files": [dataclasses.asdict(file) for file in files],
+        "skipped_files": [{"path": file.path, "reason": file.reason} for file in skipped],
+    }
+
+
+def _verdict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> str:
+    counts = Counter(file.state for file in files)
+    told = [
+        f"{counts[state]:,} {state}" for state in ("clean", "repaired", "with losses", "unreadable") if counts[state]
+    ]
+    if skipped:
+        told.append(f"{len(skipped):,} left out")
+    total = len(files) + len(skipped)
+    return f"{total:,} file{_s(total)}: {', '.join(told)}."
+
+
+def _lines(file: FileHealth) -> list[str]:
+    head = f"rank {file.rank}  {file.path}"
+    if file.error is not None:
+        return [head, f"    unreadable: {file.error}"]
+    size = f"{file.format}, {size_text(file.bytes_read)} holding {size_text(file.bytes_decoded)} of JSON"
+    events = f"{file.event_count:,} events, {file.gpu_event_count:,} of them GPU work"
+    return [
+        head,
+        f"    {size}; {events}",
+        f"    rank from {file.rank_origin}; options on: {', '.join(file.options) or 'none'}",
+        *map(_finding_line, file.findings),
+    ]
+
+
+def _finding_line(finding: Finding) -> str:
+    offsets = ", ".join(f"{offset:,}" for offset in finding.offsets)
+    more = ", …" if finding.count > len(finding.offsets) else ""
+    where = f" at byte {offsets}{more}" if offsets else ""
+    example = f": {' '.join(finding.example.split())[:_EXAMPLE_LENGTH]}" if finding.example else ""
+    return f"    {finding.severity}: {finding.count:,} time{_s(finding.count)} {finding.kind}{where}{example}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,38 @@
+"""The commands of `hta`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from hta.cli.check import check
+from hta.cli.communication_overlap import communication_overlap
+from hta.cli.idle_time import idle_time
+from hta.cli.kernel_breakdown import kernel_breakdown
+from hta.cli.report import report
+from hta.cli.summary import summary
+from hta.cli.temporal_breakdown import temporal_breakdown
+
+_HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
+
+app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+for command in (summary, report, check, temporal_breakdown, kernel_breakdown, communication_overlap, idle_time):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
+    if wanted:
+        typer.echo(f"hta {version('holistic-trace-analysis')}")
+        raise typer.Exit
+
+
+ShowVersion = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+]
+
+
+@app.callback(help=_HELP)
+def options(*, show_version: ShowVersion = False) -> None:
+    """Take the options that come before a command; `show_version` has done its work when this runs."""

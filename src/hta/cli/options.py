@@ -1,0 +1,41 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_RANKS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Read a list of ranks such as `0-7,9`; each rank once, in rising order."""
+    if not _RANKS.fullmatch(text):
+        message = f"{text!r} is no list of ranks; write it like 0-7,9"
+        raise typer.BadParameter(message)
+    ranks: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        ranks.update(range(int(first), int(last or first) + 1))
+    if not ranks:
+        message = f"{text!r} holds no rank: a range goes from the lower to the higher one"
+        raise typer.BadParameter(message)
+    return sorted(ranks)
+
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="TRACE...", help="A trace file, a folder of them, a glob pattern, or several files."),
+]
+Ranks = Annotated[str | None, typer.Option("--ranks", metavar="0-7,9", help="Only these ranks.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Work on several ranks at once, in this many processes.")
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep what was read from the files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
+Figure = Annotated[
+    Path | None, typer.Option("--figure", metavar="FILE", help="Also write the figure, as an HTML file.")
+]

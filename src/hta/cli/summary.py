@@ -1,0 +1,69 @@
+"""`hta summary`: the verdict and the main tables of all analyses."""
+
+from __future__ import annotations
+
+from hta.catalogue import ANALYSES
+from hta.cli.job import JobOptions, opened_job
+from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
+from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from hta.overview import Overview, overview
+from hta.store.trace import Trace
+from hta.tables import print_frame, print_view
+
+MOST_ROWS = 16
+"""Rows of a table in the summary."""
+
+
+def summary(
+    sources: Sources,
+    *,
+    as_json: AsJson = False,
+    ranks: Ranks = None,
+    workers: Workers = None,
+    no_cache: NoCache = False,
+) -> None:
+    """Say in one sentence where the time of a job goes, then print the tables behind it."""
+    _summary(JobOptions(sources, ranks, workers, no_cache), as_json=as_json)
+
+
+def _summary(options: JobOptions, *, as_json: bool) -> None:
+    with opened_job(options) as (trace, executor):
+        found = overview(trace, executor=executor)
+    if as_json:
+        _print_json(trace, found)
+    else:
+        _print_text(trace, found)
+
+
+def _print_json(trace: Trace, found: Overview) -> None:
+    print_json(
+        {
+            "verdict": found.verdict,
+            "ranks": list(trace.ranks),
+            "analyses": {name: tables_of(result) for name, result in found.results.items()},
+            "missing": found.missing,
+            "cpu_side": found.cpu_side.to_dicts(),
+            "findings": found.findings,
+            "skipped_files": [{"path": file.path, "reason": file.reason} for file in trace.skipped],
+        }
+    )
+
+
+def _print_text(trace: Trace, found: Overview) -> None:
+    to = console()
+    print_line(to, found.verdict, "bold")
+    print_findings(to, [*found.findings, *_skipped(trace)])
+    for analysis in (each for each in ANALYSES if each.name in found.results):
+        to.print()
+        print_line(to, analysis.question, "bold cyan")
+        for view in analysis.main_views:
+            print_table(to, print_view(view, found.results[analysis.name], MOST_ROWS))
+    if len(found.cpu_side):
+        to.print()
+        print_table(to, print_frame("The CPU side of each rank", found.cpu_side, MOST_ROWS, telling="mean_step_ns"))
+
+
+def _skipped(trace: Trace) -> list[str]:
+    count = len(trace.skipped)
+    files = "1 file was" if count == 1 else f"{count:,} files were"
+    return [f"{files} left out; hta check says which and why"] if count else []

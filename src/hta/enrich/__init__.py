@@ -1,0 +1,1 @@
+"""Facts about one rank that several analyses share; functions of a RankTrace."""

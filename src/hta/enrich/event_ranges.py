@@ -1,0 +1,26 @@
+"""Events of some kinds with both of their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hta.schema import EventKind
+    from hta.store.trace import RankTrace
+
+_STORED = {"end_ns": ("start_ns", "duration_ns")}
+_END = (pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0)).alias("end_ns")
+
+
+def event_ranges(rank_trace: RankTrace, kinds: Iterable[EventKind], columns: Sequence[str]) -> pl.DataFrame:
+    """Return the events of these kinds, in file order.
+
+    `columns` are columns of `events`, or `end_ns`: start_ns + duration_ns, at least start_ns.
+    """
+    stored = dict.fromkeys(each for column in columns for each in _STORED.get(column, (column,)))
+    events = rank_trace.events_of(kinds, list(stored))
+    return events.with_columns(_END).select(columns) if "end_ns" in columns else events

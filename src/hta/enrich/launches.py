@@ -1,0 +1,89 @@
+"""Which host call launched each piece of device work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.enrich.device_work import device_rows
+from hta.enrich.event_ranges import event_ranges
+from hta.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hta.store.trace import RankTrace
+
+_NONE, _SEVERAL = -1, -2
+"""Stand for "no call" and "several calls" where the row of a call is expected."""
+
+
+def launches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return every device row with the runtime or driver call that launched it; use with `rank_trace.derive`.
+
+    The two share a `correlation` above 0. One call may have launched many rows: a CUDA graph has one launch. Where
+    several calls carry the same correlation, because a runtime call contains a driver call or because the file joins
+    several processes, the choice falls on, in this order: a call with the same `external_id` as the row; one that
+    began no later than the row; a runtime call rather than a driver call; the one that began last.
+
+    Returns:
+        The rows of `device_rows`, in the same order:
+
+        event_index      uint32
+        launch_index     uint32  event_index of the call; null where none is known
+        launch_start_ns  int64   null where none is known
+        launch_end_ns    int64   null where none is known
+    """
+    rows, calls = device_rows(rank_trace), _calls(rank_trace)
+    call_of_row = pl.Series("call", _only_calls(rows, calls))
+    several = np.flatnonzero(call_of_row == _SEVERAL)
+    if len(several):
+        call_of_row[several] = _best_calls(rank_trace, rows[several], calls)
+    launched_by = pl.col("launch_index", "launch_start_ns", "launch_end_ns").gather(call_of_row.replace(_NONE, None))
+    return rows.select("event_index").hstack(calls.select(launched_by))
+
+
+def _calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the host calls that carry a correlation, sorted by it."""
+    columns = ["event_index", "start_ns", "end_ns", "kind", "correlation"]
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, columns).filter(pl.col("correlation") > 0)
+    return calls[np.argsort(calls["correlation"].to_numpy())].select(
+        "correlation",
+        pl.col("event_index").alias("launch_index"),
+        pl.col("start_ns").alias("launch_start_ns"),
+        pl.col("end_ns").alias("launch_end_ns"),
+        (pl.col("kind") == EventKind.DRIVER).alias("is_driver"),
+    )
+
+
+def _only_calls(rows: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the row in `calls` of the only call of each device row, or `_NONE`, or `_SEVERAL`."""
+    wanted, offered = rows["correlation"].to_numpy(), calls["correlation"].to_numpy()
+    first = np.searchsorted(offered, wanted, side="left")
+    count = np.searchsorted(offered, wanted, side="right") - first
+    return np.select([count == 0, count > 1], [_NONE, _SEVERAL], first)
+
+
+def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Return the row in `calls` of the best call of each of these device rows, which have several."""
+    pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
+    external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
+    best_first = pairs.sort(
+        "place",
+        external_id(pairs["event_index"]).ne_missing(external_id(pairs["launch_index"])),
+        pl.col("launch_start_ns") > pl.col("start_ns"),
+        "is_driver",
+        -pl.col("launch_start_ns"),
+        "launch_index",
+    )
+    return best_first.unique("place", keep="first").sort("place")["call"].cast(pl.Int64)
+
+
+def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
+    """Return the lookup from event_index to external_id, for these events alone."""
+    events = rank_trace.table("events", ["event_index", "external_id"])
+    known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
+    return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

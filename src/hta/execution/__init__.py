@@ -1,0 +1,1 @@
+"""Where work on ranks runs; knows nothing of traces."""

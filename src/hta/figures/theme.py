@@ -1,0 +1,93 @@
+"""How figures look: one template for light and one for dark pages, and a colour for every meaning.
+
+The colours are told apart with the common forms of colour blindness and on both backgrounds; states in which several
+kinds of work run at once are hatched with the colours of their parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+Theme = Literal["light", "dark"]
+
+COMPUTATION = "#2f7fc1"
+COMMUNICATION = "#d96b24"
+MEMORY = "#27967b"
+OTHER = "#b07aa8"
+IDLE = "#a9b3be"
+HIDDEN = "#27967b"
+HOST_WAIT = "#cc5f74"
+KERNEL_WAIT = "#d9c15f"
+
+KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
+"""Colour of each kernel kind, by the name results give it."""
+
+_PALE = {IDLE, KERNEL_WAIT}
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Colours of a page that a figure lies on."""
+
+    background: str
+    text: str
+    muted: str
+    grid: str
+
+
+SURFACES: dict[Theme, Surface] = {
+    "light": Surface(background="#ffffff", text="#1f2933", muted="#5f6b7a", grid="#e4e8ee"),
+    "dark": Surface(background="#171c23", text="#e5e9f0", muted="#9aa7b6", grid="#2c3440"),
+}
+
+
+def template(theme: Theme) -> go.layout.Template:
+    """Return the plotly template of a theme; a page may put the other one on a figure later."""
+    surface = SURFACES[theme]
+    axis = {
+        "gridcolor": surface.grid,
+        "linecolor": surface.grid,
+        "zerolinecolor": surface.grid,
+        "automargin": True,
+        "title": {"font": {"size": 13, "color": surface.muted}},
+    }
+    return go.layout.Template(
+        layout={
+            "paper_bgcolor": surface.background,
+            "plot_bgcolor": surface.background,
+            "font": {"family": FONT, "size": 13, "color": surface.text},
+            "title": {
+                "x": 0,
+                "xref": "container",
+                "pad": {"l": 16},
+                "font": {"size": 18},
+                "subtitle": {"font": {"size": 13, "color": surface.muted}},
+            },
+            "hoverlabel": {
+                "bgcolor": surface.background,
+                "bordercolor": surface.grid,
+                "align": "left",
+                "namelength": -1,
+                "font": {"family": FONT, "size": 13, "color": surface.text},
+            },
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    )
+
+
+def ink_on(color: str) -> str:
+    """Return the colour of text that is readable on a filled area."""
+    return "#1f2933" if color in _PALE else "#ffffff"
+
+
+def empty_figure(title: str, reason: str, theme: Theme) -> go.Figure:
+    """Return a figure that says why there is nothing to draw."""
+    figure = go.Figure(layout={"template": template(theme), "title": {"text": title}, "height": 200})
+    figure.add_annotation(text=reason, showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return figure.update_xaxes(visible=False).update_yaxes(visible=False)

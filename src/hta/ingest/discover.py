@@ -1,0 +1,313 @@
+"""Which files belong to a job, and which rank each is.
+
+A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict. The rank of a file comes from
+the first of these that says one:
+
+    1. `distributedInfo.rank` in the file
+    2. the name of the file: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
+    3. the collectives in the file, whose rows name the rank that recorded them; the file is read for that
+    4. the next number no other file has, in the natural order of the names (a2 before a10)
+
+Two files never share a rank silently. In a folder or a pattern, several files of one rank are several recordings of
+it, such as the spans that a profiler schedule writes one after the other: the newest is taken, the others are skipped,
+and the reason says how to open them. Files listed one by one were each meant, so there a shared rank is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from hta.errors import DuplicateRankError, InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.ingest.kineto import Peek, peek
+from hta.store.trace import SkippedFile
+
+logger = logging.getLogger("hta")
+
+Address: TypeAlias = str | os.PathLike[str]
+TraceSource: TypeAlias = Address | Iterable[Address] | Mapping[int, Address]
+"""What `hta.open_trace` accepts."""
+
+ReadRank: TypeAlias = Callable[[str], int | None]
+"""Reads a whole file to learn its rank; None where it says none."""
+
+_OTHER_FORMATS = {
+    ".html": "a web page",
+    ".htm": "a web page",
+    ".pickle": "a pickle, such as a memory snapshot",
+    ".pkl": "a pickle, such as a memory snapshot",
+    ".pt": "a PyTorch checkpoint",
+    ".tmp": "an unfinished recording; name the file itself to read what is there",
+    ".arrow": "a table",
+    ".parquet": "a table",
+    ".csv": "a table",
+    ".pb": "a protobuf file, such as a JAX profile",
+    ".pftrace": "a Perfetto trace",
+    ".sqlite": "a database",
+    ".db": "a database",
+    ".nsys-rep": "an Nsight Systems report",
+    ".txt": "a text",
+    ".log": "a text",
+    ".md": "a text",
+    ".py": "a program",
+    ".sh": "a program",
+    ".png": "an image",
+    ".svg": "an image",
+}
+_DERIVED_FILES = {
+    re.compile(r"_with_counters\.json"): "a copy of a trace with counters added by an analysis",
+    re.compile(r"^overlaid_"): "a copy of a trace with a critical path drawn by an analysis",
+}
+_RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
+_WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
+_PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
+_TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
+_MOST_NAMES_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of a job, sorted by rank, and what was left out."""
+
+    files: dict[int, str]
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+def discover(source: TraceSource, read_rank: ReadRank) -> Found:
+    """Find the files of a job and the rank of each.
+
+    Args:
+        source: a file, a folder (its files, not its subfolders), a glob pattern, a list, or `{rank: file}`.
+        read_rank: asked for the rank of files whose beginning and name say none.
+
+    Raises:
+        TraceNotFoundError: there is no such path, or no trace among its files; the message lists what is there.
+        NotATraceError: a file named by itself, in a list or in a dict is no trace.
+        UnreadableTraceError: likewise, it cannot be read.
+        DuplicateRankError: two files of a list have the same rank.
+    """
+    if isinstance(source, Mapping):
+        return _from_mapping(source)
+    if not isinstance(source, (str, os.PathLike)):
+        return _from_list([_text(path) for path in source], read_rank)
+    path = _text(source)
+    if os.path.isdir(path):  # noqa: PTH112 -- the path stays the text that was given
+        return _from_folder(path, read_rank)
+    if os.path.lexists(path):
+        return _from_list([path], read_rank)
+    if glob.has_magic(path):
+        return _from_pattern(path, read_rank)
+    raise TraceNotFoundError(_missing(path))
+
+
+def rank_in_name(path: str) -> int | None:
+    """Return the rank that a file's name says, or None.
+
+    `rank` counts before `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is not the rank of the process.
+    """
+    name = Path(path).name
+    for match in reversed(list(_RANK_IN_NAME.finditer(name))):
+        if (match["of"] or "").rstrip("-_.").lower() not in _PARALLEL_AXES:
+            return int(match["rank"])
+    worker = _WORKER_IN_NAME.search(name)
+    return int(worker["rank"]) if worker else None
+
+
+def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key under which `rank2` comes before `rank10`."""
+    parts = re.split(r"(\d+)", path)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
+
+
+def _from_mapping(source: Mapping[int, Address]) -> Found:
+    for rank, path in source.items():
+        if not isinstance(rank, int) or isinstance(rank, bool) or rank < 0:
+            message = f"{{{rank!r}: {_text(path)!r}}}: a rank is a whole number from 0"
+            raise InvalidOptionError(message)
+    _expect_traces([_text(path) for path in source.values()])
+    return Found({rank: _text(source[rank]) for rank in sorted(source)})
+
+
+def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
+    if not paths:
+        message = "an empty list of files was given; there is no trace to open"
+        raise TraceNotFoundError(message)
+    known = {path: _read_if_unknown(path, rank, read_rank) for path, rank in _expect_traces(paths).items()}
+    taken: dict[int, str] = {}
+    for path, rank in known.items():
+        if rank is not None and rank in taken:
+            raise DuplicateRankError(_shared_rank(rank, taken[rank], path))
+        if rank is not None:
+            taken[rank] = path
+    return Found(_fill_up(taken, known))
+
+
+def _from_folder(folder: str, read_rank: ReadRank) -> Found:
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_file()]
+    except OSError as error:
+        message = f"{folder} cannot be listed: {error.strerror}"
+        raise UnreadableTraceError(message) from error
+    return _from_many(folder, found, read_rank)
+
+
+def _from_pattern(pattern: str, read_rank: ReadRank) -> Found:
+    found = [path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)]  # noqa: PTH113, PTH207
+    if not found:
+        raise TraceNotFoundError(_missing(pattern))
+    return _from_many(pattern, found, read_rank)
+
+
+def _from_many(source: str, paths: list[str], read_rank: ReadRank) -> Found:
+    ranks: dict[str, int | None] = {}
+    skipped: list[SkippedFile] = []
+    for path in sorted(paths, key=natural_order):
+        try:
+            ranks[path] = _rank_of_trace(path, read_rank)
+        except (NotATraceError, UnreadableTraceError) as error:  # noqa: PERF203 -- one file must not hide the others
+            skipped.append(_skip(path, error))
+    if not ranks:
+        raise TraceNotFoundError(_no_trace_in(source, skipped))
+    taken, older = _newest_of_each_rank(ranks)
+    return Found(_fill_up(taken, ranks), (*skipped, *older))
+
+
+def _rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
+    """Return the rank of a file found in a folder, or None.
+
+    Raises:
+        NotATraceError: it is no trace; the message is the reason alone, without the path.
+    """
+    what = _other_format(path)
+    seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
+    if not seen.is_trace:
+        message = f"no profiler trace: {seen.what}"
+        raise NotATraceError(message)
+    return _read_if_unknown(path, _stated_rank(path, seen.rank), read_rank)
+
+
+def _skip(path: str, error: Exception) -> SkippedFile:
+    if isinstance(error, UnreadableTraceError):
+        logger.warning("left out: %s", error)
+    return SkippedFile(path, str(error))
+
+
+def _expect_traces(paths: list[str]) -> dict[str, int | None]:
+    """Return {path: rank its beginning or its name says} for files that were named one by one."""
+    ranks: dict[str, int | None] = {}
+    for path in paths:
+        if not os.path.lexists(path):
+            raise TraceNotFoundError(_missing(path))
+        if os.path.isdir(path):  # noqa: PTH112
+            message = f"{path} is a folder; in a list or a dict, name the files"
+            raise NotATraceError(message)
+        seen = peek(path)
+        if not seen.is_trace:
+            message = f"{path} is no profiler trace: found {seen.what}"
+            raise NotATraceError(message)
+        ranks[path] = _stated_rank(path, seen.rank)
+    return ranks
+
+
+def _other_format(path: str) -> str:
+    """Return what a file is by its name alone, empty where it may be a trace."""
+    derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(Path(path).name)]
+    return derived[0] if derived else _OTHER_FORMATS.get(Path(path).suffix.lower(), "")
+
+
+def _stated_rank(path: str, in_header: int | None) -> int | None:
+    return rank_in_name(path) if in_header is None else in_header
+
+
+def _read_if_unknown(path: str, rank: int | None, read_rank: ReadRank) -> int | None:
+    return read_rank(path) if rank is None else rank
+
+
+def _newest_of_each_rank(ranks: Mapping[str, int | None]) -> tuple[dict[int, str], list[SkippedFile]]:
+    recordings: dict[int, list[str]] = {}
+    for path, rank in ranks.items():
+        if rank is not None:
+            recordings.setdefault(rank, []).append(path)
+    newest = {rank: max(paths, key=_recorded_at) for rank, paths in recordings.items()}
+    pairs = [(path, rank) for rank, paths in recordings.items() for path in paths if path != newest[rank]]
+    return newest, [_older(path, rank, newest[rank]) for path, rank in pairs]
+
+
+def _older(path: str, rank: int, newest: str) -> SkippedFile:
+    return SkippedFile(
+        path,
+        f"another recording of rank {rank}; the newest, {Path(newest).name}, was taken. "
+        f"To open this one instead: hta.open_trace({{{rank}: {path!r}}})",
+    )
+
+
+def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
+    """Return when a file was recorded, from the time in its name or from the file system, then its name."""
+    times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(Path(path).name)]
+    return times[-1] if times else os.stat(path).st_mtime_ns, natural_order(path)  # noqa: PTH116
+
+
+def _fill_up(taken: Mapping[int, str], ranks: Mapping[str, int | None]) -> dict[int, str]:
+    """Give files without a rank the numbers nobody has."""
+    files = dict(taken)
+    free = (number for number in range(len(files) + len(ranks) + 1) if number not in taken)
+    for path, rank in ranks.items():
+        if rank is None:
+            files[next(free)] = path
+    return dict(sorted(files.items()))
+
+
+def _shared_rank(rank: int, first: str, second: str) -> str:
+    return (
+        f"{first} and {second} are both rank {rank}. Leave one out, or say which is which: "
+        f"hta.open_trace({{{rank}: {first!r}, {rank + 1}: {second!r}}})"
+    )
+
+
+def _missing(path: str) -> str:
+    """Say that a path leads nowhere, and what lies near it."""
+    if "://" in path:
+        return f"{path} is an address; hta reads files of this machine, so copy it here first"
+    if glob.has_magic(path):
+        return f"no file matches {path}"
+    parent = next(parent for parent in Path(path).absolute().parents if parent.is_dir())
+    close = difflib.get_close_matches(Path(path).name, [child.name for child in _children(parent)])
+    return f"{path} does not exist; " + (f"did you mean {close[0]}?" if close else f"{parent} holds {_listing(parent)}")
+
+
+def _no_trace_in(source: str, skipped: list[SkippedFile]) -> str:
+    if not skipped:
+        return f"{source} holds no trace: {_listing(Path(source)) if Path(source).is_dir() else 'no file'}"
+    shown = [f"{Path(each.path).name} ({each.reason})" for each in skipped[:_MOST_NAMES_SHOWN]]
+    more = [f"{len(skipped) - len(shown)} more"] if len(skipped) > len(shown) else []
+    return f"{source} holds no trace, only: {'; '.join(shown + more)}{_subfolders(Path(source))}"
+
+
+def _listing(folder: Path) -> str:
+    names = sorted((child.name + os.sep * child.is_dir() for child in _children(folder)), key=natural_order)
+    more = [f"{len(names) - _MOST_NAMES_SHOWN} more"] if len(names) > _MOST_NAMES_SHOWN else []
+    return ", ".join(names[:_MOST_NAMES_SHOWN] + more) or "nothing"
+
+
+def _subfolders(source: Path) -> str:
+    names = [child.name for child in _children(source) if child.is_dir()]
+    return f". Its folders are not searched: {', '.join(sorted(names)[:_MOST_NAMES_SHOWN])}" if names else ""
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return [child for child in folder.iterdir() if not child.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _text(path: Address) -> str:
+    return os.path.expanduser(os.fspath(path))  # noqa: PTH111 -- the path stays the text that was given

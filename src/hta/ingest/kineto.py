@@ -1,0 +1,119 @@
+"""PyTorch profiler (Kineto) traces, read by the native reader; the only caller of `hta._native`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from hta import _native
+from hta.errors import NotATraceError, UnreadableTraceError
+from hta.execution.processes import reader_threads
+from hta.execution.progress import Progress
+from hta.store.arrow_tables import MemoryTables
+from hta.store.cache import CacheWriteError, Reading
+
+_LONG_HEADER_BYTES = 64 << 20
+"""How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
+
+_EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
+
+
+@dataclass(frozen=True)
+class KinetoReader:
+    """Reads what all versions of the PyTorch profiler, and the tools that rewrite its files, have written."""
+
+    def read(self, path: str, folder: Path | None, progress: Progress) -> Reading:
+        """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+
+        Raises:
+            CacheWriteError: `folder` cannot be written.
+            NotATraceError: the file holds no trace.
+            UnreadableTraceError: the file cannot be read.
+        """
+        with _errors_of(path), _shown_on(progress, path) as callback:
+            read = _native.read_trace(path, None if folder is None else str(folder), reader_threads(), callback)
+        return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
+
+    def content_hash(self, path: str) -> str:
+        """Return what identifies the bytes of `path`.
+
+        Raises:
+            UnreadableTraceError: the file cannot be read.
+        """
+        with _errors_of(path):
+            return _native.content_hash(path)
+
+
+@dataclass(frozen=True)
+class Peek:
+    """What the beginning of a file shows: whether it is a trace, of which rank (None: not said), or what else it is."""
+
+    is_trace: bool
+    rank: int | None
+    what: str
+
+
+def peek(path: str) -> Peek:
+    """Look at the beginning of a file.
+
+    Raises:
+        UnreadableTraceError: the file cannot be read.
+    """
+    with _errors_of(path):
+        seen = _native.peek(path)
+        if not seen["is_trace"]:  # perhaps its header is longer than a peek
+            seen = _native.peek(path, _LONG_HEADER_BYTES)
+    rank = seen["rank"]
+    return Peek(seen["is_trace"], None if rank is None or rank < 0 else rank, _named(seen))
+
+
+def _named(seen: dict[str, Any]) -> str:
+    """Name formats that lie beside traces by their keys."""
+    if not seen["is_trace"] and _EXECUTION_TRACE_KEYS.issubset(seen["keys"]):
+        return "a PyTorch execution trace"
+    return str(seen["what"])
+
+
+def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """Take over the tables one after the other, each in one piece, so that only one exists twice at a time."""
+    return {name: pl.DataFrame(tables.pop(name)).rechunk() for name in list(tables)}
+
+
+@contextmanager
+def _errors_of(path: str) -> Iterator[None]:
+    """Turn the reader's errors into ours."""
+    try:
+        yield
+    except _native.NotATraceError as error:
+        raise NotATraceError(str(error)) from error
+    except _native.SinkError as error:
+        message = f"the cache cannot be written: {error}"
+        raise CacheWriteError(message) from error
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or str(error).removeprefix(f'{path}: ')}"
+        raise UnreadableTraceError(message) from error
+
+
+@contextmanager
+def _shown_on(progress: Progress, path: str) -> Iterator[Callable[[int, int], None]]:
+    """Give the callback that shows how far the reading is.
+
+    There always is one, even when nothing is shown: Python looks for Ctrl-C while it runs.
+    """
+    total, shown = Path(path).stat().st_size, 0
+
+    def callback(done: int, _total: int) -> None:
+        nonlocal shown
+        progress.advance(done - shown)
+        shown = done
+
+    progress.start(total, Path(path).name)
+    try:
+        yield callback
+    finally:
+        progress.finish()

@@ -1,0 +1,56 @@
+"""From a path to a Trace."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable
+
+from hta.execution.progress import SILENT, Progress
+from hta.ingest.discover import TraceSource, discover
+from hta.ingest.kineto import KinetoReader
+from hta.store.cache import CacheOption
+from hta.store.trace import RankTrace, Trace
+from hta.store.trace_file import TraceFile
+
+
+def open_trace(
+    source: TraceSource,
+    *,
+    ranks: Iterable[int] | None = None,
+    cache: CacheOption = True,
+    progress: Progress | None = None,
+) -> Trace:
+    """Open the profiler traces of a job.
+
+    Files are read when an analysis first needs them, and what was read is kept in a cache, so that opening them again
+    takes milliseconds. How files are found and get their ranks is described at `hta.ingest.discover`.
+
+    Args:
+        source: a trace file, a folder of them, a glob pattern, a list of files, or `{rank: file}`.
+        ranks: open only these ranks.
+        cache: True keeps tables in the user's cache folder (or the one HTA_CACHE_DIR names), "beside" in `.hta_cache`
+            beside the trace, a `pathlib.Path` in that folder, and False nowhere: they stay in memory.
+        progress: is told how far the reading of each file is; silent by default.
+
+    Raises:
+        TraceNotFoundError: no trace is there; the message lists what is.
+        NotATraceError: a file named by itself is no profiler trace.
+        UnreadableTraceError: a file cannot be read.
+        DuplicateRankError: two files of a list have the same rank.
+        UnknownRankError: a rank asked for is not there.
+    """
+    progress = SILENT if progress is None else progress
+    open_file = functools.cache(functools.partial(TraceFile, reader=KinetoReader(), cache=cache, progress=progress))
+    found = discover(source, lambda path: _rank_after_reading(open_file(path)))
+    opened = {rank: RankTrace(rank, open_file(path)) for rank, path in found.files.items()}
+    return Trace(opened, found.skipped).select(ranks)
+
+
+def _rank_after_reading(file: TraceFile) -> int | None:
+    """Return the rank that the end of the header says, else the one that most collectives name, else None."""
+    if file.header.rank is not None:
+        return file.header.rank
+    named = Counter(file.table("collectives", ["rank"])["rank"].drop_nulls())
+    known = [(count, -rank) for rank, count in named.items() if rank >= 0]
+    return -max(known)[1] if known else None

@@ -1,0 +1,174 @@
+"""The tables of one rank as Polars frames, from memory or from Arrow files."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import polars as pl
+
+from hta.errors import InvalidOptionError
+from hta.schema import TABLES, ColumnType
+
+_POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
+    "int64": pl.Int64,
+    "int32": pl.Int32,
+    "uint32": pl.UInt32,
+    "uint64": pl.UInt64,
+    "uint8": pl.UInt8,
+    "float64": pl.Float64,
+    "bool": pl.Boolean,
+    "string": pl.UInt32,
+    "json": pl.UInt32,
+    "text": pl.String,
+}
+
+
+class DamagedTableError(Exception):
+    """An Arrow file is missing, cut short or not what the schema says; the cache rebuilds it."""
+
+
+class Tables(Protocol):
+    """All tables of one rank, wherever they are kept."""
+
+    def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Return `columns` of table `name`, both known to the schema."""
+
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds, in file order."""
+
+
+@dataclass(frozen=True)
+class MemoryTables:
+    """Tables held in memory; a table nobody wrote has no rows."""
+
+    frames: Mapping[str, pl.DataFrame]
+
+    def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Return `columns` of table `name` without copying."""
+        frame = self.frames.get(name)
+        return empty_table(name).select(columns) if frame is None else frame.select(columns)
+
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds."""
+        return of_kinds(self.read("events", list(dict.fromkeys([*columns, "kind"]))), kinds).select(columns)
+
+
+@dataclass(frozen=True)
+class FolderTables:
+    """Tables kept as `<name>.arrow` in a folder; only the columns asked for are read."""
+
+    folder: Path
+
+    def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Return `columns` of table `name`, each in one piece so that numpy sees it without another copy.
+
+        Raises:
+            DamagedTableError: the file is missing or its bytes are no table.
+        """
+        try:
+            return pl.read_ipc(arrow_file(self.folder, name), columns=list(columns)).rechunk()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            message = f"{arrow_file(self.folder, name)} cannot be read: {_first_line(error)}"
+            raise DamagedTableError(message) from error
+
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds, without holding the columns of all events in memory.
+
+        Raises:
+            DamagedTableError: the file is missing or its bytes are no table.
+        """
+        path = arrow_file(self.folder, "events")
+        try:
+            return of_kinds(pl.scan_ipc(path), kinds).select(columns).collect().rechunk()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            message = f"{path} cannot be read: {_first_line(error)}"
+            raise DamagedTableError(message) from error
+
+    def check(self, name: str) -> None:
+        """Compare the columns the file declares with the schema, without reading rows.
+
+        Raises:
+            DamagedTableError: they differ, or the file is missing or unreadable.
+        """
+        try:
+            found = pl.read_ipc_schema(arrow_file(self.folder, name))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            message = f"{arrow_file(self.folder, name)} cannot be read: {_first_line(error)}"
+            raise DamagedTableError(message) from error
+        if dict(found) != dict(table_types(name)):
+            message = f"{arrow_file(self.folder, name)} has other columns than this version of hta"
+            raise DamagedTableError(message)
+
+
+class ColumnMemo:
+    """The columns of one table, each loaded when first asked for."""
+
+    def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
+        """Remember what `load(columns)` returns."""
+        self._load = load
+        self._held: pl.DataFrame | None = None
+
+    def get(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Return `columns`, loading those not held yet."""
+        if self._held is None:
+            self._held = self._load(columns)
+        missing = [column for column in columns if column not in self._held.columns]
+        if missing:
+            self._held = self._held.hstack(self._load(missing).get_columns())
+        return self._held.select(columns)
+
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+def of_kinds(events: Frame, kinds: Sequence[int]) -> Frame:
+    """Return the events of these kinds."""
+    return events.filter(pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode()))
+
+
+def arrow_file(folder: Path, name: str) -> Path:
+    """Return where table `name` lies in `folder`."""
+    return folder / f"{name}.arrow"
+
+
+@functools.cache
+def table_types(name: str) -> pl.Schema:
+    """Return the Polars type of every column of table `name`, in order."""
+    return pl.Schema({column.name: _POLARS_TYPES[column.type] for column in TABLES[name]})
+
+
+def empty_table(name: str) -> pl.DataFrame:
+    """Return table `name` without rows."""
+    return pl.DataFrame(schema=table_types(name))
+
+
+def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
+    """Return the columns asked for, all of them for None.
+
+    Raises:
+        InvalidOptionError: there is no such table or column; the message lists those that exist.
+    """
+    if name not in TABLES:
+        message = f"there is no table {name!r}; the tables are: {', '.join(TABLES)}"
+        raise InvalidOptionError(message)
+    known = [column.name for column in TABLES[name]]
+    for column in columns or ():
+        if column not in known:
+            message = f"table {name!r} has no column {column!r}; its columns are: {', '.join(known)}"
+            raise InvalidOptionError(message)
+    return known if columns is None else list(columns)
+
+
+def schema_fingerprint() -> str:
+    """Return a short text that changes whenever a stored table or column does."""
+    declared = [(name, [(column.name, column.type) for column in columns]) for name, columns in TABLES.items()]
+    return hashlib.sha256(repr(declared).encode()).hexdigest()[:16]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,385 @@
+"""The cache: what was read from a trace file, kept as Arrow files so that the next opening takes milliseconds.
+
+    <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
+        manifest.json     what was read, from which bytes, when
+        <table>.arrow     one file for each table of the schema
+
+An entry is written into a temporary sibling folder and then renamed, so it is there whole or not at all, and two
+processes that read the same trace cannot disturb each other: the second finds the name taken and uses what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import platformdirs
+
+from hta.errors import InvalidOptionError, UnreadableTraceError
+from hta.schema import READER_VERSION, TABLES
+from hta.store.arrow_tables import DamagedTableError, FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
+
+logger = logging.getLogger("hta")
+
+CacheOption: TypeAlias = bool | Literal["beside"] | Path
+"""True: the user's cache folder; "beside": `.hta_cache` in the trace's folder; a path: that folder; False: none."""
+
+FOLDER_VARIABLE = "HTA_CACHE_DIR"
+"""Environment variable: the folder used instead of the user's cache folder."""
+
+LIMIT_VARIABLE = "HTA_CACHE_LIMIT_BYTES"
+"""Environment variable: how large the user's cache may grow before entries unused for longest are removed."""
+
+DEFAULT_LIMIT_BYTES = 20 << 30
+BESIDE_NAME = ".hta_cache"
+
+_MANIFEST = "manifest.json"
+_TEMPORARY = re.compile(r"\.tmp-(\d+)-[0-9a-f]+")
+_LEFT_BEHIND_AFTER_S = 86_400
+# A file changed again within the resolution of its time stamp looks unchanged; two seconds is the coarsest in use (FAT).
+_TIMESTAMP_RESOLUTION_NS = 2_000_000_000
+
+
+class CacheWriteError(Exception):
+    """Tables could not be written: the disk is full or the folder is read-only. Reading goes on in memory."""
+
+
+class DamagedEntryError(Exception):
+    """An entry is not whole, or was written by another version; it is built anew."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader hands over: two JSON texts, and the tables unless they were written to a folder."""
+
+    header: str
+    health: str
+    tables: MemoryTables
+
+    @property
+    def content_hash(self) -> str:
+        """Return what identifies the bytes that were read."""
+        return str(json.loads(self.health)["content_hash"])
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What can be told of a file without reading it, and when that was looked up."""
+
+    size: int
+    mtime_ns: int
+    taken_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Look at `path` now.
+
+        Raises:
+            UnreadableTraceError: it is not there any more, or not for us.
+        """
+        taken_ns = time.time_ns()
+        try:
+            status = path.stat()
+        except OSError as error:
+            message = f"{path} cannot be read: {error.strerror}"
+            raise UnreadableTraceError(message) from error
+        return cls(status.st_size, status.st_mtime_ns, taken_ns)
+
+    def surely_same_as(self, now: Stamp) -> bool:
+        """Whether the file cannot have changed since: same size and time, and the time is not too fresh to trust."""
+        settled = self.mtime_ns < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
+        return settled and (self.size, self.mtime_ns) == (now.size, now.mtime_ns)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trace file as it was read: two JSON texts and the tables."""
+
+    header: str
+    health: str
+    content_hash: str
+    tables: Tables
+    folder: Path | None = None
+    stamp: Stamp | None = None
+
+    @classmethod
+    def in_memory(cls, reading: Reading) -> Entry:
+        """Keep a reading that no cache holds."""
+        return cls(reading.header, reading.health, reading.content_hash, reading.tables)
+
+    @classmethod
+    def load(cls, folder: Path) -> Entry:
+        """Open the entry in `folder` and see that it is whole; no rows are read.
+
+        Raises:
+            DamagedEntryError: it is not whole, or this version of hta reads otherwise.
+        """
+        try:
+            manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+            _check_version(manifest)
+            _check_tables(folder, manifest["tables"])
+            return cls(
+                manifest["header"],
+                manifest["health"],
+                manifest["content_hash"],
+                FolderTables(folder),
+                folder,
+                Stamp(**manifest["stamp"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, DamagedTableError) as error:
+            message = f"{folder}: {error}"
+            raise DamagedEntryError(message) from error
+
+    def is_of(self, source: Path, content_hash: Callable[[str], str]) -> bool:
+        """Whether the entry holds what `source` holds now; reads the file only where size and time leave a doubt."""
+        now = Stamp.of(source)
+        if self.stamp is None or self.stamp.size != now.size:
+            return False
+        if self.stamp.surely_same_as(now):
+            return True
+        if content_hash(str(source)) != self.content_hash:
+            return False
+        self._restamp(now)
+        return True
+
+    def remove(self) -> None:
+        """Delete the entry's files, as far as the system lets us."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _restamp(self, now: Stamp) -> None:
+        """Remember that the content was compared at `now`; a cache that cannot be written only compares again."""
+        if self.folder is not None:
+            with suppress(OSError):
+                _write_manifest(self.folder, replace(self, stamp=now))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of entries; `limit_bytes` None means it may grow without end."""
+
+    folder: Path
+    limit_bytes: int | None = None
+
+    @classmethod
+    def from_option(cls, option: CacheOption, source: Path) -> Cache | None:
+        """Return the cache that `option` asks for, None for no cache.
+
+        Raises:
+            InvalidOptionError: `option` is none of those described at `CacheOption`.
+        """
+        if option is True:
+            return cls(user_cache_folder(), _limit_bytes())
+        if option is False:
+            return None
+        if option == "beside":
+            return cls(source.parent / BESIDE_NAME)
+        if isinstance(option, os.PathLike):
+            return cls(Path(option))
+        message = f'cache={option!r} means nothing; give True, False, "beside" or a pathlib.Path'
+        raise InvalidOptionError(message)
+
+    def find(self, source: Path, content_hash: Callable[[str], str]) -> Entry | None:
+        """Return the entry that holds what `source` holds now, or None."""
+        for folder in self._entry_folders(source):
+            try:
+                entry = Entry.load(folder)
+            except DamagedEntryError as error:
+                logger.info("a cache entry is rebuilt: %s", error)
+                continue
+            if entry.is_of(source, content_hash):
+                _touch(folder)
+                return entry
+        return None
+
+    def add(self, source: Path, read: Callable[[Path], Reading]) -> Entry:
+        """Let `read` write the tables of `source` into a folder, and keep them; interrupted, leave nothing behind.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        home = self._home(source)
+        stamp = Stamp.of(source)
+        with _temporary_folder(home) as temporary:
+            reading = read(temporary)
+            with _write_errors(self.folder):
+                content_hash = reading.content_hash
+                entry = Entry(reading.header, reading.health, content_hash, FolderTables(temporary), temporary, stamp)
+                _write_manifest(temporary, entry)
+                kept = _publish(temporary, home / f"{content_hash}-r{READER_VERSION}")
+        self._tidy(home, keep=kept)
+        return kept
+
+    def _home(self, source: Path) -> Path:
+        """Return the folder of all entries of `source`."""
+        return self.folder / hashlib.sha256(os.fsencode(os.path.realpath(source))).hexdigest()[:24]
+
+    def _entry_folders(self, source: Path) -> list[Path]:
+        try:
+            return sorted(self._home(source).glob(f"*-r{READER_VERSION}"))
+        except OSError:
+            return []
+
+    def _tidy(self, home: Path, *, keep: Entry) -> None:
+        """Remove what nobody will use again; whatever resists stays."""
+        with suppress(OSError):
+            for folder in list(home.iterdir()):
+                if _is_outdated(folder, keep) or _is_left_behind(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+        if self.limit_bytes is not None:
+            _remove_least_recently_used(self.folder, self.limit_bytes, keep=keep.folder)
+
+
+def user_cache_folder() -> Path:
+    """Return the folder named by HTA_CACHE_DIR, else the one the system keeps for caches of this user."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named).expanduser() if named else platformdirs.user_cache_path("hta", appauthor=False)
+
+
+def _limit_bytes() -> int:
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    if text and not text.isdecimal():
+        message = f"{LIMIT_VARIABLE}={text!r} is no number of bytes"
+        raise InvalidOptionError(message)
+    return int(text) if text else DEFAULT_LIMIT_BYTES
+
+
+def _check_version(manifest: dict[str, Any]) -> None:
+    written_by = manifest["reader_version"], manifest["schema"]
+    if written_by != (READER_VERSION, schema_fingerprint()):
+        message = f"written by another version: {written_by}"
+        raise ValueError(message)
+
+
+def _check_tables(folder: Path, sizes: dict[str, int]) -> None:
+    for name in TABLES:
+        size = arrow_file(folder, name).stat().st_size
+        if size != sizes[name]:
+            message = f"{name}.arrow has {size:,} bytes instead of {sizes[name]:,}"
+            raise ValueError(message)
+        FolderTables(folder).check(name)
+
+
+def _write_manifest(folder: Path, entry: Entry) -> None:
+    """Write the manifest beside the tables, whole or not at all."""
+    manifest = {
+        "reader_version": READER_VERSION,
+        "schema": schema_fingerprint(),
+        "content_hash": entry.content_hash,
+        "stamp": vars(entry.stamp),
+        "tables": {name: arrow_file(folder, name).stat().st_size for name in TABLES},
+        "health": entry.health,
+        "header": entry.header,
+    }
+    draft = folder / f".{_MANIFEST}-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        draft.write_text(json.dumps(manifest), encoding="utf-8")
+        draft.replace(folder / _MANIFEST)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _temporary_folder(home: Path) -> Iterator[Path]:
+    """Give a new folder in `home`, and remove it afterwards unless it was renamed."""
+    temporary = home / f".tmp-{os.getpid()}-{secrets.token_hex(4)}"
+    with _write_errors(home.parent):
+        temporary.mkdir(parents=True)
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        with suppress(OSError):
+            home.rmdir()  # only where nothing else lies in it
+
+
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"the cache {folder} cannot be written ({error.strerror or error})"
+        raise CacheWriteError(message) from error
+    except DamagedEntryError as error:  # another process removed it again at once: the file is changing
+        message = f"the cache {folder} does not keep what is written ({error})"
+        raise CacheWriteError(message) from error
+
+
+def _publish(temporary: Path, target: Path) -> Entry:
+    """Give the entry its name; where another process was first, use the one that is there."""
+    try:
+        temporary.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        with suppress(DamagedEntryError):
+            return Entry.load(target)
+        shutil.rmtree(target)
+        temporary.rename(target)
+    return Entry.load(target)
+
+
+def _touch(folder: Path) -> None:
+    """Remember when the entry was last used, for the choice of what to remove."""
+    with suppress(OSError):
+        os.utime(folder / _MANIFEST)
+
+
+def _is_outdated(folder: Path, keep: Entry) -> bool:
+    """Whether `folder` holds the trace as it was before, or as an older reader read it."""
+    _, separator, version = folder.name.rpartition("-r")
+    return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION
+
+
+def _is_left_behind(folder: Path) -> bool:
+    """Whether a process that is gone left `folder` half-written, a day ago or longer."""
+    match = _TEMPORARY.fullmatch(folder.name)
+    if match is None or time.time() - folder.stat().st_mtime < _LEFT_BEHIND_AFTER_S:
+        return False
+    return not _is_running(int(match[1]))
+
+
+def _is_running(process_id: int) -> bool:
+    if os.name != "posix":  # elsewhere os.kill ends the process it asks about
+        return False
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
+    entries = sorted(_used_and_size(manifest) for manifest in folder.glob(f"*/*/{_MANIFEST}"))
+    total = sum(size for _, size, _ in entries)
+    for _, size, entry in entries:
+        if total <= limit_bytes:
+            return
+        if entry != keep:
+            shutil.rmtree(entry, ignore_errors=True)
+            with suppress(OSError):
+                entry.parent.rmdir()
+            total -= size
+
+
+def _used_and_size(manifest: Path) -> tuple[int, int, Path]:
+    """Return when an entry was last used, its size and its folder; an entry that just vanished counts nothing."""
+    try:
+        used_ns = manifest.stat().st_mtime_ns
+        return used_ns, sum(file.stat().st_size for file in manifest.parent.iterdir()), manifest.parent
+    except OSError:
+        return 0, 0, manifest.parent

@@ -1,0 +1,72 @@
+"""What the reader repaired, dropped or noticed in a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["repaired", "dropped", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of fault and where it was met.
+
+    kind      a short name: `unescaped_quote`, `truncated`, …
+    severity  repaired: nothing was lost; dropped: something was; note: nothing was wrong
+    count     how often
+    offsets   byte offsets of the first few, in the decompressed text
+    example   a piece of the text there
+    """
+
+    kind: str
+    severity: Severity
+    count: int
+    offsets: tuple[int, ...] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the reading of one file went.
+
+    format         plain, gzip or zstd
+    bytes_read     size of the file
+    bytes_decoded  size of the JSON text
+    event_count    events of every phase, stored or not
+    row_counts     rows of every table
+    findings       what was repaired, dropped or noticed; empty for a clean file
+    content_hash   identifies the bytes of the file
+    """
+
+    format: str
+    bytes_read: int
+    bytes_decoded: int
+    event_count: int
+    row_counts: dict[str, int]
+    findings: tuple[Finding, ...]
+    content_hash: str
+
+    @classmethod
+    def from_json(cls, text: str) -> Health:
+        """Read the record as the reader hands it over: one JSON object."""
+        raw = json.loads(text)
+        return cls(
+            format=raw["format"],
+            bytes_read=raw["bytes_read"],
+            bytes_decoded=raw["bytes_decoded"],
+            event_count=raw["event_count"],
+            row_counts=dict(raw["row_counts"]),
+            findings=tuple(map(_finding, raw["findings"])),
+            content_hash=raw["content_hash"],
+        )
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing had to be repaired or dropped."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+
+def _finding(raw: dict[str, Any]) -> Finding:
+    return Finding(raw["kind"], raw["severity"], raw["count"], tuple(raw["offsets"]), raw["example"])

@@ -1,0 +1,149 @@
+"""One trace file and what was read from it, opened when first needed."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from hta.errors import UnreadableTraceError
+from hta.execution.progress import SILENT, Progress
+from hta.store.arrow_tables import ColumnMemo, DamagedTableError, Tables, known_columns
+from hta.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading
+from hta.store.header import Header
+from hta.store.health import Health
+
+logger = logging.getLogger("hta")
+
+
+class Reader(Protocol):
+    """What a trace format offers; instances pickle, so that a worker can read as well."""
+
+    def read(self, path: str, folder: Path | None, progress: Progress) -> Reading:
+        """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+
+        Raises:
+            CacheWriteError: `folder` cannot be written.
+            NotATraceError: the file holds no trace.
+            UnreadableTraceError: the file cannot be read.
+        """
+
+    def content_hash(self, path: str) -> str:
+        """Return what identifies the bytes of `path`; equals `content_hash` of the health record of a reading."""
+
+
+class TraceFile:
+    """One trace file: its address, and what was read from it so far.
+
+    It pickles as its address, so a worker opens its own copy; through the cache that takes milliseconds.
+    """
+
+    def __init__(
+        self, path: str, reader: Reader, *, cache: CacheOption = True, progress: Progress = SILENT, base: str = ""
+    ) -> None:
+        """Name a file; `base` is the folder a relative `path` starts from, by default the current one."""
+        self.path = path
+        self._base = base or str(Path.cwd())
+        self._reader = reader
+        self._cache = cache
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._entry: Entry | None = None
+        self._content_hash: str | None = None
+        self._tables: dict[str, ColumnMemo] = {}
+
+    def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str]]:
+        """Pickle the address alone."""
+        rebuild = functools.partial(TraceFile, reader=self._reader, cache=self._cache, base=self._base)
+        return rebuild, (self.path,)
+
+    def __repr__(self) -> str:
+        """Show the path."""
+        return f"TraceFile({self.path!r})"
+
+    @functools.cached_property
+    def header(self) -> Header:
+        """What the file says about itself outside its events."""
+        return Header.from_json(self._opened().header)
+
+    @functools.cached_property
+    def health(self) -> Health:
+        """What the reader repaired, dropped or noticed."""
+        return Health.from_json(self._opened().health)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table; those read before are not read again.
+
+        Raises:
+            InvalidOptionError: the schema has no such table or column.
+        """
+        wanted = known_columns(name, columns)
+        with self._lock:
+            memo = self._tables.setdefault(name, ColumnMemo(functools.partial(self._read, name)))
+            return memo.get(wanted)
+
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the events of these kinds, in file order; they are not remembered."""
+        wanted = known_columns("events", columns)
+        return self._rebuilding(lambda tables: tables.read_events(wanted, kinds))
+
+    def forget(self) -> None:
+        """Free the memory of what was read; the next use opens the file again."""
+        with self._lock:
+            self._tables.clear()
+            self._entry = None
+
+    def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        return self._rebuilding(lambda tables: tables.read(name, columns))
+
+    def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
+        """Read from the tables, once more from the trace itself where the cache turns out damaged or was cleared."""
+        try:
+            return read(self._opened().tables)
+        except DamagedTableError as error:
+            logger.info("a cache entry is rebuilt: %s", error)
+            self._opened().remove()
+            self._entry = None
+            return read(self._opened().tables)
+
+    def _opened(self) -> Entry:
+        with self._lock:
+            if self._entry is None:
+                self._entry = self._open()
+                self._expect_same_content(self._entry)
+            return self._entry
+
+    def _open(self) -> Entry:
+        try:
+            cache = Cache.from_option(self._cache, self._location)
+            if cache is not None:
+                return cache.find(self._location, self._reader.content_hash) or self._add(cache)
+        except CacheWriteError as error:
+            _warn_once(f"{error}: traces are read into memory instead, and will be read again next time")
+        return Entry.in_memory(self._reader.read(str(self._location), None, self._progress))
+
+    def _add(self, cache: Cache) -> Entry:
+        path = str(self._location)
+        return cache.add(self._location, lambda folder: self._reader.read(path, folder, self._progress))
+
+    def _expect_same_content(self, entry: Entry) -> None:
+        """Refuse to mix columns of a file with those of its next version."""
+        if self._content_hash not in (None, entry.content_hash):
+            message = f"{self.path} was changed while it was in use; open it again with hta.open_trace"
+            raise UnreadableTraceError(message)
+        self._content_hash = entry.content_hash
+
+    @property
+    def _location(self) -> Path:
+        return Path(self._base, self.path)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Say it once, however many ranks meet it."""
+    logger.warning("%s", message)

@@ -1,0 +1,31 @@
+"""Traces for tests: built by hand, made as a whole job with known truth, or drawn by Hypothesis.
+
+`hta.testing.strategies` needs Hypothesis and is imported by its own name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hta.testing.builder import TraceBuilder
+    from hta.testing.job_truth import JobTruth, RankTruth
+    from hta.testing.synthetic import write_job
+
+__all__ = ["JobTruth", "RankTruth", "TraceBuilder", "write_job"]
+
+_HOMES = {
+    "JobTruth": "hta.testing.job_truth",
+    "RankTruth": "hta.testing.job_truth",
+    "TraceBuilder": "hta.testing.builder",
+    "write_job": "hta.testing.synthetic",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 -- the names have no common type
+    """Import a public name when it is first used, so that `python -m hta.testing.synthetic` loads it once."""
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,158 @@
+"""Half-open intervals against a set of whole nanoseconds."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms.intervals import (
+    Intervals,
+    concatenated,
+    covered_length,
+    gap_begins,
+    gaps,
+    intersection_length,
+    states,
+    union,
+)
+from oracles import covered, gap_lengths, holes, state_lengths
+
+Pairs = list[tuple[int, int]]
+
+pairs_of_moments = st.lists(st.tuples(st.integers(-40, 40), st.integers(-3, 15)), max_size=25).map(
+    lambda items: [(start, start + length) for start, length in items]
+)
+
+
+def arrays(pairs: Pairs) -> Intervals:
+    """Turn pairs into a start and an end array."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
+
+
+def pairs_in(intervals: Intervals) -> Pairs:
+    """Turn a start and an end array into pairs."""
+    starts, ends = intervals
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+@given(pairs_of_moments)
+def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
+    """Merging moves no time: the same whole nanoseconds are covered before and after."""
+    assert covered(pairs_in(union(*arrays(pairs)))) == covered(pairs)
+
+
+@given(pairs_of_moments)
+def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> None:
+    """Between two merged intervals at least one nanosecond is free; touching ones became one."""
+    merged = pairs_in(union(*arrays(pairs)))
+
+    assert all(start < end for start, end in merged)
+    assert all(end < start for (_, end), (start, _) in pairwise(merged))
+
+
+@given(pairs_of_moments)
+def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
+    """Merging twice changes nothing."""
+    once = union(*arrays(pairs))
+
+    assert pairs_in(union(*once)) == pairs_in(once)
+
+
+def test_touching_intervals_join_and_empty_ones_vanish() -> None:
+    """[0, 4) and [4, 6) are one stretch; [9, 9) and [8, 2) cover nothing."""
+    assert pairs_in(union(*arrays([(4, 6), (9, 9), (0, 4), (8, 2)]))) == [(0, 6)]
+
+
+def test_no_intervals_cover_nothing() -> None:
+    """Everything about an empty set is empty or 0."""
+    nothing = arrays([])
+
+    assert pairs_in(union(*nothing)) == []
+    assert covered_length(*nothing) == 0
+    assert intersection_length(nothing, nothing) == 0
+    assert pairs_in(gaps(*nothing)) == []
+    assert gap_begins(*nothing, []).tolist() == []
+
+
+@given(pairs_of_moments)
+def test_covered_length_counts_each_nanosecond_once(pairs: Pairs) -> None:
+    """The covered length is the number of covered whole nanoseconds."""
+    assert covered_length(*arrays(pairs)) == len(covered(pairs))
+
+
+@given(pairs_of_moments, pairs_of_moments)
+def test_intersection_counts_what_both_cover(first: Pairs, second: Pairs) -> None:
+    """The length of the intersection is the number of nanoseconds in both sets, whichever comes first."""
+    expected = len(covered(first) & covered(second))
+
+    assert intersection_length(arrays(first), arrays(second)) == expected
+    assert intersection_length(arrays(second), arrays(first)) == expected
+
+
+@given(pairs_of_moments)
+def test_gaps_are_the_holes_of_the_union(pairs: Pairs) -> None:
+    """Gaps cover exactly the free nanoseconds between the first start and the last end."""
+    assert covered(pairs_in(gaps(*arrays(pairs)))) == holes(pairs)
+
+
+@given(st.lists(pairs_of_moments, max_size=4))
+def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]) -> None:
+    """Each group is looked at alone, and an interval inside a longer one ends no gap."""
+    ordered = [sorted(group) for group in groups]
+    rows = [pair for group in ordered for pair in group]
+    group_starts = np.cumsum([0, *map(len, ordered)])[:-1]
+    starts, ends = arrays(rows)
+
+    lengths = starts - gap_begins(starts, ends, group_starts)
+
+    assert lengths.tolist() == [length for group in ordered for length in gap_lengths(group)]
+
+
+@given(st.lists(pairs_of_moments, max_size=4))
+def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pairs]) -> None:
+    """Each nanosecond counts for exactly one combination of classes, also when none is active."""
+    expected = state_lengths(classes)
+
+    durations = states([arrays(pairs) for pairs in classes])
+
+    assert durations.tolist() == [expected[mask] for mask in range(2 ** len(classes))]
+
+
+def test_states_of_two_classes() -> None:
+    """A runs 0..10 and 20..30, B 5..15: 5 + 10 ns A alone, 5 both, 5 B alone, 5 neither."""
+    durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
+
+    assert durations.tolist() == [5, 15, 5, 5]
+
+
+def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
+    """At 1.7e18 a float would be off by up to 128 ns; the sum of a million 1 ns pieces is a million."""
+    starts = np.arange(1_000_000, dtype=np.int64) * 3 + 1_725_000_000_000_000_000
+
+    assert covered_length(starts, starts + 1) == 1_000_000
+    assert states([(starts, starts + 1)]).tolist() == [1_999_998, 1_000_000]
+
+
+def test_concatenated_keeps_every_interval() -> None:
+    """Joining sets loses and merges nothing."""
+    assert pairs_in(concatenated([arrays([(0, 2)]), arrays([]), arrays([(1, 3)])])) == [(0, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("function", [covered_length, gaps, lambda *pair: states([pair, pair, pair, pair])])
+def test_a_million_intervals_take_well_under_a_second(function: object) -> None:
+    """A rank with a million kernels is an everyday size; a quadratic or per-row loop would take minutes."""
+    random = np.random.default_rng(0)
+    starts = random.integers(0, 10**12, 1_000_000)
+    ends = starts + random.integers(0, 10**6, 1_000_000)
+
+    began = time.perf_counter()
+    assert callable(function)
+    function(starts, ends)
+
+    assert time.perf_counter() - began < 2.0

@@ -1,0 +1,53 @@
+"""Statistics by group against the textbook formulas."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms.summary import STATISTICS, summary
+from oracles import quantile, sample_deviation
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=40)
+
+
+def frame(pairs: list[tuple[int, int]]) -> pl.DataFrame:
+    """Turn (group, value) pairs into a table."""
+    return pl.DataFrame(pairs, schema={"group": pl.Int32, "value": pl.Int64}, orient="row")
+
+
+@given(rows)
+def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]) -> None:
+    """Count, sum, mean, sample deviation, extremes and quartiles of each group, groups in order."""
+    result = summary(frame(pairs), by=["group"], value="value")
+
+    groups = sorted({group for group, _ in pairs})
+    assert result["group"].to_list() == groups
+    for row in result.iter_rows(named=True):
+        values = [value for group, value in pairs if group == row["group"]]
+        assert (row["count"], row["sum"], row["min"], row["max"]) == (
+            len(values),
+            sum(values),
+            min(values),
+            max(values),
+        )
+        assert row["mean"] == pytest.approx(sum(values) / len(values))
+        assert row["std"] == pytest.approx(sample_deviation(values), abs=1e-6)
+        assert (row["p25"], row["median"], row["p75"]) == pytest.approx(
+            tuple(quantile(values, share) for share in (0.25, 0.5, 0.75))
+        )
+
+
+def test_one_value_has_no_deviation() -> None:
+    """A single call deviates by 0, not by an unknown amount."""
+    assert summary(frame([(1, 7)]), by=["group"], value="value").row(0) == (1, 1, 7, 7.0, 0.0, 7, 7.0, 7.0, 7.0, 7)
+
+
+def test_no_rows_give_no_groups() -> None:
+    """An empty table has the columns and no rows."""
+    result = summary(frame([]), by=["group"], value="value")
+
+    assert result.columns == ["group", *STATISTICS]
+    assert result.height == 0

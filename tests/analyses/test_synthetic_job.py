@@ -1,0 +1,92 @@
+"""All four analyses on a made-up job: against the truth worked out from its plan, and against golden tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hta import open_trace
+from hta.analyses.communication_overlap import communication_overlap
+from hta.analyses.idle_time import CATEGORIES, idle_time
+from hta.analyses.kernel_breakdown import kernel_breakdown
+from hta.analyses.temporal_breakdown import temporal_breakdown
+from hta.testing.synthetic import write_job
+
+if TYPE_CHECKING:
+    from hta.store.trace import Trace
+    from hta.testing.job_truth import JobTruth
+
+RANKS = 3
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> tuple[Trace, JobTruth]:
+    """Write a job of three ranks and two steps, the last rank slow, and open it."""
+    folder = tmp_path_factory.mktemp("job")
+    truth = write_job(folder, ranks=RANKS, steps=2, layers=2, seed=1)
+    return open_trace(folder, cache=False), truth
+
+
+def test_temporal_breakdown_finds_the_truth(job) -> None:
+    """Window, compute and idle time of every rank, to the nanosecond."""
+    trace, truth = job
+
+    table = temporal_breakdown(trace).per_device
+
+    columns = ["rank", "device", "start_ns", "window_ns", "compute_ns", "idle_ns"]
+    assert table.select(columns).rows() == [tuple(getattr(rank, column) for column in columns) for rank in truth.ranks]
+
+
+def test_kernel_breakdown_finds_the_truth(job) -> None:
+    """Every combination of kinds of every rank, and how many pieces of work each kind has."""
+    trace, truth = job
+
+    result = kernel_breakdown(trace)
+
+    for rank in truth.ranks:
+        states = result.per_state.filter(rank=rank.rank).select("state", "duration_ns").rows()
+        assert dict(states) == {state: length for state, length in rank.states_ns.items() if length}
+        calls = result.per_kernel.filter(rank=rank.rank).group_by("kernel_kind").agg(count="call_count")
+        assert {kind: sum(counts) for kind, counts in calls.rows()} == rank.kernel_counts
+
+
+def test_communication_overlap_finds_the_truth(job) -> None:
+    """Communication and its hidden part of every rank, to the nanosecond."""
+    trace, truth = job
+
+    table = communication_overlap(trace).per_rank
+
+    assert table.select("rank", "comm_ns", "overlap_ns").rows() == [
+        (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
+    ]
+
+
+def test_idle_time_finds_the_truth(job) -> None:
+    """What every stream and every device waited for, to the nanosecond."""
+    trace, truth = job
+
+    result = idle_time(trace)
+
+    for rank in truth.ranks:
+        for stream, expected in rank.idle_by_stream_ns.items():
+            found = result.per_stream.filter(rank=rank.rank, stream=int(stream))
+            assert dict(found.select("category", "idle_ns").rows()) == expected
+        device = result.per_device.filter(rank=rank.rank)
+        assert dict(device.select("category", "idle_ns").rows()) == rank.idle_of_device_ns
+        assert device["category"].to_list() == list(CATEGORIES)
+
+
+def test_the_numbers_stay_what_they_are(job, golden) -> None:
+    """Every table of every analysis equals its golden copy."""
+    trace, _ = job
+    idle = idle_time(trace)
+    kernels = kernel_breakdown(trace)
+
+    golden.check(temporal_breakdown(trace).per_device, "temporal_breakdown/synthetic_job")
+    golden.check(kernels.per_state, "kernel_breakdown/synthetic_job.per_state")
+    golden.check(kernels.per_kernel, "kernel_breakdown/synthetic_job.per_kernel")
+    golden.check(communication_overlap(trace).per_rank, "communication_overlap/synthetic_job")
+    golden.check(idle.per_stream, "idle_time/synthetic_job.per_stream")
+    golden.check(idle.per_device, "idle_time/synthetic_job.per_device")
+    golden.check(idle.statistics, "idle_time/synthetic_job.statistics")

@@ -1,0 +1,101 @@
+"""The entry point: errors, exit codes, speed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hta.cli.app import main
+from jobs import cpu_job, gpu_job
+
+QUICK_S = 0.15
+
+
+def run_main(monkeypatch, *arguments: str) -> int:
+    """Run the command line in this process; return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["hta", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return int(caught.value.code or 0)
+
+
+def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
+    """What is missing, and no traceback."""
+    code = run_main(monkeypatch, "summary", str(tmp_path / "missing"))
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert captured.err.startswith(f"hta: {tmp_path / 'missing'} does not exist")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_missing_rank_is_an_error(monkeypatch, capsys, tmp_path) -> None:
+    """The ranks there are get named."""
+    gpu_job().write(tmp_path)
+    assert run_main(monkeypatch, "summary", str(tmp_path), "--ranks", "5", "--no-cache") == 1
+    assert capsys.readouterr().err == "hta: there is no rank 5 in this trace; its ranks are: 0, 1\n"
+
+
+def test_missing_gpu_work_is_an_error_of_a_single_analysis(monkeypatch, capsys, tmp_path) -> None:
+    """Its table would be empty; the message says what to record."""
+    cpu_job().write(tmp_path)
+    assert run_main(monkeypatch, "idle-time", str(tmp_path), "--no-cache") == 1
+    assert "ProfilerActivity.CUDA" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_path) -> None:
+    """The path and the reason."""
+    gpu_job().write(tmp_path)
+    path = tmp_path / "missing" / "report.html"
+    assert run_main(monkeypatch, "report", str(tmp_path), "-o", str(path), "--no-cache") == 1
+    assert capsys.readouterr().err == f"hta: {path}: No such file or directory\n"
+
+
+def test_a_wrong_option_has_exit_code_2(monkeypatch, capsys) -> None:
+    """As is usual for the use of a command."""
+    assert run_main(monkeypatch, "summary", "x", "--ranks", "1-") == 2
+    assert "0-7,9" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(monkeypatch, capsys) -> None:
+    """Every command with a line on what it does."""
+    run_main(monkeypatch)
+    captured = capsys.readouterr()
+    output = captured.out + captured.err
+    assert all(name in output for name in ("summary", "report", "check", "idle-time"))
+
+
+def test_the_version_is_there_at_once() -> None:
+    """`hta --version` loads nothing it does not need: the best of five takes at most 0.15 s."""
+    command = [sys.executable, "-m", "hta", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("hta ")  # noqa: S603
+    assert min(_seconds(command) for _ in range(5)) <= QUICK_S
+
+
+def test_tables_need_no_drawing_libraries(tmp_path) -> None:
+    """plotly, jinja2 and pandas are loaded by the report and by the facade alone."""
+    gpu_job().write(tmp_path)
+    program = (
+        "import sys; from hta.cli.commands import app;"
+        f"app(['summary', {str(tmp_path)!r}, '--no-cache'], standalone_mode=False);"
+        "print([name for name in ('plotly', 'jinja2', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_command_works_as_a_process(tmp_path) -> None:
+    """`python -m hta` prints to a pipe without progress bars or colours."""
+    gpu_job().write(tmp_path)
+    command = [sys.executable, "-m", "hta", "summary", str(tmp_path), "--no-cache"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")  # noqa: S603
+    assert done.stdout.startswith("The GPUs are idle 19 %")
+    assert (done.stderr, "\x1b" in done.stdout) == ("", False)
+
+
+def _seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, capture_output=True, check=True)  # noqa: S603
+    return time.perf_counter() - start

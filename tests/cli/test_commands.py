@@ -1,0 +1,207 @@
+"""The commands: what they print, and the JSON they print."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.catalogue import ANALYSES
+from hta.cli.commands import app
+from hta.ingest.file_health import FileHealth
+from hta.testing.builder import TraceBuilder
+from jobs import MARKUP, cpu_job, gpu_job
+
+check = import_module("hta.cli.check")
+ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
+
+
+@pytest.fixture
+def job(tmp_path) -> str:
+    """A folder with the small GPU job."""
+    gpu_job().write(tmp_path / "job")
+    return str(tmp_path / "job")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """Keep what was read in a folder of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def run(*arguments: str) -> str:
+    """Run a command that succeeds; return what it prints on stdout."""
+    result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_summary_begins_with_the_verdict(job) -> None:
+    """One sentence first, then a table of each analysis."""
+    output = run("summary", job)
+    assert output.startswith("The GPUs are idle 19 % of the time")
+    assert all(analysis.question in output for analysis in ANALYSES)
+
+
+def test_the_summary_as_json_has_stable_keys(job) -> None:
+    """Programs read every table in ns and fractions of 1."""
+    found = json.loads(run("summary", job, "--json"))
+    assert list(found) == ["verdict", "ranks", "analyses", "missing", "cpu_side", "findings", "skipped_files"]
+    assert found["ranks"] == [0, 1]
+    assert found["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
+    assert list(found["analyses"]) == [analysis.name for analysis in ANALYSES]
+
+
+def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
+    """No GPU work is no error."""
+    cpu_job().write(tmp_path / "cpu")
+    output = run("summary", str(tmp_path / "cpu"))
+    assert output.startswith("No GPU work was recorded")
+    assert "mean step" in output
+
+
+@pytest.mark.parametrize("command", ANALYSIS_COMMANDS)
+def test_every_analysis_prints_a_table(job, command) -> None:
+    """The question, then the tables."""
+    assert run(command, job).splitlines()[0].endswith("?")
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
+def test_every_analysis_prints_json(job, analysis) -> None:
+    """Its name, the ranks, its tables under the names of the result, and the findings."""
+    found = json.loads(run(analysis.command, job, "--json"))
+    tables = {name: table for name, table in found.items() if name not in {"analysis", "ranks", "findings"}}
+    assert (found["analysis"], found["ranks"]) == (analysis.name, [0, 1])
+    assert tables
+    assert all(isinstance(row, dict) for table in tables.values() for row in table)
+
+
+def test_unknown_numbers_are_null_in_json(job) -> None:
+    """JSON has no NaN; rank 1 does not communicate, so its share is unknown."""
+    rows = json.loads(run("communication-overlap", job, "--json"))["per_rank"]
+    assert [row["overlap_fraction"] for row in rows] == [0.5, None]
+
+
+@pytest.mark.parametrize("command", ANALYSIS_COMMANDS)
+def test_every_analysis_writes_its_figure(job, tmp_path, command) -> None:
+    """A page of its own that works offline."""
+    path = tmp_path / "figure.html"
+    run(command, job, "--figure", str(path))
+    assert "plotly.js" in path.read_text(encoding="utf-8")
+
+
+def test_ranks_can_be_chosen(job) -> None:
+    """`--ranks 1` leaves rank 0 out."""
+    assert json.loads(run("temporal-breakdown", job, "--ranks", "1", "--json"))["ranks"] == [1]
+
+
+def test_the_gap_threshold_is_in_microseconds(job) -> None:
+    """The wait of 20 µs from launch to start is a kernel's start below 20 µs, else something else."""
+    rows = json.loads(run("idle-time", job, "--gap-threshold-us", "20", "--json"))["per_device"]
+    assert {row["category"]: row["idle_ns"] for row in rows[:3]} == {
+        "host_wait": 20_000,
+        "kernel_wait": 0,
+        "other": 20_000,
+    }
+
+
+def test_workers_give_the_same_answer(job) -> None:
+    """Processes are a matter of speed."""
+    assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
+
+
+def test_several_files_are_one_job(tmp_path) -> None:
+    """As a shell expands `*.json`."""
+    paths = gpu_job().write(tmp_path / "job")
+    assert json.loads(run("temporal-breakdown", *map(str, paths), "--json"))["ranks"] == [0, 1]
+
+
+def test_the_cache_can_be_left_alone(job, tmp_path) -> None:
+    """`--no-cache` writes nothing."""
+    run("summary", job, "--no-cache")
+    assert not (tmp_path / "cache").exists()
+    run("summary", job)
+    assert (tmp_path / "cache").exists()
+
+
+def test_names_from_a_trace_are_printed_as_they_are(job) -> None:
+    """Neither rich's markup nor HTML; a name that steers the terminal is disarmed."""
+    assert MARKUP in run("kernel-breakdown", job)
+
+
+@pytest.mark.parametrize("name", ["[bold]x[/bold]", "\x1b[2Jgone", "[link=http://x]y"])
+def test_names_cannot_steer_the_terminal(tmp_path, name) -> None:
+    """Escape sequences and markup in a kernel's name stay letters."""
+    TraceBuilder().kernel(name, start_us=0, duration_us=1).write(tmp_path / "job")
+    output = run("kernel-breakdown", str(tmp_path / "job"))
+    assert "\x1b" not in output
+    assert name.replace("\x1b", "�") in output
+
+
+def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path) -> None:
+    """The sentence, then where the file is."""
+    path = tmp_path / "out.html"
+    output = run("report", job, "-o", str(path))
+    assert output.startswith("The GPUs are idle 19 %")
+    assert str(path) in output.replace("\n", "")
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_check_describes_each_file(tmp_path) -> None:
+    """Rank and where it came from, options, size, events, and what was left out and why."""
+    builder = gpu_job().rank(0).header(with_stack=1)
+    builder.write(tmp_path / "job")
+    (tmp_path / "job" / "notes.txt").write_text("hello")
+    output = run("check", str(tmp_path / "job"))
+    assert output.splitlines()[0] == "3 files: 2 clean, 1 left out."
+    assert "rank from distributedInfo; options on: with_stack" in output
+    assert "events, 3 of them GPU work" in output
+    assert "notes.txt" in output
+
+
+def test_check_tells_what_was_repaired_and_where(tmp_path) -> None:
+    """Kind, count and byte offsets."""
+    content = gpu_job().json()
+    (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
+    output = run("check", str(tmp_path))
+    assert output.startswith("1 file: 1 with losses.")
+    assert "dropped: 1 time truncated_json at byte" in output
+    assert "at byte" in output
+
+
+def test_check_prints_json(tmp_path) -> None:
+    """The same for programs."""
+    gpu_job().write(tmp_path / "job")
+    found = json.loads(run("check", str(tmp_path / "job"), "--json"))
+    assert list(found) == ["verdict", "files", "skipped_files"]
+    assert [(file["rank"], file["rank_origin"]) for file in found["files"]] == [
+        (0, "distributedInfo"),
+        (1, "distributedInfo"),
+    ]
+
+
+def test_check_fails_only_where_nothing_can_be_read(job, monkeypatch) -> None:
+    """One unreadable file of two is told; no readable file is a failure."""
+    good, bad = FileHealth("a.json", 0, "file name"), FileHealth("b.json", 1, "file name", error="b.json: denied")
+    for files, code, verdict in (
+        ((good, bad), 0, "2 files: 1 clean, 1 unreadable."),
+        ((bad,), 1, "1 file: 1 unreadable."),
+    ):
+        monkeypatch.setattr(check, "file_health", lambda *_, files=files, **__: files)
+        result = CliRunner().invoke(app, ["check", job])
+        assert (result.exit_code, result.stdout.splitlines()[0]) == (code, verdict)
+
+
+@pytest.mark.parametrize("command", ["summary", "report", "check", *ANALYSIS_COMMANDS])
+def test_every_command_has_help(command) -> None:
+    """What it does and what it takes."""
+    output = run(command, "--help")
+    assert "--ranks" in output
+    assert "--workers" in output
+
+
+def test_the_version_is_an_option_of_the_application() -> None:
+    """Also where it is found by its typer option."""
+    assert run("--version").startswith("hta ")

@@ -1,0 +1,87 @@
+"""Tables that fit the terminal, and JSON that is valid."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from hta.cli.output import print_findings, print_json, print_line, print_table
+from hta.tables import Cell, PrintedTable
+
+NAME = "a_kernel_with_a_name_of_fifty_characters_or_more_00"
+
+
+def table(columns: int = 6) -> PrintedTable:
+    """Return a table with a long name and some numbers."""
+    numbers = tuple(Cell("123.4 ms", is_number=True) for _ in range(columns - 1))
+    row = (Cell(NAME, is_number=False), *numbers)
+    return PrintedTable("Kernels", ("kernel", *(f"n{index}" for index in range(1, columns))), (row, row))
+
+
+def printed(shown: PrintedTable, width: int) -> list[str]:
+    """Return the lines of a table on a terminal of that width."""
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=width), shown)
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_a_table_fits_the_terminal(width) -> None:
+    """No line is wider, and numbers are never cut."""
+    lines = printed(table(), width)
+    assert max(map(len, lines)) <= width
+    assert not any("123.…" in line for line in lines)
+
+
+def test_a_wide_terminal_shows_all() -> None:
+    """The whole name and every column."""
+    lines = printed(table(), 200)
+    assert NAME in lines[3]
+    assert lines[3].count("123.4 ms") == 5
+
+
+def test_a_long_name_gives_way_first() -> None:
+    """Of 90 characters, the numbers get what they need."""
+    lines = printed(table(), 90)
+    assert "…" in lines[3]
+    assert lines[3].count("123.4 ms") == 5
+
+
+def test_columns_without_room_are_named() -> None:
+    """What a narrow terminal does not show is said."""
+    assert printed(table(), 50)[-1] == "no room for: n3, n4, n5"
+
+
+def test_left_out_rows_are_counted() -> None:
+    """The reader knows that there is more, and how to get it."""
+    shown = PrintedTable("Kernels", ("n",), ((Cell("1", is_number=True),),), left_out=3, chosen_by="n")
+    assert printed(shown, 80)[-1] == "1 of 4 rows, those with the largest “n”; --json prints all"
+
+
+def test_an_empty_table_is_printed() -> None:
+    """Headings alone."""
+    assert any("kernel" in line for line in printed(PrintedTable("Kernels", ("kernel",), ()), 80))
+
+
+def test_lines_are_text_and_not_markup() -> None:
+    """Square brackets in a finding stay."""
+    stream = io.StringIO()
+    print_line(Console(file=stream, width=80), "leave the rank out with ranks=[1] [bold]x[/bold]")
+    assert stream.getvalue() == "leave the rank out with ranks=[1] [bold]x[/bold]\n"
+
+
+def test_many_findings_are_counted() -> None:
+    """A job of thousands of ranks has thousands of findings; the verdict must stay in sight."""
+    stream = io.StringIO()
+    print_findings(Console(file=stream, width=80), [f"rank {rank} is silent" for rank in range(100)])
+    lines = stream.getvalue().splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (9, "· rank 0 is silent", "· and 92 more; --json prints all")
+
+
+def test_json_is_valid_everywhere(capsys) -> None:
+    """Not a number and infinity become null, at any depth."""
+    print_json({"a": [float("nan"), {"b": float("inf")}], "c": ("x", 1.5)})
+    assert json.loads(capsys.readouterr().out) == {"a": [None, {"b": None}], "c": ["x", 1.5]}

@@ -1,0 +1,289 @@
+"""What a kernel's name, its event kind and its arguments say about what it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import polars as pl
+import pytest
+
+from hta.enrich.device_work import device_work
+from hta.enrich.kernel_kind import (
+    RULES,
+    RULES_VARIABLE,
+    active_rules,
+    add_rule,
+    function_name,
+    kind_of_name,
+    remove_added_rules,
+    rules_from_file,
+    with_current_rules,
+)
+from hta.errors import InvalidOptionError
+from hta.execution.processes import processes
+from hta.schema import EventKind, KernelKind
+from hta.testing.builder import TraceBuilder
+
+COMPUTATION, COMMUNICATION, MEMORY, OTHER = KernelKind
+
+
+@pytest.fixture(autouse=True)
+def _no_rules_of_other_tests(monkeypatch):
+    """Start and end with the rules that ship."""
+    monkeypatch.delenv(RULES_VARIABLE, raising=False)
+    yield
+    remove_added_rules()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)",
+        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)",
+        "void my_ncclKernel_wrapper<float>(float*)",
+        "mscclKernel_Sum_float_Simple(ncclDevComm*)",
+        "void mscclpp::collective::allreduceNvls<float>(float*)",
+        "rcclGenericKernel",
+        "hccl::all_reduce",
+        "hcom_allReduce__123_0_1",
+        "xccl::allreduce",
+        "oneccl_allreduce_small",
+        "void ccl::v1::ring_kernel<float>()",
+        "nvshmemi_proxy_kernel",
+        "void (anonymous namespace)::nvshmem_all_to_all_kernel<float>()",
+        "rocshmem_barrier_all",
+        "void deep_ep::intranode::dispatch<8, 768>(int4*, float*)",
+        "void deep_ep::internode_ll::combine<true>(void*)",
+        "void vllm::cross_device_reduce_1stage<c10::BFloat16, 8>(vllm::RankData*)",
+        "void quickreduce::allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<half>>(half const*)",
+        "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)",
+        "two_shot_all_reduce_kernel",
+        "void c10d::intra_node_comm::hybridCubeMeshAllReduceKernel<32ul>(int)",
+        "void tensorrt_llm::kernels::oneShotAllReduceKernel<half, 8>(tensorrt_llm::kernels::AllReduceParams)",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<half>(int)",
+        "(anonymous namespace)::barrier_kernel(unsigned int**, int)",
+        "void userbuffers_fp16_sum_inplace_gpu_rw<2>(int)",
+        "moeAllToAllKernel(int*)",
+    ],
+)
+def test_kernels_of_every_communication_library_communicate(name: str) -> None:
+    """NCCL, RCCL, HCCL, XCCL, oneCCL, MSCCL, SHMEM, DeepEP, symmetric memory and custom all-reduces."""
+    assert kind_of_name(name) is COMMUNICATION
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ampere_sgemm_128x64_nn",
+        "void at::native::elementwise_kernel<128, 2, at::native::copy_dma_functor>(int)",
+        "void flash::SyncMemcpy_fwd_kernel<float>(float*)",
+        "triton_poi_fused_all_gather_into_tensor_wait_tensor_0",
+        "void split_embedding_backward_codegen_rowwise_adagrad<float>(float*)",
+        "_combined_routing_memset",
+        "void deep_ep::layout::get_dispatch_layout<256>(long const*)",
+        "void vectorized<nvshmem::Functor>(int)",
+        "hipblaslt_gemm_kernel",
+        "merge",
+        "",
+    ],
+)
+def test_other_kernels_compute(name: str) -> None:
+    """`Sync`, `Memcpy` or `dma` inside a long name, a communicating type argument or a fused name change nothing."""
+    assert kind_of_name(name) is COMPUTATION
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Memcpy HtoD (Pageable -> Device)",
+        "Memset (Device)",
+        "hipMemcpyAsync",
+        "CopyHostToDevice",
+        "CopyDeviceToDevice",
+        "FillBuffer",
+        "__amd_rocclr_copyBuffer",
+        "__amd_rocclr_fillBufferAligned(void*)",
+    ],
+)
+def test_copies_written_as_kernels_are_memory(name: str) -> None:
+    """The ROCm runtime copies with kernels; old files lack the copy categories."""
+    assert kind_of_name(name) is MEMORY
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("dma_request", MEMORY),
+        ("hccl::all_to_all", COMMUNICATION),
+        ("pe_exe", OTHER),
+        ("job_exe", OTHER),
+        ("collective_subgraph_execution", OTHER),
+        ("remote", COMPUTATION),
+        ("event_wait", None),
+        ("event_record", None),
+    ],
+)
+def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
+    """On MTIA, queues that wait for events do no work, and DMA moves memory; on a GPU the same names compute."""
+    assert kind_of_name(name, EventKind.ACCELERATOR) is kind
+
+
+def test_mtia_names_say_nothing_about_gpu_kernels() -> None:
+    """A CUDA kernel called packet_sort or dma_gather computes."""
+    assert [kind_of_name(name) for name in ("packet_sort", "dma_gather", "event_wait")] == [COMPUTATION] * 3
+
+
+def test_the_function_name_stands_alone() -> None:
+    """Return type, anonymous namespace, template and call arguments go; nothing else does."""
+    assert function_name("void (anonymous namespace)::f<g<int>>(h*)") == "f"
+    assert function_name("std::enable_if<!(false), void>::type a::kernel<int>(int)") == "a::kernel"
+    assert function_name("ampere_sgemm_128x64_nn") == "ampere_sgemm_128x64_nn"
+
+
+def test_every_rule_says_why() -> None:
+    """A rule without its source cannot be judged by the next reader."""
+    assert all(rule.reason for rule in RULES)
+
+
+def test_the_event_kind_decides_before_the_name() -> None:
+    """A row of the copy category is memory whatever it is called, and a kernel called Memcpy is memory too."""
+    trace = (
+        TraceBuilder()
+        .copy("ncclMemcpy", start_us=0, duration_us=1)
+        .memset("gemm", start_us=1, duration_us=1)
+        .kernel("Memcpy DtoD", start_us=2, duration_us=1)
+        .event(ph="X", cat="collective_comm", name="x", pid=0, tid=1, ts=3, dur=1, args={})
+        .build()
+    )
+
+    assert device_work(trace.ranks[0])["kernel_kind"].to_list() == [MEMORY, MEMORY, MEMORY, COMMUNICATION]
+
+
+def test_collective_arguments_make_a_kernel_communicate() -> None:
+    """A custom all-reduce of unknown name is recognised by the arguments the profiler gave it."""
+    trace = (
+        TraceBuilder()
+        .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})
+        .kernel("my_kernel", start_us=1, duration_us=1)
+        .copy("Memcpy PtoP", start_us=2, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})
+        .build()
+    )
+
+    assert device_work(trace.ranks[0])["kernel_kind"].to_list() == [COMMUNICATION, COMPUTATION, MEMORY]
+
+
+def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
+    """Users overrule the table, and themselves."""
+    add_rule("^gemm", "communication", reason="a fused gemm and all-reduce")
+    assert kind_of_name("gemm_ar") is COMMUNICATION
+
+    add_rule("^gemm", KernelKind.OTHER)
+    assert kind_of_name("gemm_ar") is OTHER
+
+    add_rule("^gemm", None)
+    assert kind_of_name("gemm_ar") is None
+
+
+def test_an_added_rule_holds_for_traces_already_analysed() -> None:
+    """Who sees a misjudged kernel adds a rule and asks again, without opening the trace anew."""
+    rank_trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks[0]
+    assert device_work(rank_trace)["kernel_kind"].to_list() == [COMPUTATION]
+
+    add_rule("my_ring", "communication")
+    assert device_work(rank_trace)["kernel_kind"].to_list() == [COMMUNICATION]
+
+    remove_added_rules()
+    assert device_work(rank_trace)["kernel_kind"].to_list() == [COMPUTATION]
+
+
+def _kinds(rank_trace) -> list[int]:
+    return device_work(rank_trace)["kernel_kind"].to_list()
+
+
+def test_added_rules_travel_to_worker_processes() -> None:
+    """The same answer in-process and in a pool of processes, which know nothing of `add_rule`."""
+    trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build()
+    add_rule("my_ring", "communication")
+
+    with processes(1) as pool:
+        assert trace.map(with_current_rules(_kinds), pool) == {0: [COMMUNICATION]}
+
+
+@pytest.mark.parametrize("ending", ["json", "toml"])
+def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
+    """The environment variable names a JSON or TOML file, whose first matching rule wins over the table."""
+    if ending == "toml" and sys.version_info < (3, 11):
+        pytest.skip("TOML needs Python 3.11")
+    texts = {
+        "json": json.dumps({"rules": [{"pattern": "gemm", "kind": "communication", "reason": "fused"}]}),
+        "toml": '[[rules]]\npattern = "gemm"\nkind = "communication"\nreason = "fused"\n',
+    }
+    path = tmp_path / f"rules.{ending}"
+    path.write_text(texts[ending])
+    monkeypatch.setenv(RULES_VARIABLE, str(path))
+
+    (rule,) = rules_from_file(path)
+    assert (rule.pattern, rule.kind, rule.reason) == ("gemm", COMMUNICATION, "fused")
+    assert active_rules() == (rule, *RULES)
+    assert kind_of_name("gemm") is COMMUNICATION
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("{", "is no valid JSON"),
+        ("[]", "holds no list `rules`"),
+        ('{"rules": [3]}', "holds no list `rules`"),
+        ('{"rules": [{"kind": "memory"}]}', "rule 1: a rule needs a pattern"),
+        ('{"rules": [{"pattern": "(", "kind": "memory"}]}', "rule 1: '(' is no regular expression"),
+        ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is no kind of kernel"),
+    ],
+)
+def test_a_bad_file_of_rules_is_refused_with_the_place(tmp_path, text: str, part: str) -> None:
+    """The message names the file and the number of the rule."""
+    path = tmp_path / "rules.json"
+    path.write_text(text)
+
+    with pytest.raises(InvalidOptionError) as caught:
+        rules_from_file(path)
+
+    assert str(path) in str(caught.value)
+    assert part in str(caught.value)
+
+
+def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
+    """A mistyped path must not silently classify by the default rules."""
+    monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "none.json"))
+
+    with pytest.raises(InvalidOptionError, match="cannot be read"):
+        kind_of_name("gemm")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "part"),
+    [("(", "memory", "is no regular expression"), ("", "memory", "needs a pattern"), ("a", "network", "no kind of")],
+)
+def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None:
+    """A rule that could never work is refused when it is added."""
+    with pytest.raises(InvalidOptionError, match=part):
+        add_rule(pattern, kind)
+
+
+def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
+    """Ten thousand calls of one kernel cost one look at the rules."""
+    looked_at: list[str] = []
+
+    def classifier(_event_kind):
+        return lambda name: looked_at.append(name) or COMPUTATION
+
+    monkeypatch.setattr("hta.enrich.device_work.name_classifier", classifier)
+    builder = TraceBuilder()
+    for place in range(20):
+        builder.kernel(f"k{place % 2}", start_us=place, duration_us=1)
+
+    work = device_work(builder.build().ranks[0])
+
+    assert sorted(looked_at) == ["k0", "k1"]
+    assert work["kernel_kind"].dtype == pl.UInt8

@@ -1,0 +1,151 @@
+"""Steps, and the events before the last of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hta.enrich.steps import before_last_step, steps
+from hta.testing.builder import TraceBuilder
+
+
+def kept(builder: TraceBuilder) -> list[str]:
+    """Build the trace and return the names of the events before the last step, in file order."""
+    (rank_trace,) = builder.build().where(before_last_step).ranks.values()
+    return rank_trace.texts(rank_trace.table("events")["name"]).to_list()
+
+
+def test_steps_are_the_announced_ranges_with_their_numbers() -> None:
+    """Two steps on one thread, the later one written first."""
+    (rank_trace,) = TraceBuilder().step(12, 30, 20).step(11, 10, 15).build().ranks.values()
+
+    assert steps(rank_trace).drop("track_id").rows() == [(11, 10_000, 25_000), (12, 30_000, 50_000)]
+
+
+def test_steps_on_the_device_are_none() -> None:
+    """The profiler repeats the steps as GPU annotations, which begin and end later; old files write cpu_op."""
+    builder = (
+        TraceBuilder()
+        .gpu_annotation("ProfilerStep#7", start_us=40, duration_us=10)
+        .operator("ProfilerStep#8", start_us=20, duration_us=5)
+        .operator("ProfilerStepper", start_us=21, duration_us=1)
+    )
+    (rank_trace,) = builder.build().ranks.values()
+
+    assert steps(rank_trace)["step"].to_list() == [8]
+
+
+def test_a_trace_without_steps_has_an_empty_table() -> None:
+    """Nothing announced, no rows, the same columns."""
+    (rank_trace,) = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build().ranks.values()
+
+    table = steps(rank_trace)
+
+    assert table.columns == ["step", "start_ns", "end_ns", "track_id"]
+    assert table.height == 0
+
+
+@pytest.mark.parametrize("numbers", [[], [5]])
+def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
+    """A trace of one step would otherwise be empty."""
+    builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=1)
+    for number in numbers:
+        builder.step(number, 10, 100)
+
+    assert kept(builder) == ["aten::mm", *(f"ProfilerStep#{number}" for number in numbers)]
+
+
+def test_host_events_of_the_last_step_and_after_go() -> None:
+    """What begins before the last step stays, also before the first and between steps; one at its start goes."""
+    builder = (
+        TraceBuilder()
+        .operator("before", start_us=0, duration_us=1)
+        .step(1, 10, 10)
+        .operator("between", start_us=25, duration_us=40)
+        .step(2, 30, 10)
+        .operator("at_start", start_us=30, duration_us=1)
+        .operator("after", start_us=99, duration_us=1)
+    )
+
+    assert kept(builder) == ["before", "ProfilerStep#1", "between"]
+
+
+def test_device_work_follows_its_launch() -> None:
+    """Launched in step 1 and running in step 2 stays; launched in step 2 goes, whatever the device's clock says."""
+    builder = (
+        TraceBuilder()
+        .step(1, 10, 10)
+        .step(2, 30, 10)
+        .kernel("late_of_step_1", start_us=35, duration_us=9, launch_us=15, launch_name="launch_1")
+        .kernel("of_step_2", start_us=29, duration_us=1, launch_us=31, launch_name="launch_2")
+    )
+
+    assert kept(builder) == ["ProfilerStep#1", "launch_1", "late_of_step_1"]
+
+
+def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_step() -> None:
+    """Its own start is all that is known of it; the same holds for waits and GPU annotations."""
+    builder = (
+        TraceBuilder()
+        .step(1, 10, 10)
+        .step(2, 30, 10)
+        .kernel("early", start_us=29, duration_us=9)
+        .kernel("late", start_us=30, duration_us=1)
+        .gpu_annotation("ProfilerStep#1", start_us=12, duration_us=9)
+        .gpu_annotation("ProfilerStep#2", start_us=33, duration_us=9)
+        .sync("Stream Sync", start_us=28, duration_us=9)
+    )
+
+    assert kept(builder) == ["ProfilerStep#1", "early", "ProfilerStep#1", "Stream Sync"]
+
+
+def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
+    """The GPU range of step 2 begins long after the host's; only the host's counts."""
+    builder = (
+        TraceBuilder()
+        .step(1, 10, 10)
+        .step(2, 30, 10)
+        .gpu_annotation("ProfilerStep#2", start_us=80, duration_us=9)
+        .operator("in_step_2", start_us=35, duration_us=1)
+    )
+
+    assert kept(builder) == ["ProfilerStep#1"]
+
+
+def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
+    """Thread 1 announces step 2 at 30 µs, thread 2 at 34: both announcements and what is between them go."""
+    builder = (
+        TraceBuilder()
+        .step(1, 10, 10)
+        .step(1, 12, 10, thread=2)
+        .step(2, 30, 10)
+        .step(2, 34, 10, thread=2)
+        .operator("between", start_us=32, duration_us=1)
+    )
+
+    assert kept(builder) == ["ProfilerStep#1", "ProfilerStep#1"]
+
+
+def test_each_rank_has_its_own_boundary() -> None:
+    """Clocks of ranks differ; the last step is cut off each rank by its own announcement."""
+    builder = TraceBuilder()
+    for rank, offset in ((0, 0), (1, 1000)):
+        builder.rank(rank).step(1, offset + 10, 10).step(2, offset + 30, 10)
+        builder.operator("x", start_us=offset + 15, duration_us=1)
+    trace = builder.build().where(before_last_step)
+
+    assert [each.table("events").height for each in trace.ranks.values()] == [2, 2]
+
+
+def test_events_written_as_begin_and_end_keep_their_places() -> None:
+    """Rows of B/E pairs stand out of order in the table; the mask still hits the right ones."""
+    builder = (
+        TraceBuilder()
+        .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)
+        .step(1, 10, 10)
+        .step(2, 30, 10)
+        .kernel("of_step_1", start_us=40, duration_us=1, launch_us=15, launch_name="launch_1")
+        .event(ph="E", cat="cpu_op", name="outer", pid=1000, tid=1, ts=90)
+        .kernel("of_step_2", start_us=50, duration_us=1, launch_us=45, launch_name="launch_2")
+    )
+
+    assert sorted(kept(builder)) == ["ProfilerStep#1", "launch_1", "of_step_1", "outer"]

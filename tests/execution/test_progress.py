@@ -1,0 +1,15 @@
+"""The progress that shows nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hta.execution.progress import SILENT
+
+
+def test_silence_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """The default writes neither to the terminal nor anywhere else."""
+    SILENT.start(100, "a file")
+    SILENT.advance(100)
+    SILENT.finish()
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,29 @@
+"""Golden tables: results kept as CSV files, so that a change of a number is seen in review."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class GoldenTables:
+    """The golden tables in a folder; `rewrite` replaces them instead of comparing."""
+
+    folder: Path
+    rewrite: bool
+
+    def check(self, table: pl.DataFrame, name: str) -> None:
+        """Compare `table` with `<folder>/<name>.csv`; `make golden` writes the file."""
+        path = self.folder / f"{name}.csv"
+        if self.rewrite:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            table.write_csv(path)
+        assert path.is_file(), f"{path} is missing; `make golden` writes it"
+        assert_frame_equal(table, pl.read_csv(path, schema=table.schema), rel_tol=1e-12)

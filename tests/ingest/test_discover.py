@@ -1,0 +1,358 @@
+"""Which files are a job's, and which rank each is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.errors import (
+    DuplicateRankError,
+    HtaError,
+    InvalidOptionError,
+    NotATraceError,
+    TraceNotFoundError,
+    UnreadableTraceError,
+)
+from hta.ingest.discover import Found, TraceSource, discover, natural_order, rank_in_name
+
+WriteTrace = Callable[..., Path]
+
+
+def read_nothing(path: str) -> int | None:
+    """Find no rank in any file, however long one reads."""
+    del path
+    return None
+
+
+def found_names(source: TraceSource) -> dict[int, str]:
+    """Return {rank: file name}."""
+    return {rank: Path(path).name for rank, path in discover(source, read_nothing).files.items()}
+
+
+def skipped_names(source: TraceSource) -> dict[str, str]:
+    """Return {file name: reason}."""
+    return {Path(each.path).name: each.reason for each in discover(source, read_nothing).skipped}
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("rank-3.json", 3),
+        ("rank3.json.gz", 3),
+        ("rank_3.json", 3),
+        ("Rank=3.json", 3),
+        ("rank0.1795209476340443738.pt.trace.json.gz", 0),
+        ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", 34),
+        ("trace_rank_0.json", 0),
+        ("sampled_rank-1.json.gz", 1),
+        ("job.rank.12.json", 12),
+        ("mtia_inference_rank_0.json.gz", 0),
+        ("worker2_step_12.1694128201554.pt.trace.json.gz", 2),
+        ("worker0.1623212756351.pt.trace.json.gz", 0),
+        ("dp0_pp0_tp1_ep0_rank5.1763000000000.pt.trace.json.gz", 5),
+        ("node1_local_rank2_rank10.json", 10),
+        ("worker7_rank_3.json", 3),
+        ("local_rank2.json", None),
+        ("tp_rank1.json", None),
+        ("frank3.json", None),
+        ("rank.json", None),
+        ("homeworker3.json", None),
+        ("rank_1795209476340443738.json", None),
+        ("host_1234.1694128201554.pt.trace.json", None),
+        ("trace.json", None),
+    ],
+)
+def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
+    """`rank` counts before `worker`; a rank along one axis, a word that ends in rank, and a time are no rank."""
+    assert rank_in_name(f"runs/rank9/{name}") == rank
+
+
+def test_numbers_in_names_sort_as_numbers() -> None:
+    """a2 comes before a10, with and without leading zeros; numbers stand before letters."""
+    names = ["b", "a10", "a2", "a", "a02b", "10", "9"]
+    assert sorted(names, key=natural_order) == ["9", "10", "a", "a2", "a02b", "a10", "b"]
+
+
+@given(st.lists(st.text()))
+def test_every_name_can_be_sorted(names: list[str]) -> None:
+    """The order is total, whatever characters and digits of whatever script a name holds."""
+    in_order = sorted(names, key=natural_order)
+    assert all(natural_order(one) <= natural_order(next_one) for one, next_one in pairwise(in_order))
+
+
+def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
+    """A file that says no rank is rank 0; one that does keeps it."""
+    assert found_names(write_trace("trace.json")) == {0: "trace.json"}
+    assert found_names(str(write_trace("other.json", rank=5))) == {5: "other.json"}
+
+
+def test_the_header_counts_before_the_name(write_trace: WriteTrace) -> None:
+    """The rank in distributedInfo holds, whatever the file is called."""
+    assert found_names(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
+
+
+def test_a_rank_that_was_never_set_is_no_rank(write_trace: WriteTrace) -> None:
+    """The -1 that a process without a process group writes leaves the rank to the name."""
+    assert found_names(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n", " : ")])
+def test_minified_and_spread_headers_say_the_same(tmp_path: Path, separators: tuple[str, str]) -> None:
+    """White space around the rank does not matter; a number called rank elsewhere is no rank."""
+    event = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "args": {"rank": 7}}
+    for name, info in (("a.json", {"distributedInfo": {"rank": 4}}), ("b.json", {"user": {"rank": 9}})):
+        document = json.dumps(info | {"traceEvents": [event]}, separators=separators)
+        (tmp_path / name).write_text(document, encoding="utf-8")
+    assert found_names(tmp_path) == {0: "b.json", 4: "a.json"}
+
+
+def test_a_header_longer_than_the_first_look(write_trace: WriteTrace) -> None:
+    """Thousands of process groups before the events do not hide that a file is a trace, nor its rank."""
+    groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
+    path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
+    assert path.stat().st_size > 1 << 20
+    assert found_names(path) == {6: "a.json"}
+
+
+def test_ranks_nobody_says_are_the_free_ones(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Files without a rank get the smallest numbers left, in the natural order of their names."""
+    for name in ("t10.json", "t9.json", "t1.json"):
+        write_trace(name)
+    write_trace("rank1.json")
+    write_trace("z.json", rank=0)
+    assert found_names(tmp_path) == {0: "z.json", 1: "rank1.json", 2: "t1.json", 3: "t9.json", 4: "t10.json"}
+
+
+def test_reading_is_the_last_resort(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Only a file whose beginning and name say no rank is read for it, before numbers are given away."""
+    write_trace("a.json")
+    write_trace("b.json")
+    write_trace("rank0.json")
+    write_trace("c.json", rank=1)
+    asked: list[str] = []
+
+    def read_rank(path: str) -> int | None:
+        asked.append(Path(path).name)
+        return 7 if path.endswith("a.json") else None
+
+    found = discover(tmp_path, read_rank)
+    assert {rank: Path(path).name for rank, path in found.files.items()} == {
+        0: "rank0.json",
+        1: "c.json",
+        2: "b.json",
+        7: "a.json",
+    }
+    assert asked == ["a.json", "b.json"]
+
+
+def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Traces count whatever they are called; the folder's subfolders and hidden files are left alone."""
+    write_trace("rank0.pt.trace.json")
+    write_trace("rank1", rank=1)
+    for rank, packed in ((2, "rank2.json.gz"), (3, "rank3.gz"), (4, "rank4.json")):
+        (tmp_path / packed).write_bytes(gzip.compress(write_trace("plain.json", rank=rank).read_bytes()))
+    (tmp_path / "plain.json").unlink()
+    write_trace(".hidden.json")
+    write_trace("deeper/rank9.json")
+    assert list(found_names(tmp_path)) == [0, 1, 2, 3, 4]
+    assert skipped_names(tmp_path) == {}
+
+
+def test_what_is_no_trace_is_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Every file left out says what it is."""
+    write_trace("rank0.json")
+    nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
+    contents: dict[str, str] = {
+        "et.json": json.dumps(nodes),
+        "truth.json": json.dumps({"schema": "hta-synthetic-job", "ranks": 8}),
+        "memory.raw.json": "[[-1, 1, 512, 7], [5, 2, 512, 7]]",
+        "empty.json": "",
+        "notes": "Dear reader",
+        "snapshot.pickle": "x",
+        "report.html": "<html>",
+        "crashed.json.tmp": '{"traceEvents": [',
+        "rank0_with_counters.json": rank_0_again(tmp_path),
+        "overlaid_critical_path_rank0.json": rank_0_again(tmp_path),
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "timeline.json.gz").write_bytes(gzip.compress(b"[[1, 2], [[0, 1]]]"))
+    assert found_names(tmp_path) == {0: "rank0.json"}
+    reasons = skipped_names(tmp_path)
+    assert set(reasons) == {*contents, "timeline.json.gz"}
+    assert reasons["et.json"] == "no profiler trace: a PyTorch execution trace"
+    assert reasons["truth.json"] == "no profiler trace: a JSON object without traceEvents"
+    assert reasons["empty.json"] == "no profiler trace: an empty file"
+    assert "memory snapshot" in reasons["snapshot.pickle"]
+    assert "unfinished" in reasons["crashed.json.tmp"]
+    assert "counters added" in reasons["rank0_with_counters.json"]
+    assert "critical path" in reasons["overlaid_critical_path_rank0.json"]
+    assert all(reason.startswith("no profiler trace: ") for reason in reasons.values())
+
+
+def rank_0_again(folder: Path) -> str:
+    """Return what the trace of rank 0 holds."""
+    return (folder / "rank0.json").read_text(encoding="utf-8")
+
+
+def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Of the spans a schedule wrote, the newest by the time in the name is taken; the reason opens the others."""
+    times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
+    spans = {unit: write_trace(f"worker0.{moment}.pt.trace.json") for unit, moment in times.items()}
+    write_trace("worker1.1694128201545.pt.trace.json")
+    assert found_names(tmp_path) == {0: spans["ms"].name, 1: "worker1.1694128201545.pt.trace.json"}
+    reasons = skipped_names(tmp_path)
+    assert set(reasons) == {spans["s"].name, spans["ns"].name}
+    assert f"the newest, {spans['ms'].name}, was taken" in reasons[spans["s"].name]
+    command = reasons[spans["s"].name].rpartition("hta.open_trace(")[2].rstrip(")")
+    assert command == repr({0: str(spans["s"])})
+
+
+def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Without times in the names, the file written last is the newest."""
+    for age_s, name in enumerate(["b.json", "c.json", "a.json"]):
+        moment = 1_700_000_000 - age_s
+        os.utime(write_trace(name, rank=4), (moment, moment))
+    assert found_names(tmp_path) == {4: "b.json"}
+    assert set(skipped_names(tmp_path)) == {"a.json", "c.json"}
+
+
+def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """`*` stays in a folder, `**` goes deeper; what is no trace is skipped as in a folder."""
+    write_trace("node0/rank0.json")
+    write_trace("node1/deep/rank1.json")
+    (tmp_path / "node0/notes.txt").write_text("a text", encoding="utf-8")
+    assert found_names(f"{tmp_path}/node*/*") == {0: "rank0.json"}
+    assert found_names(f"{tmp_path}/**/*.json") == {0: "rank0.json", 1: "rank1.json"}
+    assert skipped_names(f"{tmp_path}/node*/*") == {"notes.txt": "no profiler trace: a text"}
+
+
+def test_a_name_with_brackets_is_a_name(write_trace: WriteTrace) -> None:
+    """A path that exists is never taken for a pattern."""
+    assert found_names(write_trace("run[1]*.json")) == {0: "run[1]*.json"}
+
+
+def test_a_list_keeps_its_order_for_free_numbers(write_trace: WriteTrace) -> None:
+    """Files listed one by one that say no rank are numbered as they are listed."""
+    paths = [write_trace(name) for name in ("c.json", "a.json", "b.json")]
+    assert found_names(paths) == {0: "c.json", 1: "a.json", 2: "b.json"}
+    assert found_names([*paths, paths[0]]) == {0: "c.json", 1: "a.json", 2: "b.json"}
+
+
+def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> None:
+    """Both were meant, so neither is dropped nor renumbered; the message names both and the way out."""
+    first, second = write_trace("a.json", rank=2), write_trace("rank2.json")
+    with pytest.raises(DuplicateRankError) as caught:
+        discover([first, second], read_nothing)
+    assert str(caught.value) == (
+        f"{first} and {second} are both rank 2. Leave one out, or say which is which: "
+        f"hta.open_trace({{2: {str(first)!r}, 3: {str(second)!r}}})"
+    )
+
+
+def test_a_dict_has_the_last_word(write_trace: WriteTrace) -> None:
+    """A rank given by the caller counts before everything the file says."""
+    first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
+    assert discover({9: second, 4: first}, read_nothing) == Found({4: first, 9: second})
+
+
+@pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None])
+def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
+    """Anything else as a key of a dict is refused."""
+    with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
+        discover({rank: write_trace("a.json")}, read_nothing)
+
+
+def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
+    """What is skipped in a folder is an error where it was asked for by name; the message says what it is."""
+    path = tmp_path / "a.json"
+    path.write_text('{"nodes": []}', encoding="utf-8")
+    sources: list[TraceSource] = [path, [path], {0: path}]
+    for source in sources:
+        with pytest.raises(NotATraceError, match=r"a\.json is no profiler trace: found a JSON object"):
+            discover(source, read_nothing)
+
+
+def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
+    """A list names files."""
+    with pytest.raises(NotATraceError, match="is a folder"):
+        discover([tmp_path], read_nothing)
+
+
+def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """A misspelt name is answered with the closest one, else with what lies there."""
+    write_trace("rank0.json")
+    with pytest.raises(TraceNotFoundError, match=r"does not exist; did you mean rank0\.json\?$"):
+        discover(tmp_path / "rank_0.json", read_nothing)
+    with pytest.raises(TraceNotFoundError, match=rf"does not exist; {tmp_path} holds rank0\.json$"):
+        discover(tmp_path / "no" / "such" / "folder", read_nothing)
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/a.json", "/no/such/*.json", [], "a\0b.json"])
+def test_nothing_found_is_an_error(source: TraceSource) -> None:
+    """An address, a pattern without match, an empty list and an impossible name lead to no trace."""
+    with pytest.raises(TraceNotFoundError):
+        discover(source, read_nothing)
+
+
+def test_a_folder_without_traces_says_what_it_holds(tmp_path: Path) -> None:
+    """An empty folder, one with subfolders alone, and one with other files are told apart."""
+    with pytest.raises(TraceNotFoundError, match=r"holds no trace: nothing$"):
+        discover(tmp_path, read_nothing)
+    (tmp_path / "run1").mkdir()
+    with pytest.raises(TraceNotFoundError, match=r"holds no trace: run1/$"):
+        discover(tmp_path, read_nothing)
+    for number in range(12):
+        (tmp_path / f"note{number}.txt").write_text("a text", encoding="utf-8")
+    with pytest.raises(TraceNotFoundError) as caught:
+        discover(tmp_path, read_nothing)
+    assert "note9.txt (no profiler trace: a text); 2 more. Its folders are not searched: run1" in str(caught.value)
+
+
+def test_an_unreadable_file_does_not_hide_the_others(
+    write_trace: WriteTrace, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a folder it is skipped with the reason and a warning; named by itself it is an error."""
+    write_trace("rank0.json")
+    damaged = tmp_path / "rank1.json.gz"
+    damaged.write_bytes(gzip.compress(write_trace("x.json").read_bytes())[:12])
+    (tmp_path / "x.json").unlink()
+    with caplog.at_level(logging.WARNING, "hta"):
+        assert list(found_names(tmp_path)) == [0]
+    assert "rank1.json.gz cannot be read" in skipped_names(tmp_path)["rank1.json.gz"]
+    assert "rank1.json.gz cannot be read" in caplog.messages[0]
+    with pytest.raises(UnreadableTraceError, match=r"rank1\.json\.gz cannot be read"):
+        discover(damaged, read_nothing)
+
+
+def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Damage that shows only when the whole file is read hides no other file of the folder either."""
+    write_trace("a.json")
+    write_trace("b.json")
+
+    def read_rank(path: str) -> int | None:
+        if path.endswith("a.json"):
+            message = f"{path} cannot be read: Input/output error"
+            raise UnreadableTraceError(message)
+        return None
+
+    found = discover(tmp_path, read_rank)
+    assert {rank: Path(path).name for rank, path in found.files.items()} == {0: "b.json"}
+    assert [Path(each.path).name for each in found.skipped] == ["a.json"]
+
+
+@given(st.text())
+def test_any_text_is_a_path_or_an_error_of_ours(text: str) -> None:
+    """Whatever is given as a path, nothing but an HtaError is raised."""
+    with pytest.raises(HtaError, match=r"."):
+        discover(f"/no/such/folder/{text}", read_nothing)

@@ -1,0 +1,89 @@
+"""The health of a job's files."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+import hta
+from hta.ingest.file_health import FileHealth, file_health
+from hta.store.health import Finding
+from hta.testing.builder import TraceBuilder
+
+
+def health_of(path) -> FileHealth:
+    """Return the health of a single file."""
+    return file_health(hta.open_trace(path, cache=False))[0]
+
+
+def test_a_clean_file_is_described(tmp_path) -> None:
+    """Format, size, events, GPU work, options, and where the rank came from."""
+    builder = TraceBuilder().rank(3).header(record_shapes=1, with_stack=1)
+    content = builder.kernel("gemm", start_us=0, duration_us=1, launch_us=-1).json(3)
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(content))
+    assert health_of(path) == FileHealth(
+        path=str(path),
+        rank=3,
+        rank_origin="distributedInfo",
+        format="gzip",
+        bytes_read=path.stat().st_size,
+        bytes_decoded=len(content),
+        event_count=4,
+        gpu_event_count=1,
+        options=("record_shapes", "with_stack"),
+    )
+
+
+def test_the_origin_of_a_rank_is_told(tmp_path) -> None:
+    """The file's name, or else a free number."""
+    content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
+    for name in ("rank-5.json", "some.json"):
+        (tmp_path / name).write_bytes(content)
+    origins = {file.rank: file.rank_origin for file in file_health(hta.open_trace(tmp_path, cache=False))}
+    assert origins == {0: "given or next free number", 5: "file name"}
+
+
+def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
+    """Where neither header nor name says a rank, the collectives do."""
+    args = {"Rank": 6, "Collective name": "allreduce", "Process Group Name": "0"}
+    builder = TraceBuilder().header(distributedInfo=None).kernel("nccl", start_us=0, duration_us=1, args=args)
+    (tmp_path / "some.json").write_bytes(builder.json())
+    file = health_of(tmp_path)
+    assert (file.rank, file.rank_origin) == (6, "collectives")
+
+
+def test_a_file_that_lost_something_says_so(tmp_path) -> None:
+    """A file cut off in the middle is read as far as it goes."""
+    content = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=2, duration_us=1).json()
+    (tmp_path / "rank0.json").write_bytes(content[: content.index(b'"b"')])
+    file = health_of(tmp_path / "rank0.json")
+    assert (file.state, file.error) == ("with losses", None)
+
+
+def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> None:
+    """A damaged file that looked like a trace must not hide the health of the rest."""
+    paths = (
+        TraceBuilder()
+        .kernel("a", start_us=0, duration_us=1)
+        .rank(1)
+        .kernel("a", start_us=0, duration_us=1)
+        .write(tmp_path)
+    )
+    trace = hta.open_trace(dict(enumerate(paths)), cache=False)
+    paths[1].unlink()
+    good, bad = file_health(trace)
+    assert (good.state, bad.state) == ("clean", "unreadable")
+    assert bad.error is not None
+    assert bad.rank_origin == "file name"
+
+
+@pytest.mark.parametrize(
+    ("severities", "state"),
+    [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
+)
+def test_the_worst_finding_makes_the_state(severities, state) -> None:
+    """A note is nothing to worry about, a loss is more than a repair."""
+    findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
+    assert FileHealth("a.json", 0, "file name", findings=findings).state == state

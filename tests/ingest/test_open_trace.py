@@ -1,0 +1,144 @@
+"""From a path to a Trace."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hta
+from hta.errors import NotATraceError, UnknownRankError
+from hta.ingest.open_trace import open_trace
+
+WriteTrace = Callable[..., Path]
+
+
+class Recorder:
+    """A progress display that remembers the files it was told of."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.files: list[str] = []
+
+    def start(self, total_bytes: int, description: str) -> None:
+        """Remember a file."""
+        assert total_bytes > 0
+        self.files.append(description)
+
+    def advance(self, byte_count: int, /) -> None:
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+
+def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Ranks, their files and what was skipped come from the folder."""
+    for rank in (2, 0, 10):
+        write_trace(f"rank{rank}.json", rank=rank)
+    (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
+    trace = open_trace(tmp_path)
+    assert {rank: Path(each.source).name for rank, each in trace.ranks.items()} == {
+        0: "rank0.json",
+        2: "rank2.json",
+        10: "rank10.json",
+    }
+    assert [(Path(each.path).name, each.reason) for each in trace.skipped] == [
+        ("notes.txt", "no profiler trace: a text")
+    ]
+
+
+def test_it_is_the_name_users_know() -> None:
+    """hta.open_trace is the function."""
+    assert hta.open_trace is open_trace
+
+
+def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
+    """A file whose beginning says its rank is not read before a table is asked for, and once at most."""
+    progress = Recorder()
+    trace = open_trace(write_trace("a.json", rank=3), progress=progress)
+    assert progress.files == []
+    trace.ranks[3].table("events")
+    assert trace.ranks[3].header.rank == 3
+    assert progress.files == ["a.json"]
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, cache: bool) -> None:
+    """What was read to find the rank serves the analyses as well, with and without cache."""
+    progress = Recorder()
+    trace = open_trace(write_trace("a.json", collective_ranks=(5,)), progress=progress, cache=cache)
+    assert list(trace.ranks) == [5]
+    assert trace.ranks[5].table("events").height == 1
+    assert progress.files == ["a.json"]
+
+
+def test_the_rank_most_collectives_name(write_trace: WriteTrace) -> None:
+    """Where header and name are silent, collectives vote; of equals the smaller rank wins, and -1 is no rank."""
+    assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
+    assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
+    assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]
+    assert list(open_trace(write_trace("d.json", collective_ranks=(-1,))).ranks) == [0]
+
+
+def test_the_rank_behind_the_events(tmp_path: Path) -> None:
+    """On-demand captures write distributedInfo last; it is found all the same."""
+    event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
+    path = tmp_path / "libkineto_activities_1234.json"
+    path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")
+    assert list(open_trace(path).ranks) == [11]
+
+
+def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """ranks= opens a part of the job, and names a rank that is not there."""
+    for rank in range(3):
+        write_trace(f"rank{rank}.json")
+    assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
+    with pytest.raises(UnknownRankError, match="its ranks are: 0, 1, 2"):
+        open_trace(tmp_path, ranks=[3])
+
+
+def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is shown as given, and still leads to the file when the folder changes or it is unpickled."""
+    write_trace("run/a.json")
+    monkeypatch.chdir(tmp_path)
+    trace = open_trace("run")
+    assert trace.ranks[0].source == "run/a.json"
+    monkeypatch.chdir("/")
+    assert trace.ranks[0].table("events").height == 1
+    assert pickle.loads(pickle.dumps(trace)).ranks[0].table("events").height == 1  # noqa: S301 -- our own
+
+
+def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leading ~ is the home folder, as a shell would have it."""
+    write_trace("a.json")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_trace("~/a.json").ranks[0].table("events").height == 1
+
+
+def test_a_trace_that_breaks_off_late_is_an_error_when_read(tmp_path: Path) -> None:
+    """A dict's file that is no trace is told at once, not when the analysis is half done."""
+    path = tmp_path / "a.json"
+    path.write_text("no trace", encoding="utf-8")
+    with pytest.raises(NotATraceError):
+        open_trace({0: path})
+
+
+REAL_JOBS = {
+    "dlrm_8rank": ([0, 1, 2, 3, 4, 5, 6, 7], []),
+    "ddp_gloo_4rank": ([0, 1, 2, 3], []),
+    "two_rank_128": ([0, 1], []),
+    "cpu_only": ([34], []),
+    "execution_trace": ([0], ["benchmark_simple_add_et.json.gz"]),
+    "tensorboard/resnet50_num_workers_4": ([0], ["worker0.1623212756351.pt.trace.json.gz"]),
+    "mtia_inference": ([0], []),
+}
+
+
+@pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
+def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
+    """Folders of real recordings give their ranks, and skip what is no trace or an older span."""
+    trace = open_trace(real_traces / folder)
+    assert (list(trace.ranks), [Path(each.path).name for each in trace.skipped]) == expected

@@ -1,0 +1,49 @@
+"""Slow answers that are obviously right, to hold the fast algorithms to."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def covered(pairs: Pairs) -> set[int]:
+    """Every whole nanosecond that at least one half-open interval covers."""
+    return {moment for start, end in pairs for moment in range(start, end)}
+
+
+def holes(pairs: Pairs) -> set[int]:
+    """Every whole nanosecond between the first and the last covered one that none covers."""
+    inside = covered(pairs)
+    return set(range(min(inside), max(inside) + 1)) - inside if inside else set()
+
+
+def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
+    """How many nanoseconds each combination of classes lasts; bit j of the key stands for class j."""
+    sets = [covered(pairs) for pairs in classes]
+    everything = set().union(*sets) if sets else set()
+    window = range(min(everything), max(everything) + 1) if everything else range(0)
+    return Counter(sum(1 << bit for bit, members in enumerate(sets) if moment in members) for moment in window)
+
+
+def gap_lengths(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """How long nothing had run before each interval, in the order given, which is by start; 0 for the first."""
+    return [
+        max(0, start - max(end for _, end in pairs[:place])) if place else 0 for place, (start, _) in enumerate(pairs)
+    ]
+
+
+def quantile(values: Iterable[int], share: float) -> float:
+    """The value below which the share of the sorted values lies, on the straight line between neighbours."""
+    ordered = sorted(values)
+    position = share * (len(ordered) - 1)
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+
+
+def sample_deviation(values: Sequence[int]) -> float:
+    """The standard deviation of a sample; 0 of a single value."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,0 +1,31 @@
+"""What the tests of the documentation find in its pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def python_blocks(page: Path) -> list[str]:
+    """Return the Python examples of a page that can run here: those that need no PyTorch."""
+    blocks = _BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [block for block in blocks if "import torch" not in block]
+
+
+def relative_links(page: Path) -> list[str]:
+    """Return the targets of links to files of the repository, without their anchors."""
+    links = _LINK.findall(page.read_text(encoding="utf-8"))
+    return [link.split("#")[0] for link in links if "://" not in link and not link.startswith("#")]
+
+
+def run_blocks(page: Path) -> None:
+    """Run the examples of a page one after the other, as a reader would."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in python_blocks(page):
+        exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 -- our own pages

@@ -1,0 +1,450 @@
+"""The cache on disk: whole entries or none, whoever writes, dies or interferes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hta.errors import InvalidOptionError, UnreadableTraceError
+from hta.ingest.kineto import KinetoReader
+from hta.schema import READER_VERSION, TABLES
+from hta.store.arrow_tables import arrow_file
+from hta.store.cache import (
+    BESIDE_NAME,
+    DEFAULT_LIMIT_BYTES,
+    LIMIT_VARIABLE,
+    Cache,
+    CacheOption,
+    Entry,
+    Reading,
+    user_cache_folder,
+)
+from hta.store.trace_file import TraceFile
+
+OpenFile = Callable[..., TraceFile]
+WriteTrace = Callable[..., Path]
+DAY_S = 86_400
+
+
+class CountingReader:
+    """The real reader, counting how often a trace was read and hashed."""
+
+    def __init__(self) -> None:
+        """Begin at none."""
+        self.reads = 0
+        self.hashes = 0
+
+    def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
+        """Read as ever."""
+        self.reads += 1
+        return KinetoReader().read(path, folder, progress)
+
+    def content_hash(self, path: str) -> str:
+        """Hash as ever."""
+        self.hashes += 1
+        return KinetoReader().content_hash(path)
+
+
+@pytest.fixture
+def reader() -> CountingReader:
+    """Return a reader that counts."""
+    return CountingReader()
+
+
+def names_in(path: Path, reader: Any, *, cache: CacheOption = True) -> list[str]:
+    """Open the trace anew and return the names of its kernels."""
+    file = TraceFile(str(path), reader, cache=cache)
+    return file.table("strings")["text"].gather(file.table("events", ["name"])["name"]).to_list()
+
+
+def entries_in(folder: Path) -> list[Path]:
+    """Return every entry of a cache, and everything else that lies where entries lie."""
+    return sorted(folder.glob("*/*"))
+
+
+def make_settled(path: Path, age_s: float = 100) -> None:
+    """Give a file a time stamp old enough to be trusted."""
+    moment = time.time() - age_s
+    os.utime(path, (moment, moment))
+
+
+def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: CountingReader) -> None:
+    """An unchanged trace is read once; its tables, header and health come back the same."""
+    path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
+    make_settled(path)
+    first, second = (TraceFile(str(path), reader) for _ in range(2))
+    for name in TABLES:
+        assert first.table(name).equals(second.table(name))
+    assert (first.header, first.health) == (second.header, second.health)
+    assert first.health.row_counts["events"] == 2
+    assert (reader.reads, reader.hashes) == (1, 0)
+
+
+def test_an_entry_has_a_manifest_and_every_table(
+    write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
+) -> None:
+    """The folder's layout is as the module describes it, and no temporary file stays."""
+    path = write_trace("a.json", ["gemm"])
+    health = open_file(path).health
+    (entry,) = entries_in(cache_folder)
+    assert entry.name == f"{health.content_hash}-r{READER_VERSION}"
+    assert {file.name for file in entry.iterdir()} == {"manifest.json"} | {f"{name}.arrow" for name in TABLES}
+
+
+def test_a_changed_trace_is_read_anew(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
+    """New content replaces the entry of the old."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path, 200)
+    assert names_in(path, reader) == ["gemm"]
+    write_trace("a.json", ["gemm", "relu"])
+    make_settled(path, 100)
+    assert names_in(path, reader) == ["gemm", "relu"]
+    assert len(entries_in(cache_folder)) == 1
+
+
+def test_a_change_within_the_clocks_resolution_is_seen(write_trace: WriteTrace, reader: CountingReader) -> None:
+    """A file rewritten at once, with the same size and even the same time stamp, is not taken for the old one."""
+    path = write_trace("a.json", ["gemm"])
+    before = path.stat()
+    assert names_in(path, reader) == ["gemm"]
+    write_trace("a.json", ["relu"])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert names_in(path, reader) == ["relu"]
+
+
+def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, reader: CountingReader) -> None:
+    """Where only the time differs, the content decides, and the answer is remembered."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path, 200)
+    names_in(path, reader)
+    make_settled(path, 100)
+    assert names_in(path, reader) == names_in(path, reader) == ["gemm"]
+    assert (reader.reads, reader.hashes) == (1, 1)
+
+
+def test_another_schema_or_reader_version_is_rebuilt(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
+) -> None:
+    """An entry that says it was written by another version is not used."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path)
+    for key, value in {"reader_version": READER_VERSION + 1, "schema": "another"}.items():
+        names_in(path, reader)
+        (entry,) = entries_in(cache_folder)
+        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
+        (entry / "manifest.json").write_text(json.dumps(manifest | {key: value}), encoding="utf-8")
+        reader.reads = 0
+        assert names_in(path, reader) == ["gemm"]
+        assert reader.reads == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["no manifest", "manifest cut", "manifest nonsense", "no table", "table cut", "table zeroed", "folder emptied"],
+)
+def test_a_damaged_entry_is_rebuilt(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, damage: str
+) -> None:
+    """Whatever happened to an entry, the answer is right, and the entry is whole again afterwards."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path)
+    names_in(path, reader)
+    (entry,) = entries_in(cache_folder)
+    damage_entry(entry, damage)
+    assert names_in(path, reader) == ["gemm"]
+    assert names_in(path, reader) == ["gemm"]
+    assert reader.reads == 2
+    assert Entry.load(entry)
+
+
+def damage_entry(entry: Path, damage: str) -> None:
+    """Do to an entry what a crash, a full disk or a careless hand does."""
+    manifest, events = entry / "manifest.json", arrow_file(entry, "events")
+    size = events.stat().st_size
+    if damage == "no manifest":
+        manifest.unlink()
+    elif damage == "manifest cut":
+        manifest.write_bytes(manifest.read_bytes()[:50])
+    elif damage == "manifest nonsense":
+        manifest.write_text('{"tables": 7, "stamp": []}', encoding="utf-8")
+    elif damage == "no table":
+        events.unlink()
+    elif damage == "table cut":
+        os.truncate(events, size // 2)
+    elif damage == "table zeroed":
+        events.write_bytes(bytes(size))
+    else:
+        for file in entry.iterdir():
+            file.unlink()
+
+
+def test_an_entry_damaged_while_open_is_rebuilt(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
+) -> None:
+    """Clearing the cache under an open trace costs a second reading and nothing else."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path)
+    file = TraceFile(str(path), reader)
+    assert file.table("events", ["start_ns"]).height == 1
+    (entry,) = entries_in(cache_folder)
+    damage_entry(entry, "folder emptied")
+    assert file.table("events").height == 1
+    assert reader.reads == 2
+
+
+def test_a_trace_that_changes_under_an_open_one_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """Columns of two versions of a file are never mixed."""
+    path = write_trace("a.json", ["gemm"])
+    file = TraceFile(str(path), KinetoReader())
+    assert file.table("events", ["start_ns"]).height == 1
+    write_trace("a.json", ["gemm", "relu"])
+    (entry,) = entries_in(cache_folder)
+    damage_entry(entry, "folder emptied")
+    with pytest.raises(UnreadableTraceError, match="was changed while it was in use"):
+        file.table("events", ["name"])
+
+
+def test_a_trace_that_vanished_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
+    """A file deleted after it was found cannot be read, cached or not; the message names it."""
+    path = write_trace("a.json", ["gemm"])
+    open_file(path).table("events")
+    path.unlink()
+    for cache in (True, False):
+        with pytest.raises(UnreadableTraceError, match=r"a\.json"):
+            open_file(path, cache=cache).table("events")
+
+
+def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
+    """cache=False keeps the tables in memory alone."""
+    path = write_trace("a.json", ["gemm"])
+    assert names_in(path, reader, cache=False) == names_in(path, reader, cache=False) == ["gemm"]
+    assert reader.reads == 2
+    assert not cache_folder.exists()
+    assert [file.name for file in path.parent.iterdir()] == ["a.json"]
+
+
+def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
+    """The option "beside" keeps the entry in a hidden folder where the trace lies."""
+    path = write_trace("a.json", ["gemm"])
+    names_in(path, reader, cache="beside")
+    assert len(entries_in(path.parent / BESIDE_NAME)) == 1
+    assert not cache_folder.exists()
+
+
+def test_a_cache_in_a_folder_of_ones_own(
+    write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, cache_folder: Path
+) -> None:
+    """A path names the folder of the cache, which need not exist yet."""
+    path = write_trace("a.json", ["gemm"])
+    names_in(path, reader, cache=tmp_path / "deep" / "own")
+    assert len(entries_in(tmp_path / "deep" / "own")) == 1
+    assert not cache_folder.exists()
+
+
+@pytest.mark.parametrize("option", ["besides", "", 3, None])
+def test_an_option_that_means_nothing_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
+    """A misspelt option is an error, not a folder of that name."""
+    with pytest.raises(InvalidOptionError, match="cache="):
+        open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
+
+
+def test_links_and_relative_paths_share_an_entry(
+    write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same file under another name is not read again."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path)
+    names_in(path, reader)
+    (tmp_path / "link.json").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    assert names_in(Path("link.json"), reader) == names_in(Path("a.json"), reader) == ["gemm"]
+    assert reader.reads == 1
+
+
+def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """HTA_CACHE_DIR names the folder; without it, it is the system's folder for caches, under the name hta."""
+    assert user_cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("HTA_CACHE_DIR")
+    assert user_cache_folder().is_absolute()
+    assert "hta" in user_cache_folder().parts
+
+
+def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The limit is the default or the variable's; caches kept elsewhere grow as their owner likes."""
+    trace = tmp_path / "a.json"
+    options: list[CacheOption] = [True, "beside", tmp_path]
+    caches = [Cache.from_option(option, trace) for option in options]
+    assert [cache and cache.limit_bytes for cache in caches] == [DEFAULT_LIMIT_BYTES, None, None]
+    monkeypatch.setenv(LIMIT_VARIABLE, "many")
+    with pytest.raises(InvalidOptionError, match=LIMIT_VARIABLE):
+        Cache.from_option(options[0], trace)
+
+
+def test_entries_unused_for_longest_make_room(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the limit, entries go in the order of their last use, and the newest always stays."""
+    old, used, new = (write_trace(f"{name}.json", [name]) for name in ("old", "used", "new"))
+    for path in (old, used):
+        names_in(path, reader)
+    for age_s, path in ((50, old), (40, used)):
+        entry = Cache(cache_folder).find(path, reader.content_hash)
+        assert entry is not None
+        assert entry.folder is not None
+        make_settled(entry.folder / "manifest.json", age_s)
+    size = sum(file.stat().st_size for file in cache_folder.rglob("*.*")) // 2
+    monkeypatch.setenv(LIMIT_VARIABLE, str(size * 5 // 2))
+    names_in(new, reader)
+    reads_before = reader.reads
+    assert names_in(used, reader) == ["used"]
+    assert reader.reads == reads_before
+    assert names_in(old, reader) == ["old"]
+    assert reader.reads == reads_before + 1
+
+
+def test_folders_left_by_dead_processes_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """A temporary folder goes when its process is gone and it is a day old; one of a living process stays."""
+    path = write_trace("a.json", ["gemm"])
+    TraceFile(str(path), KinetoReader()).table("events")
+    home = entries_in(cache_folder)[0].parent
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    of_the_dead, fresh = (home / f".tmp-{int(dead.stdout)}-{tail}" for tail in ("0a", "0b"))
+    of_the_living = home / f".tmp-{os.getpid()}-0c"
+    for folder in (of_the_dead, fresh, of_the_living):
+        folder.mkdir()
+    for folder in (of_the_dead, of_the_living):
+        make_settled(folder, 2 * DAY_S)
+    write_trace("a.json", ["gemm", "relu"])
+    TraceFile(str(path), KinetoReader()).table("events")
+    assert sorted(home.glob(".tmp-*")) == sorted([fresh, of_the_living])
+
+
+def test_a_folder_that_cannot_be_made_is_a_warning(
+    write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the cache cannot be written, traces are read into memory, and that is said once, not per file."""
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "hta"):
+        for name in ("a.json", "b.json"):
+            path = write_trace(name, ["gemm"])
+            assert names_in(path, reader, cache=tmp_path / "file" / "cache") == ["gemm"]
+    (warning,) = caplog.records
+    assert warning.name == "hta"
+    assert "cannot be written" in warning.getMessage()
+
+
+def test_a_full_disk_is_a_warning(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """Writes that fail half-way leave nothing behind, and the tables are read into memory.
+
+    The limit on file sizes makes write() fail as it does on a full disk.
+    """
+    path = write_trace("a.json", [f"kernel {number}" for number in range(20_000)])
+    code = f"""
+import logging, resource, hta
+logging.basicConfig()
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+print(hta.open_trace({{0: {str(path)!r}}}).ranks[0].table("events").height)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (run.returncode, run.stdout.strip()) == (0, "20000"), run.stderr
+    assert run.stderr.count("WARNING:hta:") == 1
+    assert "cannot be written" in run.stderr
+    assert list(cache_folder.rglob("*.arrow")) == []
+    assert entries_in(cache_folder) == []
+
+
+class InterruptingReader(KinetoReader):
+    """The real reader, interrupted by Ctrl-C once the tables are written."""
+
+    def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
+        """Read, and be interrupted."""
+        super().read(path, folder, progress)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """Ctrl-C passes through, and no half-written entry stays."""
+    path = write_trace("a.json", ["gemm"])
+    with pytest.raises(KeyboardInterrupt):
+        TraceFile(str(path), InterruptingReader()).table("events")
+    assert list(cache_folder.rglob("*")) == []
+
+
+def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path) -> None:
+    """A file that turns out to be no trace makes no entry."""
+    path = tmp_path / "a.json"
+    path.write_text("no trace", encoding="utf-8")
+    with pytest.raises(ValueError, match="no profiler trace"):
+        TraceFile(str(path), KinetoReader()).table("events")
+    assert list(cache_folder.rglob("*")) == []
+
+
+def _open_together(path: str, barrier: threading.Barrier) -> int:
+    """Open a trace at the same moment as other processes, and count its events."""
+    file = TraceFile(path, KinetoReader())
+    file.table  # noqa: B018 -- everything is imported before the race begins
+    barrier.wait(timeout=30)
+    return file.table("events").height
+
+
+def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """Four processes read the same trace at once: all get the same answer, and one whole entry stays."""
+    path = write_trace("a.json", [f"kernel {number}" for number in range(5_000)])
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager, context.Pool(4) as pool:
+        barrier = manager.Barrier(4)
+        assert pool.starmap(_open_together, [(str(path), barrier)] * 4, chunksize=1) == [5_000] * 4
+    (entry,) = entries_in(cache_folder)
+    assert Entry.load(entry).tables.read("events", ["start_ns"]).height == 5_000
+
+
+def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """An entry that appears while we read is used, and ours is thrown away."""
+
+    class SlowReader(KinetoReader):
+        """The real reader, overtaken by another process."""
+
+        def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
+            """Let somebody else finish first."""
+            TraceFile(path, KinetoReader()).table("events")
+            return super().read(path, folder, progress)
+
+    path = write_trace("a.json", ["gemm"])
+    assert TraceFile(str(path), SlowReader()).table("events").height == 1
+    assert len(entries_in(cache_folder)) == 1
+
+
+def test_compressed_traces_are_known_by_their_bytes(
+    write_trace: WriteTrace, reader: CountingReader, tmp_path: Path
+) -> None:
+    """The content hash is of the file as it lies on disk, so no decompression is needed to compare it."""
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(write_trace("a.json", ["gemm"]).read_bytes()))
+    file = TraceFile(str(path), reader)
+    assert file.health.format == "gzip"
+    assert file.health.content_hash == KinetoReader().content_hash(str(path))
+
+
+def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
+    """One column of one table needs no other: tables that are damaged but not asked for do not matter yet."""
+    path = write_trace("a.json", ["gemm"])
+    file = open_file(path)
+    file.table("events", ["start_ns"])
+    (entry,) = entries_in(cache_folder)
+    arrow_file(entry, "memory").unlink()
+    assert file.table("events", ["duration_ns"]).to_series().to_list() == [1_000]
+    assert isinstance(file.table("events"), pl.DataFrame)

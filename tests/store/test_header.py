@@ -1,0 +1,65 @@
+"""What a trace says about itself outside its events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hta.store.header import Header
+
+
+def test_every_known_key_is_picked() -> None:
+    """Keys of distributedInfo, devices, options and names become fields; raw keeps all of them."""
+    raw: dict[str, Any] = {
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "numSms": 108}],
+        "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
+        "record_shapes": 1,
+        "with_stack": 1,
+        "baseTimeNanoseconds": 1_700_000_000_000_000_000,
+        "host_name": "node7",
+        "traceName": "trace.json",
+        "user_key": {"a": [1, 2]},
+    }
+    assert Header.from_json(json.dumps(raw)) == Header(
+        rank=3,
+        world_size=8,
+        backend="nccl",
+        device_properties=[{"id": 0, "name": "NVIDIA A100", "numSms": 108}],
+        base_time_ns=1_700_000_000_000_000_000,
+        options={
+            "record_shapes": True,
+            "profile_memory": False,
+            "with_stack": True,
+            "with_modules": False,
+            "with_flops": False,
+        },
+        host_name="node7",
+        trace_name="trace.json",
+        raw=raw,
+    )
+
+
+def test_an_empty_header_says_nothing() -> None:
+    """A bare list of events has no header: every field is None, 0, empty or off."""
+    assert Header.from_json("{}") == Header()
+
+
+@pytest.mark.parametrize(
+    ("written", "rank"),
+    [(0, 0), ("5", 5), (-1, None), (None, None), (True, None), ("x", None), (1.5, None), ([1], None)],
+)
+def test_rank_is_a_whole_number_from_zero(written: object, rank: int | None) -> None:
+    """A rank written as text counts; -1 and anything that is no number is no rank."""
+    assert Header.from_json(json.dumps({"distributedInfo": {"rank": written}})).rank == rank
+
+
+@pytest.mark.parametrize("odd", ["null", "[]", "7", '"text"', "{}"])
+@pytest.mark.parametrize("key", ["distributedInfo", "deviceProperties", "baseTimeNanoseconds", "host_name"])
+def test_values_of_odd_types_count_as_missing(key: str, odd: str) -> None:
+    """Any JSON value under any key leaves the header readable."""
+    header = Header.from_json(f'{{"{key}": {odd}}}')
+    assert header.rank is None
+    assert header.device_properties == []
+    assert header.raw == {key: json.loads(odd)}

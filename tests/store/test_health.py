@@ -1,0 +1,39 @@
+"""The health record of a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hta.store.health import Finding, Health
+
+RECORD = {
+    "format": "gzip",
+    "bytes_read": 100,
+    "bytes_decoded": 1000,
+    "event_count": 7,
+    "content_hash": "00ff",
+    "row_counts": {"events": 5},
+    "findings": [{"kind": "truncated", "severity": "dropped", "count": 1, "offsets": [990], "example": '{"ph"'}],
+}
+
+
+def test_the_record_keeps_every_field() -> None:
+    """What the reader found comes back as it was said."""
+    assert Health.from_json(json.dumps(RECORD)) == Health(
+        format="gzip",
+        bytes_read=100,
+        bytes_decoded=1000,
+        event_count=7,
+        row_counts={"events": 5},
+        findings=(Finding("truncated", "dropped", 1, (990,), '{"ph"'),),
+        content_hash="00ff",
+    )
+
+
+@pytest.mark.parametrize(("severity", "is_clean"), [("repaired", False), ("dropped", False), ("note", True)])
+def test_notes_leave_a_file_clean(severity: str, *, is_clean: bool) -> None:
+    """A file is clean unless something had to be repaired or dropped."""
+    findings = [{"kind": "k", "severity": severity, "count": 1, "offsets": [], "example": ""}]
+    assert Health.from_json(json.dumps(RECORD | {"findings": findings})).is_clean is is_clean

@@ -1,0 +1,233 @@
+"""Ranks, selections of their events, and work over ranks."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+from hta.errors import InvalidOptionError, UnknownRankError
+from hta.execution.executor import IN_PROCESS
+from hta.execution.processes import processes
+from hta.schema import EventKind
+from hta.store.trace import RankTrace, SkippedFile, Trace
+from hta.store.trace_file import TraceFile
+
+KERNELS = ["gemm", "relu", "gemm", "nccl"]
+
+
+@pytest.fixture
+def rank_trace(write_trace: Callable[..., Path], open_file: Callable[..., TraceFile]) -> RankTrace:
+    """Return rank 3 with four kernels, which start 0, 1, 2 and 3 µs after the epoch."""
+    return RankTrace(3, open_file(write_trace("a.json", KERNELS)))
+
+
+@pytest.fixture
+def trace(rank_trace: RankTrace) -> Trace:
+    """Return a job of ranks 1, 3 and 10, all with the same events."""
+    ranks = {rank: RankTrace(rank, rank_trace._file) for rank in (10, 3, 1)}
+    return Trace(ranks, [SkippedFile("notes.txt", "a text")])
+
+
+def names(rank_trace: RankTrace) -> list[str]:
+    """Return the names of the selected events."""
+    return rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
+
+
+def is_named(name: str, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """Select the events of one name."""
+    column = rank_trace.table("events", ["name"])["name"]
+    return (rank_trace.texts(column) == name).to_numpy()
+
+
+def is_late(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """Select the events from 1 µs on."""
+    return rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy() >= 1_000
+
+
+def too_short(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """Return one bool for a rank of several events."""
+    del rank_trace
+    return np.array([True])
+
+
+def numbers(rank_trace: RankTrace) -> npt.NDArray[Any]:
+    """Return row numbers where bools are asked for."""
+    return np.arange(rank_trace.table("events").height)
+
+
+def rank_and_count(rank_trace: RankTrace) -> tuple[int, int]:
+    """Return what a worker sees."""
+    return rank_trace.rank, rank_trace.table("events").height
+
+
+def fails_on_rank_3(rank_trace: RankTrace) -> int:
+    """Fail where rank 3 comes."""
+    if rank_trace.rank == 3:
+        message = "rank 3 fails"
+        raise UnknownRankError(message)
+    return rank_trace.rank
+
+
+def test_texts_of_ids(rank_trace: RankTrace) -> None:
+    """Ids become text, null stays null, and the column keeps its name."""
+    ids = rank_trace.table("events")["name"].extend_constant(None, 1)
+    assert rank_trace.texts(ids).to_list() == [*KERNELS, None]
+    assert rank_trace.texts(ids).name == "name"
+    assert rank_trace.strings[int(ids[0])] == "gemm"
+    assert rank_trace.strings.name == "text"
+    assert rank_trace.strings.dtype == pl.String
+
+
+def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
+    """Kinds without events are left out; a selection counts its own."""
+    assert rank_trace.event_counts() == {EventKind.KERNEL: 4}
+    assert rank_trace.where(functools.partial(is_named, "gemm")).event_counts() == {EventKind.KERNEL: 2}
+    assert rank_trace.where(functools.partial(is_named, "none")).event_counts() == {}
+
+
+def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
+    """Rows of `events` go, every other table stays whole, and the original is untouched."""
+    selected = rank_trace.where(functools.partial(is_named, "gemm"))
+    assert selected.table("events", ["event_index", "start_ns"]).rows() == [(0, 0), (2, 2_000)]
+    assert selected.table("kernels").height == rank_trace.table("kernels").height == 4
+    assert names(rank_trace) == KERNELS
+
+
+def test_selections_add_up(rank_trace: RankTrace) -> None:
+    """Each selection judges all events, and an event stays where all say yes, in any order."""
+    gemm, late = functools.partial(is_named, "gemm"), is_late
+    for first, second in ((gemm, late), (late, gemm)):
+        selected = rank_trace.where(first).where(second)
+        assert selected.table("events", ["start_ns"]).rows() == [(2_000,)]
+        assert selected.unselected.event_counts() == {EventKind.KERNEL: 4}
+
+
+@pytest.mark.parametrize("selection", [too_short, numbers])
+def test_a_selection_must_judge_every_event(
+    rank_trace: RankTrace, selection: Callable[[RankTrace], npt.NDArray[Any]]
+) -> None:
+    """Anything but one bool per event is refused; the message names the function and what it returned."""
+    with pytest.raises(InvalidOptionError, match=rf"{selection.__name__}.*must return 4 bools"):
+        rank_trace.where(selection).table("events")
+
+
+def test_what_is_derived_is_remembered(rank_trace: RankTrace) -> None:
+    """derive() calls a function once for a rank, and once more for a selection of it."""
+    calls: list[int] = []
+
+    def count(rank_trace: RankTrace) -> int:
+        calls.append(rank_trace.table("events").height)
+        return calls[-1]
+
+    selected = rank_trace.where(is_late)
+    assert [each.derive(count) for each in (rank_trace, selected, rank_trace, selected)] == [4, 3, 4, 3]
+    assert calls == [4, 3]
+    assert selected.unselected.derive(count) == 4
+    assert calls == [4, 3]
+
+
+def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
+    """forget() drops derived results as well, and the answers stay the same."""
+    selected = rank_trace.where(is_late)
+    before = selected.derive(names)
+    selected.forget()
+    assert selected.derive(names) is not before
+    assert selected.derive(names) == before == KERNELS[1:]
+
+
+def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
+    """A copy in another process answers the same; nothing that was read travels."""
+    selected = rank_trace.where(is_late).where(functools.partial(is_named, "gemm"))
+    assert names(selected) == ["gemm"]
+    pickled = pickle.dumps(selected)
+    assert len(pickled) < 1_000
+    copy = pickle.loads(pickled)  # noqa: S301 -- our own
+    assert (copy.rank, copy.source, names(copy)) == (3, rank_trace.source, ["gemm"])
+
+
+def test_ranks_are_sorted(trace: Trace) -> None:
+    """Ranks come in the order of their numbers, whatever order they were found in."""
+    assert list(trace.ranks) == [1, 3, 10]
+    assert list(trace.map(rank_and_count)) == [1, 3, 10]
+
+
+def test_selecting_ranks(trace: Trace) -> None:
+    """None means all; what was skipped stays known."""
+    assert trace.select(None) is trace
+    chosen = trace.select([10, 1])
+    assert list(chosen.ranks) == [1, 10]
+    assert chosen.skipped == (SkippedFile("notes.txt", "a text"),)
+
+
+def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
+    """The message names the rank asked for and those that exist."""
+    with pytest.raises(UnknownRankError, match="no rank 2 in this trace; its ranks are: 1, 3, 10"):
+        trace.select([1, 2])
+
+
+def test_no_rank_at_all_is_refused(trace: Trace) -> None:
+    """An empty list is a mistake, not a job without ranks."""
+    with pytest.raises(InvalidOptionError, match="no rank at all"):
+        trace.select([])
+
+
+def test_a_selection_holds_for_every_rank(trace: Trace) -> None:
+    """Trace.where selects on each rank."""
+    assert trace.where(is_late).map(rank_and_count) == {1: (1, 3), 3: (3, 3), 10: (10, 3)}
+
+
+@pytest.fixture(params=["in process", "threads", "processes"])
+def executor(request: pytest.FixtureRequest) -> Any:
+    """Return each kind of executor in turn."""
+    if request.param == "in process":
+        yield IN_PROCESS
+        return
+    with ThreadPoolExecutor(2) if request.param == "threads" else processes(2) as pool:
+        yield pool
+
+
+def test_every_executor_gives_the_same(trace: Trace, executor: Executor) -> None:
+    """Work over ranks, selections included, has one answer, wherever it runs."""
+    selected = trace.where(functools.partial(is_named, "gemm"))
+    assert selected.map(rank_and_count, executor) == {1: (1, 2), 3: (3, 2), 10: (10, 2)}
+
+
+def test_every_executor_raises_the_same(trace: Trace, executor: Executor) -> None:
+    """An error of one rank comes out with its type and its words."""
+    with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
+        trace.map(fails_on_rank_3, executor)
+
+
+def test_ranks_after_an_error_are_not_begun(trace: Trace) -> None:
+    """In process, the first error ends the work."""
+    begun: list[int] = []
+
+    def function(rank_trace: RankTrace) -> int:
+        begun.append(rank_trace.rank)
+        return fails_on_rank_3(rank_trace)
+
+    with pytest.raises(UnknownRankError):
+        trace.map(function)
+    assert begun == [1, 3]
+
+
+def test_a_job_pickles(trace: Trace) -> None:
+    """A whole job travels as the addresses of its ranks."""
+    copy = pickle.loads(pickle.dumps(trace))  # noqa: S301 -- our own
+    assert copy.map(rank_and_count) == trace.map(rank_and_count)
+    assert copy.skipped == trace.skipped
+
+
+def test_objects_show_what_they_are(trace: Trace) -> None:
+    """The representation names ranks and files."""
+    assert repr(trace) == "Trace(ranks=[1, 3, 10])"
+    assert repr(trace.ranks[3]).startswith("RankTrace(rank=3, source=")

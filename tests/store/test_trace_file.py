@@ -1,0 +1,121 @@
+"""One trace file, opened when first needed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta.errors import InvalidOptionError
+from hta.schema import TABLES
+from hta.store.arrow_tables import table_types
+from hta.store.trace_file import TraceFile
+
+OpenFile = Callable[..., TraceFile]
+WriteTrace = Callable[..., Path]
+
+
+class Recorder:
+    """A progress display that remembers what it was told."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.told: list[tuple[str, object]] = []
+
+    def start(self, total_bytes: int, description: str) -> None:
+        """Remember a beginning."""
+        self.told.append((description, total_bytes))
+
+    def advance(self, byte_count: int, /) -> None:
+        """Remember a step."""
+        self.told.append(("advance", byte_count))
+
+    def finish(self) -> None:
+        """Remember an end."""
+        self.told.append(("finish", None))
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile, name: str, *, cache: bool) -> None:
+    """Tables without rows have the same columns as those with rows, from the cache and from memory."""
+    path = write_trace("a.json", ["gemm"])
+    for _ in range(2):
+        assert open_file(path, cache=cache).table(name).schema == table_types(name)
+
+
+def test_columns_come_in_the_order_asked_for(write_trace: WriteTrace, open_file: OpenFile) -> None:
+    """The order of the request is that of the frame, whatever was read before."""
+    file = open_file(write_trace("a.json", ["gemm", "relu"]))
+    assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
+    assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
+
+
+def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> None:
+    """A wrong name is told before any file is opened."""
+    with pytest.raises(InvalidOptionError, match="no column 'dur'"):
+        open_file(tmp_path / "missing.json").table("events", ["dur"])
+
+
+def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Path) -> None:
+    """Naming a file does not touch it."""
+    assert open_file(tmp_path / "missing.json").path == str(tmp_path / "missing.json")
+
+
+def test_a_pickle_is_an_address(
+    write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is small whatever was read, keeps the cache option, and finds a relative path from any folder."""
+    path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
+    monkeypatch.chdir(tmp_path)
+    file = open_file(Path(path.name), cache=False)
+    file.table("events")
+    pickled = pickle.dumps(file)
+    monkeypatch.chdir("/")
+    assert len(pickled) < 1_000
+    assert pickle.loads(pickled).table("events").height == 1_000  # noqa: S301 -- our own
+    assert not (tmp_path / "cache").exists()
+
+
+def test_progress_is_told_of_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
+    """Reading starts with the size of the file, advances by as much, and finishes; the cache needs no progress."""
+    path = write_trace("a.json", ["gemm"])
+    for _ in range(2):
+        recorder = Recorder()
+        open_file(path, progress=recorder).table("events")
+        if recorder.told:
+            size = path.stat().st_size
+            assert recorder.told[0] == ("a.json", size)
+            assert sum(step for what, step in recorder.told if what == "advance" and isinstance(step, int)) == size
+            assert recorder.told[-1] == ("finish", None)
+    assert recorder.told == []
+
+
+def test_an_interrupt_in_the_progress_ends_the_reading(
+    write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
+) -> None:
+    """Ctrl-C while the reader works comes out as KeyboardInterrupt, and nothing half-written stays."""
+
+    class Interrupted(Recorder):
+        """Where Python notices Ctrl-C."""
+
+        def advance(self, byte_count: int, /) -> None:
+            """Be interrupted."""
+            super().advance(byte_count)
+            raise KeyboardInterrupt
+
+    progress = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        open_file(write_trace("a.json", ["gemm"]), progress=progress).table("events")
+    assert progress.told[-1] == ("finish", None)
+    assert list(cache_folder.rglob("*.arrow")) == []
+
+
+def test_forgetting_frees_and_reads_again(write_trace: WriteTrace, open_file: OpenFile) -> None:
+    """After forget() the answers are the same."""
+    file = open_file(write_trace("a.json", ["gemm"]))
+    before = file.table("events")
+    file.forget()
+    assert file.table("events").equals(before)

@@ -1,0 +1,76 @@
+"""Every analysis has what a reader needs: function, figure, command, page, tests and a golden table."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import hta
+from hta import figures
+from hta.catalogue import ANALYSES, Analysis, analysis
+from hta.cli.commands import app
+from jobs import gpu_job
+
+ROOT = Path(__file__).parent.parent
+each_analysis = pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
+
+
+def test_the_catalogue_lists_every_analysis() -> None:
+    """A new file in hta/analyses is in the catalogue."""
+    folder = ROOT / "src" / "hta" / "analyses"
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {entry.name for entry in ANALYSES} == modules
+
+
+@each_analysis
+def test_one_word_leads_to_function_and_figure(entry: Analysis) -> None:
+    """`hta.<name>` computes, `hta.figures.plot_<name>` draws."""
+    assert getattr(hta, entry.name) is entry.compute
+    assert getattr(import_module(f"hta.analyses.{entry.name}"), entry.name) is entry.compute
+    assert callable(getattr(figures, f"plot_{entry.name}"))
+
+
+@each_analysis
+def test_one_word_leads_to_the_command(entry: Analysis) -> None:
+    """`hta <name>` prints it."""
+    names = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert entry.name in names
+
+
+@each_analysis
+def test_one_word_leads_to_the_page(entry: Analysis) -> None:
+    """The page derives the definitions, and the navigation leads to it."""
+    assert (ROOT / "docs" / entry.page).is_file()
+    assert entry.page in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+@each_analysis
+def test_one_word_leads_to_tests_and_golden_table(entry: Analysis) -> None:
+    """Numbers are kept where a review sees them change."""
+    assert (ROOT / "tests" / "analyses" / f"test_{entry.name}.py").is_file()
+    assert list((ROOT / "tests" / "golden").glob(f"{entry.name}/**/*.csv"))
+
+
+@each_analysis
+def test_views_are_tables_that_can_be_cut(entry: Analysis) -> None:
+    """Each view makes a table from the result, and has the column by which rows are chosen."""
+    result = entry.compute(gpu_job().build())
+    for view in entry.views:
+        assert view.telling in view.table(result).columns
+
+
+@each_analysis
+def test_every_analysis_defines_its_words(entry: Analysis) -> None:
+    """The report explains what its tables say."""
+    assert entry.definitions
+    assert entry.question.endswith("?")
+    assert inspect.getdoc(entry.compute)
+
+
+def test_an_unknown_analysis_is_a_key_error() -> None:
+    """A caller that asks for a name that does not exist has made a mistake."""
+    with pytest.raises(KeyError):
+        analysis("nothing")

@@ -1,0 +1,81 @@
+"""The documentation is complete, its links lead somewhere, and its examples run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from hta import errors
+from hta.cli.commands import app
+from hta.enrich.kernel_kind import remove_added_rules
+from hta.testing.synthetic import write_job
+from pages import PAGES, ROOT, python_blocks, relative_links, run_blocks
+
+DOCS = ROOT / "docs"
+COMMANDS = get_command(app).commands
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Path:
+    """A folder with the traces that the pages speak of."""
+    folder = tmp_path_factory.mktemp("docs")
+    write_job(folder / "traces", ranks=8, steps=2, layers=2)
+    (folder / "mine").mkdir()
+    for source, name in zip(sorted((folder / "traces").glob("*.gz")), ("first", "second"), strict=False):
+        shutil.copy(source, folder / "mine" / f"{name}.json.gz")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent != ROOT and python_blocks(page)], ids=lambda page: page.stem
+)
+def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
+    """Copied from top to bottom, they work."""
+    monkeypatch.chdir(job)
+    monkeypatch.setenv("HTA_CACHE_DIR", str(job / "cache"))
+    try:
+        run_blocks(page)
+    finally:
+        remove_added_rules()
+
+
+@each_page
+def test_links_lead_somewhere(page) -> None:
+    """Each link to a file of the repository has its file."""
+    assert [link for link in relative_links(page) if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """A page nobody finds is no page; a page that is gone breaks the site."""
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_documented(name) -> None:
+    """A heading for the command, and each option's name on the page."""
+    text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert f"## hta {name}\n" in text
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts if option.startswith("-")}
+    assert {option for option in options if f"`{option}" not in text and f" [{option}" not in text} == set()
+
+
+def test_every_environment_variable_is_documented() -> None:
+    """What the code reads stands in the table."""
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert {name for name in re.findall(r'"(HTA_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
+
+
+def test_every_error_is_documented() -> None:
+    """Each class with what else it is."""
+    text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HtaError)]
+    for each in classes:
+        other = each.__mro__[2] if each is not errors.HtaError else Exception
+        assert f"| `{each.__name__}` | `{other.__name__}` |" in text

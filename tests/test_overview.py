@@ -1,0 +1,132 @@
+"""The verdict: one sentence on a job."""
+
+from __future__ import annotations
+
+import pytest
+
+import hta
+from hta.catalogue import ANALYSES
+from hta.overview import overview
+from hta.testing.builder import TraceBuilder
+from hta.testing.synthetic import write_job
+from jobs import cpu_job, gpu_job
+
+
+def verdict(builder: TraceBuilder) -> str:
+    """Return the verdict on a job."""
+    return overview(builder.build()).verdict
+
+
+def mostly_idle(launch_us: int) -> TraceBuilder:
+    """Return a job that idles 80 of 100 µs, with the second kernel launched at `launch_us`."""
+    return (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10, launch_us=-5)
+        .kernel("gemm", start_us=90, duration_us=10, launch_us=launch_us)
+    )
+
+
+@pytest.mark.parametrize(
+    ("launch_us", "cause"),
+    [
+        (80, "mostly waiting for the host"),
+        (0, "mostly waiting for neither the host nor a kernel's start"),
+    ],
+)
+def test_the_cause_of_idling_is_the_category_with_most_of_it(launch_us: int, cause: str) -> None:
+    """More than half of the idle time makes a cause."""
+    assert verdict(mostly_idle(launch_us)) == f"The GPU is idle 80 % of the time, {cause}; computation takes 20 %."
+
+
+def test_no_cause_is_named_where_none_has_half() -> None:
+    """Idle 80 µs: 30 for the host, 25 for a start, 25 for something else."""
+    builder = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10, launch_us=-5)
+        .kernel("gemm", start_us=65, duration_us=10, launch_us=40)
+        .kernel("gemm", start_us=110, duration_us=10, launch_us=70)
+    )
+    assert "for no single reason" in verdict(builder)
+
+
+def test_a_device_that_hardly_idles_is_busy() -> None:
+    """Below 10 % of idling the share of work is told instead."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=96).kernel("gemm", start_us=99, duration_us=1)
+    assert verdict(builder).startswith("The GPU is busy 97 % of the time")
+
+
+def test_communication_and_how_much_of_it_is_hidden_are_told() -> None:
+    """Over both windows of 110 and 100 µs: 40 µs of communication, half of it hidden; rank 0 idles more."""
+    assert verdict(gpu_job()) == (
+        "The GPUs are idle 19 % of the time, for no single reason; communication takes 19 % and 50 % of it is "
+        "hidden behind computation; rank 0 is the most idle (36 %)."
+    )
+
+
+def test_several_ranks_without_communication_are_told() -> None:
+    """A job of two ranks that never communicates deserves a word."""
+    builder = TraceBuilder().kernel("a", start_us=0, duration_us=1).rank(1).kernel("a", start_us=0, duration_us=1)
+    assert verdict(builder) == "The GPUs are busy 100 % of the time; computation takes 100 %, and no rank communicates."
+
+
+def test_a_late_rank_is_named(tmp_path) -> None:
+    """The planted straggler computes longer and communicates least: the others wait for it."""
+    truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
+    found = overview(hta.open_trace(tmp_path, cache=False))
+    assert f"rank {truth.straggler_rank} computes longer and communicates least" in found.verdict
+
+
+def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
+    """Without a straggler the verdict names no rank."""
+    write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
+    assert "rank" not in overview(hta.open_trace(tmp_path, cache=False)).verdict
+
+
+def test_every_analysis_is_in_the_overview() -> None:
+    """The report and the summary loop over the results."""
+    found = overview(gpu_job().build())
+    assert list(found.results) == [analysis.name for analysis in ANALYSES]
+    assert not found.missing
+    assert found.cpu_side.is_empty()
+
+
+def test_a_job_without_gpu_work_gets_its_cpu_side() -> None:
+    """Nothing is made up: which option may have been off, and what the CPU side shows."""
+    found = overview(cpu_job().build())
+    assert found.verdict == (
+        "No GPU work was recorded on any of the 2 ranks: this job ran on the CPU, or was recorded without "
+        "ProfilerActivity.CUDA; the CPU side holds 4 events and 2 steps of 20 µs on average; those of rank 1 are the "
+        "longest (30 µs)."
+    )
+    assert found.cpu_side.rows() == [(0, 2, 1, 1, 10_000.0), (1, 2, 1, 1, 30_000.0)]
+    assert set(found.missing) == {analysis.name for analysis in ANALYSES}
+
+
+def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
+    """An empty trace is a trace."""
+    assert verdict(TraceBuilder().rank(0)) == (
+        "No GPU work was recorded on the one rank: this job ran on the CPU, or was recorded without "
+        "ProfilerActivity.CUDA; the CPU side holds 0 events and no profiler steps."
+    )
+
+
+def test_findings_of_several_analyses_are_told_once() -> None:
+    """A rank without GPU work is a finding of every analysis."""
+    builder = gpu_job().rank(2).operator("aten::mm", start_us=0, duration_us=1)
+    findings = overview(builder.build()).findings
+    assert len(findings) == len(set(findings))
+    assert any("rank 2" in finding for finding in findings)
+
+
+def test_work_of_no_length_has_a_verdict() -> None:
+    """A window of 0 ns divides nothing."""
+    assert verdict(TraceBuilder().kernel("gemm", start_us=0, duration_us=0)).endswith(".")
+
+
+def test_files_read_in_part_are_told(tmp_path) -> None:
+    """The verdict is about what could be read, so the reader must know."""
+    first, _ = gpu_job().write(tmp_path)
+    content = first.read_bytes()
+    first.write_bytes(content[: len(content) * 2 // 3])
+    found = overview(hta.open_trace(tmp_path, cache=False))
+    assert found.findings[0] == "1 of 2 files could be read only in part (rank 0); hta check says why"

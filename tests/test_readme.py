@@ -1,0 +1,29 @@
+"""The README does what it says."""
+
+from __future__ import annotations
+
+from pages import ROOT, python_blocks, run_blocks
+
+README = ROOT / "README.md"
+MOST_LINES = 10
+
+
+def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
+    """In an empty folder, without traces of one's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    run_blocks(README)
+    assert (tmp_path / "idle_time.html").exists()
+    printed = capsys.readouterr().out
+    assert "overlap_fraction" in printed
+    assert "comp_comm_overlap_pctg" in printed
+
+
+def test_the_first_example_is_short() -> None:
+    """Ten lines say enough."""
+    assert len(python_blocks(README)[0].strip().splitlines()) <= MOST_LINES
+
+
+def test_the_picture_is_small_enough_for_a_repository() -> None:
+    """At most 300 KB."""
+    assert 0 < (ROOT / "docs" / "images" / "report.png").stat().st_size <= 300_000

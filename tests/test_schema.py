@@ -1,0 +1,24 @@
+"""The schema in Python and in the reader are one."""
+
+from __future__ import annotations
+
+from hta import _native
+from hta.schema import TABLES
+
+
+def test_the_reader_writes_the_declared_columns() -> None:
+    """Tables, their columns, types and the order of the columns are the same in Rust and in Python."""
+    declared = {name: [(column.name, column.type) for column in columns] for name, columns in TABLES.items()}
+    assert _native.schema() == declared
+
+
+def test_every_column_says_what_it_means() -> None:
+    """A column without a meaning is no contract."""
+    assert all(column.meaning for columns in TABLES.values() for column in columns)
+
+
+def test_side_tables_join_by_event() -> None:
+    """Every table but `tracks` and `strings` begins with the event it belongs to, which is never null."""
+    for name in TABLES.keys() - {"tracks", "strings"}:
+        first = TABLES[name][0]
+        assert (first.name, first.type, first.nullable) == ("event_index", "uint32", False)

@@ -1,0 +1,352 @@
+"""TraceAnalysis: HTA's names, arguments, columns and, where HTA is right, its numbers."""
+
+from __future__ import annotations
+
+import inspect
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from hta.errors import MissingDataError, TraceNotFoundError, UnknownRankError
+from hta.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+from jobs import cpu_job, gpu_job
+
+TRACES_OF = {
+    "param_dlrm": "dlrm_8rank",
+    "trace_filter": "two_rank_128",
+    "trace_filter__last": "two_rank_128",
+    "trace_diff_control": "diff/control",
+    "trace_diff_control__last": "diff/control",
+    "df_index_resolver": "single_v100",
+    "df_index_resolver__last": "single_v100",
+}
+"""Folder of HTA's answers -> folder of the traces, where no known fault of HTA changes the numbers compared here."""
+
+each_golden = pytest.mark.parametrize("name", TRACES_OF)
+
+
+def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis:
+    """Return the facade on a job."""
+    builder.write(folder)
+    return TraceAnalysis(trace_dir=str(folder), **options)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch) -> None:
+    """Keep what was read in a folder of the tests."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[str | None]:
+    """The renderers that figures were shown with."""
+    renderers: list[str | None] = []
+    monkeypatch.setattr(go.Figure, "show", lambda _, renderer=None: renderers.append(renderer))
+    return renderers
+
+
+@pytest.fixture
+def small(tmp_path) -> TraceAnalysis:
+    """The facade on the small GPU job."""
+    return analysis_of(gpu_job(), tmp_path)
+
+
+def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
+    """Return what HTA answered."""
+    path = goldens / "hta" / name / f"{call}.csv"
+    return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"), index_col=0).reset_index(drop=True)
+
+
+def same_job(real_traces: Path, name: str) -> TraceAnalysis:
+    """Return our facade on the traces of that answer."""
+    return TraceAnalysis(
+        trace_dir=str(real_traces / TRACES_OF[name]), include_last_profiler_step=name.endswith("__last")
+    )
+
+
+@each_golden
+def test_temporal_breakdown_equals_htas(real_traces, goldens, name) -> None:
+    """Column by column, number by number."""
+    ours = same_job(real_traces, name).get_temporal_breakdown(visualize=False)
+    pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_temporal_breakdown"), check_dtype=False)
+
+
+@each_golden
+def test_overlap_equals_htas(real_traces, goldens, name) -> None:
+    """Column by column, number by number."""
+    ours = same_job(real_traces, name).get_comm_comp_overlap(visualize=False)
+    pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_comm_comp_overlap"), check_dtype=False)
+
+
+@each_golden
+def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
+    """But for states of no length, which HTA sometimes lists."""
+    ours = same_job(real_traces, name).get_gpu_kernel_breakdown(visualize=False)[0]
+    theirs = answer(goldens, name, "get_gpu_kernel_breakdown.0").query("sum > 0").reset_index(drop=True)
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+
+
+@each_golden
+def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name) -> None:
+    """The call that asked for all kernels was not grouped, so HTA's statistics are those of calls."""
+    facade = same_job(real_traces, name)
+    ours = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=10_000)[1]
+    theirs = answer(goldens, name, "get_gpu_kernel_breakdown.all.1")
+    assert list(ours.columns) == [*theirs.columns, "count"]
+    joined = ours.merge(theirs, on=["name", "kernel_type", "rank"], suffixes=("", " of HTA"), how="right")
+    for column in ("sum (us)", "max (us)", "min (us)", "mean (us)", "stddev"):
+        np.testing.assert_allclose(joined[column], joined[f"{column} of HTA"], rtol=1e-9, err_msg=column)
+
+
+@each_golden
+def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
+    """HTA gives a gap to one category where we divide it at the launch; together they are as long."""
+    of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
+    theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
+    ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)
+    keys = ["rank", "stream"]
+    sums = [frame.groupby(keys)["idle_time"].sum() for frame in (ours, theirs)]
+    pd.testing.assert_series_equal(*sums, check_dtype=False)
+
+
+@each_golden
+def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
+    """The last one is left out unless asked for."""
+    path = goldens / "hta" / name / "get_profiler_steps.json"
+    assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
+
+
+def test_signatures_are_htas() -> None:
+    """Positional calls of old scripts mean the same."""
+    parameters = {
+        name: {each.name: each.default for each in list(inspect.signature(method).parameters.values())[1:]}
+        for name, method in inspect.getmembers(TraceAnalysis, inspect.isfunction)
+        if not name.startswith("_") or name == "__init__"
+    }
+    assert parameters == {
+        "__init__": {"trace_files": None, "trace_dir": "/tmp/trace", "include_last_profiler_step": False},  # noqa: S108
+        "get_comm_comp_overlap": {"visualize": True},
+        "get_gpu_kernel_breakdown": {
+            "visualize": True,
+            "duration_ratio": 0.8,
+            "num_kernels": 10,
+            "include_memory_kernels": True,
+            "image_renderer": "",
+        },
+        "get_idle_time_breakdown": {
+            "ranks": None,
+            "streams": None,
+            "visualize": True,
+            "visualize_pctg": True,
+            "show_idle_interval_stats": False,
+            "consecutive_kernel_delay": 30,
+        },
+        "get_profiler_steps": {},
+        "get_temporal_breakdown": {"visualize": True},
+    }
+
+
+def test_times_are_whole_where_they_are(small) -> None:
+    """40 µs of idling is the integer 40."""
+    frame = small.get_temporal_breakdown(visualize=False)
+    assert frame.iloc[0].to_dict() == {
+        "rank": 0,
+        "idle_time(us)": 40,
+        "compute_time(us)": 50,
+        "non_compute_time(us)": 20,
+        "kernel_time(us)": 110,
+        "idle_time_pctg": 36.36,
+        "compute_time_pctg": 45.45,
+        "non_compute_time_pctg": 18.18,
+    }
+    assert frame["idle_time(us)"].dtype == np.int64
+
+
+def test_times_have_exact_thousandths(tmp_path) -> None:
+    """A kernel of 1.234 µs is 1.234 µs long, where HTA makes it 0 or 1."""
+    builder = TraceBuilder().kernel("gemm", start_us=0.001, duration_us=1.234)
+    frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
+    assert frame["compute_time(us)"].to_list() == [1.234]
+
+
+def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
+    """One row a rank, as HTA's users expect."""
+    builder = (
+        TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("gemm", start_us=0, duration_us=30, device=1)
+    )
+    frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
+    assert frame["kernel_time(us)"].to_list() == [40]
+
+
+def test_a_silent_rank_has_no_overlap(small) -> None:
+    """Not a number, and no warning about a division."""
+    frame = small.get_comm_comp_overlap(visualize=False)
+    assert frame["comp_comm_overlap_pctg"].to_list() == [50.0, pytest.approx(float("nan"), nan_ok=True)]
+
+
+def test_kernel_types_leave_other_work_out_and_memory_if_asked(tmp_path) -> None:
+    """A state counts by the kinds that HTA looks at."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
+    facade = analysis_of(builder, tmp_path)
+    with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)
+    assert dict(zip(with_memory["kernel_type"], with_memory["sum"], strict=True)) == {
+        "MEMORY": 10,
+        "COMPUTATION": 5,
+        "COMPUTATION overlapping MEMORY": 5,
+    }
+    without, kernels = facade.get_gpu_kernel_breakdown(visualize=False, include_memory_kernels=False)
+    assert without.to_dict("list") == {"kernel_type": ["COMPUTATION"], "sum": [10], "percentage": [100.0]}
+    assert kernels["name"].to_list() == ["gemm"]
+
+
+def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
+    """Return 12 kernels and the durations of their calls; k0 takes about half of the time."""
+    durations = {"k0": [60, 61], **{f"k{n}": [10 - n // 2, 11] for n in range(1, 12)}}
+    builder, start = TraceBuilder(), 0
+    for name, lengths in durations.items():
+        for length in lengths:
+            builder.kernel(name, start_us=start, duration_us=length)
+            start += length
+    return builder, durations
+
+
+def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
+    """HTA gives statistics of totals; here count, mean and deviation are over the calls that were grouped."""
+    builder, durations = many_kernels()
+    frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
+    kept = [name for name in frame["name"] if name != "others"]
+    assert len(kept) == 3
+    others = frame.set_index("name").loc["others"]
+    calls = [length for name, lengths in durations.items() if name not in kept for length in lengths]
+    assert others["count"] == len(calls)
+    assert others["sum (us)"] == sum(calls)
+    assert (others["min (us)"], others["max (us)"]) == (min(calls), max(calls))
+    assert others["mean (us)"] == pytest.approx(statistics.mean(calls))
+    assert others["stddev"] == pytest.approx(statistics.stdev(calls))
+
+
+def test_the_duration_ratio_is_a_share_of_time(tmp_path) -> None:
+    """As many kernels as cover 30 % of the time: the first takes more than that."""
+    builder, _ = many_kernels()
+    frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.3)[1]
+    assert frame["name"].to_list() == ["k0", "others"]
+
+
+def test_few_kernels_are_never_grouped(tmp_path) -> None:
+    """Up to `num_kernels` names, all are shown."""
+    builder, durations = many_kernels()
+    facade = analysis_of(builder, tmp_path)
+    frame = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.1, num_kernels=12)[1]
+    assert set(frame["name"]) == set(durations)
+
+
+def test_kernels_are_sorted_by_type_name_and_rank(small) -> None:
+    """As HTA sorts them."""
+    frame = small.get_gpu_kernel_breakdown(visualize=False)[1]
+    keys = list(zip(frame["kernel_type"], frame["name"], frame["rank"], strict=True))
+    assert keys == sorted(keys)
+    assert frame.index.to_list() == list(range(4))
+
+
+def test_idle_time_has_htas_columns(small) -> None:
+    """Three categories of each stream; ratio of the stream's idle time."""
+    frame, statistics_ = small.get_idle_time_breakdown(visualize=False)
+    assert statistics_ is None
+    assert list(frame.columns) == ["rank", "stream", "idle_category", "idle_time", "idle_time_ratio", "device"]
+    of_stream = frame[(frame["rank"] == 0) & (frame["stream"] == 7)]
+    assert of_stream[["idle_category", "idle_time", "idle_time_ratio"]].to_numpy().tolist() == [
+        ["host_wait", 40, 0.67],
+        ["kernel_wait", 20, 0.33],
+        ["other", 0, 0.0],
+    ]
+
+
+def test_idle_statistics_have_htas_columns(small) -> None:
+    """Indexed by category, in microseconds."""
+    _, frame = small.get_idle_time_breakdown(visualize=False, show_idle_interval_stats=True)
+    columns = ["rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "device"]
+    assert (list(frame.columns), frame.index.name) == (columns, "idle_category")
+    assert frame.loc["host_wait"].query("rank == 0 and stream == 7")["mean"].to_list() == [40.0]
+
+
+def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
+    """By default all that exist, where HTA takes rank 0."""
+    everything, _ = small.get_idle_time_breakdown(visualize=False)
+    assert sorted(set(everything["rank"])) == [0, 1]
+    chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)
+    assert set(zip(chosen["rank"], chosen["stream"], strict=True)) == {(0, 20)}
+    with pytest.raises(UnknownRankError):
+        small.get_idle_time_breakdown(ranks=[9], visualize=False)
+
+
+def test_the_kernel_delay_is_in_microseconds(small) -> None:
+    """A wait of 20 µs is a kernel's start below 20 µs, else something else."""
+    frame, _ = small.get_idle_time_breakdown(ranks=[0], streams=[7], visualize=False, consecutive_kernel_delay=20)
+    assert frame["idle_time"].to_list() == [40, 0, 20]
+
+
+def test_figures_are_shown_unless_told_otherwise(small, shown) -> None:
+    """As HTA does, with plotly's default renderer or the one asked for."""
+    small.get_temporal_breakdown()
+    small.get_comm_comp_overlap()
+    small.get_gpu_kernel_breakdown(image_renderer="png")
+    small.get_idle_time_breakdown()
+    assert shown == [None, None, "png", None]
+    small.get_temporal_breakdown(visualize=False)
+    assert len(shown) == 4
+
+
+def test_the_last_step_is_left_out_unless_asked_for(tmp_path) -> None:
+    """A recording often ends within the last step."""
+    builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10)
+    builder.kernel("gemm", start_us=5, duration_us=1, launch_us=2).kernel(
+        "gemm", start_us=15, duration_us=2, launch_us=12
+    )
+    without, whole = (analysis_of(builder, tmp_path, include_last_profiler_step=last) for last in (False, True))
+    assert (without.get_profiler_steps(), whole.get_profiler_steps()) == ([1], [1, 2])
+    assert without.get_temporal_breakdown(visualize=False)["compute_time(us)"].to_list() == [1]
+    assert whole.get_temporal_breakdown(visualize=False)["compute_time(us)"].to_list() == [3]
+
+
+def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
+    """Names are looked for in the folder; absolute paths are taken as they are."""
+    first, second = gpu_job().write(tmp_path)
+    facade = TraceAnalysis(trace_files={4: first.name, 6: str(second)}, trace_dir=str(tmp_path))
+    assert facade.t.get_ranks() == [4, 6]
+    assert facade.t.trace_files == {4: str(first), 6: str(second)}
+
+
+def test_trace_files_may_be_a_list(tmp_path, monkeypatch) -> None:
+    """`./name` is in the current folder; the ranks come from the files."""
+    paths = gpu_job().write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert TraceAnalysis(trace_files=[f"./{path.name}" for path in paths]).t.get_ranks() == [0, 1]
+
+
+def test_a_missing_folder_is_a_clear_error(tmp_path) -> None:
+    """HTA ends in an empty AssertionError."""
+    with pytest.raises(TraceNotFoundError, match="missing does not exist"):
+        TraceAnalysis(trace_dir=str(tmp_path / "missing"))
+
+
+def test_a_job_without_gpu_work_is_a_clear_error(tmp_path) -> None:
+    """HTA ends in an IndexError."""
+    with pytest.raises(MissingDataError, match=r"ProfilerActivity\.CUDA"):
+        analysis_of(cpu_job(), tmp_path).get_temporal_breakdown(visualize=False)
+
+
+def test_t_offers_what_scripts_read(tmp_path) -> None:
+    """Ranks, files, steps and the keys of the files."""
+    facade = analysis_of(cpu_job().rank(0).header(traceName="mine"), tmp_path)
+    assert facade.t.is_parsed
+    assert facade.t.trace_path == str(tmp_path)
+    assert facade.t.get_ranks() == [0, 1]
+    assert facade.t.get_iterations() == facade.t.get_iterations(1) == [3]
+    assert facade.t.meta_data[0]["distributedInfo"]["rank"] == 0
+    with pytest.raises(UnknownRankError):
+        facade.t.get_iterations(9)

@@ -1,0 +1,29 @@
+"""The names of `hta.testing`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hta import testing
+
+
+def test_public_names_are_sorted_and_exist():
+    """`__all__` is in order, and each name leads to something."""
+    assert testing.__all__ == sorted(testing.__all__)
+    assert all(getattr(testing, name) for name in testing.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """As with any module."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = testing.nothing
+
+
+def test_only_strategies_needs_hypothesis():
+    """Builder and synthetic jobs work where Hypothesis is not installed."""
+    code = "import sys, hta.testing.builder, hta.testing.synthetic; sys.exit('hypothesis' in sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 -- our own program

@@ -1,0 +1,149 @@
+"""The course of a made-up job, in true time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from hta.errors import InvalidOptionError
+from hta.testing.job_plan import (
+    BEGIN_NS,
+    LAUNCH_LATENCY_NS,
+    STREAM_GAP_NS,
+    HostClock,
+    JobOptions,
+    plan_job,
+)
+
+OPTIONS = JobOptions(
+    ranks=4,
+    steps=2,
+    layers=2,
+    straggler_rank=1,
+    straggler_delay_ns=2_000_000,
+    ranks_per_host=2,
+    clock_offset_ns=100_000,
+    clock_drift_ppb=20_000,
+    seed=3,
+)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """A small job on two hosts."""
+    return plan_job(OPTIONS)
+
+
+def by_stream(rank_plan):
+    """The device work of a rank, {stream: sorted by start}."""
+    streams = {}
+    for planned in rank_plan.works:
+        streams.setdefault(planned.work.stream, []).append(planned)
+    return {stream: sorted(works, key=lambda planned: planned.start_ns) for stream, works in streams.items()}
+
+
+def test_work_begins_after_its_launch_has_arrived(plan):
+    """No kernel starts earlier than the latency after its launching call began."""
+    assert all(
+        planned.start_ns >= planned.launch_start_ns + LAUNCH_LATENCY_NS
+        for rank_plan in plan.ranks
+        for planned in rank_plan.works
+    )
+
+
+def test_work_on_one_stream_runs_in_turn(plan):
+    """Between two pieces of work on a stream lies at least the gap of the stream."""
+    for rank_plan in plan.ranks:
+        for works in by_stream(rank_plan).values():
+            assert all(later.start_ns - earlier.end_ns >= STREAM_GAP_NS for earlier, later in pairwise(works))
+
+
+def test_operators_lie_within_each_other_and_hold_their_launches(plan):
+    """Each span of a call lies in the one before; launches lie in the innermost."""
+    for call in plan.ranks[0].calls:
+        assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
+        first_ns, last_ns = call.spans[-1]
+        assert all(first_ns < work.launch_start_ns < work.launch_end_ns < last_ns for work in call.works)
+
+
+def test_calls_of_a_thread_do_not_overlap(plan):
+    """A host does one thing after another."""
+    spans = [call.spans[0] for call in plan.ranks[2].calls]
+
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+
+
+def test_collectives_end_everywhere_at_once(plan):
+    """All members of an operation end at the same true time, one transfer after the last arrival."""
+    for collective in plan.collectives:
+        parts = [
+            planned
+            for rank in collective.members
+            for planned in plan.ranks[rank].works
+            if planned.work.collective.group == collective.group and planned.sequence == collective.sequence
+        ]
+        assert len(parts) == len(collective.members)
+        assert {part.end_ns for part in parts} == {collective.end_ns}
+        assert max(part.start_ns for part in parts) + parts[0].work.duration_ns == collective.end_ns
+
+
+def test_every_rank_waits_for_the_straggler(plan):
+    """The straggler is the last to arrive at every operation of the whole job, and waits for nobody."""
+    of_all = [collective for collective in plan.collectives if len(collective.members) == OPTIONS.ranks]
+
+    assert {collective.last_to_arrive for collective in of_all} == {1}
+    assert all(collective.waited_ns[1] == 0 for collective in of_all)
+
+
+def test_the_straggler_computes_longer_by_the_delay():
+    """Against the same job without it, forward and backward of a step take the delay longer, but for rounding."""
+    slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
+
+    def compute_ns(plan):
+        return sum(work.end_ns - work.start_ns for work in plan.ranks[1].works if work.work.kind == "computation")
+
+    assert compute_ns(slow) - compute_ns(even) == pytest.approx(OPTIONS.steps * 2_000_000, abs=1_000)
+
+
+def test_host_groups_hold_the_ranks_of_a_host():
+    """The last host may be smaller."""
+    options = replace(OPTIONS, ranks=5)
+
+    assert [list(options.group_of("1", rank)) for rank in range(5)] == [[0, 1], [0, 1], [2, 3], [2, 3], [4]]
+    assert list(options.group_of("0", 3)) == [0, 1, 2, 3, 4]
+
+
+def test_ranks_of_a_host_share_its_clock_and_that_of_the_first_is_right(plan):
+    """Offsets and drifts belong to hosts and stay within what was asked for."""
+    clocks = [rank_plan.clock for rank_plan in plan.ranks]
+
+    assert clocks[0] == clocks[1] == HostClock()
+    assert clocks[2] == clocks[3] != HostClock()
+    assert 0 < abs(clocks[2].offset_ns) <= 100_000
+    assert 0 < abs(clocks[2].drift_ppb) <= 20_000
+
+
+def test_a_clock_shows_offset_and_drift():
+    """1,000 ppb fast is 1 µs in a second."""
+    clock = HostClock(offset_ns=-7, drift_ppb=1_000)
+
+    assert clock.shows(BEGIN_NS) == BEGIN_NS - 7
+    assert clock.shows(BEGIN_NS + 1_000_000_000) == BEGIN_NS + 1_000_000_993
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": 0}, "ranks=0: a job has at least one"),
+        ({"steps": 0}, "steps=0: a job has at least one"),
+        ({"layers": -1}, "layers=-1: a job has at least one"),
+        ({"ranks_per_host": 0}, "ranks_per_host=0: a job has at least one"),
+        ({"straggler_rank": 4}, "straggler_rank=4: the ranks are 0 to 3"),
+    ],
+)
+def test_options_that_make_no_job_are_refused(change, message):
+    """The message names the option and what is possible."""
+    with pytest.raises(InvalidOptionError, match=message):
+        replace(OPTIONS, **change)

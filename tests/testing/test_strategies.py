@@ -1,0 +1,124 @@
+"""Hypothesis strategies: what they draw is valid, and the reader finds in it what a JSON parser finds."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, example, find, given, settings
+
+import hta
+from hta.errors import HtaError
+from hta.testing.strategies import broken_bytes, events, interval_arrays, names, trace_documents
+
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+unshrunk = settings(quick, max_examples=3_000, database=None, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+def read(document: bytes):
+    """Open a file with these bytes, as rank 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        path.write_bytes(document)
+        rank_trace = hta.open_trace({0: path}, cache=False).ranks[0]
+        _ = rank_trace.health
+        return rank_trace
+
+
+def events_in(document: bytes):
+    """The events of a document, by Python's own parser."""
+    value = json.loads(document, parse_float=Decimal)
+    return (value, value["traceEvents"]) if isinstance(value, dict) else ({}, value)
+
+
+@quick
+@given(interval_arrays(max_size=10, latest=5))
+def test_intervals_are_two_int64_arrays_of_one_length(intervals):
+    """Starts lie within the range asked for; lengths are small."""
+    start_ns, end_ns = intervals
+
+    assert start_ns.dtype == end_ns.dtype == "int64"
+    assert start_ns.shape == end_ns.shape
+    assert len(start_ns) <= 10
+    assert (abs(start_ns) <= 5).all()
+
+
+@quick
+@given(events())
+def test_an_event_is_a_complete_one(event):
+    """It has a name, a place and exact times that are no less than 0."""
+    assert event["ph"] == "X"
+    assert {"cat", "name", "pid", "tid", "ts", "dur"} <= event.keys()
+    assert isinstance(event["ts"], Decimal)
+    assert event["ts"] >= 0 <= event["dur"]
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\0", "🚀"])
+def test_names_hold_odd_characters(character):
+    """Each of them turns up."""
+    assert character in find(names(), lambda name: character in name)
+
+
+@quick
+@given(trace_documents())
+def test_documents_are_valid_json(document):
+    """An object with `traceEvents` or a bare list, in UTF-8."""
+    assert all("ph" in event for event in events_in(document)[1])
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda document: document.startswith(b"["),
+        lambda document: b"traceEvents" in document and not document.rstrip(b" \n}").endswith(b"]"),
+        lambda document: b"E-3" in document,
+        lambda document: any(isinstance(event.get("ts"), str) for event in events_in(document)[1]),
+        lambda document: str(2**64 - 1).encode() in document,
+    ],
+    ids=["bare list", "header after the events", "exponent", "quoted time", "64-bit id"],
+)
+def test_documents_are_of_every_kind(found):
+    """Each oddity can be drawn."""
+    assert found(find(trace_documents(), found, settings=unshrunk))
+
+
+@quick
+@given(trace_documents())
+def test_the_reader_finds_what_a_json_parser_finds(document):
+    """Every complete event, in order, with its category, its name, and its time to the nanosecond."""
+    header, parsed = events_in(document)
+    complete = [(index, event) for index, event in enumerate(parsed) if event["ph"] == "X"]
+    rank_trace = read(document)
+
+    rows = rank_trace.table("events", ["event_index", "start_ns", "duration_ns", "category", "name"])
+    rows = rows.filter(rows["event_index"].is_in([index for index, _ in complete]))
+    base_ns = header.get("baseTimeNanoseconds", 0)
+    for column, key in (("name", "name"), ("category", "cat")):
+        assert rank_trace.texts(rows[column]).to_list() == [event[key] for _, event in complete]
+    assert rows.select("event_index", "start_ns", "duration_ns").rows() == [
+        (index, int(1_000 * Decimal(event["ts"])) + base_ns, int(1_000 * Decimal(event["dur"])))
+        for index, event in complete
+    ]
+
+
+@quick
+@given(trace_documents().flatmap(broken_bytes))
+@example(b"")
+@example(b"{")
+@example(b'{"traceEvents": [')
+def test_broken_files_are_read_as_far_as_they_go_or_refused(damaged):
+    """Whatever the bytes, the reader answers with tables or with an error of ours."""
+    try:
+        rank_trace = read(damaged)
+    except HtaError:
+        return
+    assert rank_trace.health.row_counts["events"] == rank_trace.table("events").height
+
+
+def test_damage_changes_the_document():
+    """Most damage leaves other bytes."""
+    assert find(broken_bytes(b"[]"), lambda damaged: damaged != b"[]") != b"[]"

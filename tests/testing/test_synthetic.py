@@ -1,0 +1,272 @@
+"""A made-up job: its files are traces, and the analyses find what is known to be true of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+import hta
+from hta.enrich.launches import launches
+from hta.enrich.steps import steps
+from hta.errors import InvalidOptionError
+from hta.testing import write_job
+from hta.testing.job_plan import BEGIN_NS, STREAM_GAP_NS
+from hta.testing.synthetic import TRUTH_FILE, main
+
+SMALL = {"ranks": 4, "steps": 2, "layers": 2, "ranks_per_host": 2, "seed": 7}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the job is written."""
+    return tmp_path_factory.mktemp("job")
+
+
+@pytest.fixture(scope="module")
+def truth(folder):
+    """A small job on two hosts, written."""
+    return write_job(folder, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def trace(folder, truth):  # noqa: ARG001 -- the truth writes the files
+    """The job, read."""
+    return hta.open_trace(folder, cache=False)
+
+
+def contents(folder):
+    """The bytes of every file."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def parsed(folder, rank_truth):
+    """The parsed file of a rank."""
+    return json.loads(gzip.decompress((folder / rank_truth.file).read_bytes()))
+
+
+def test_files_are_named_as_torch_names_them(folder, truth):
+    """Host, process and time, no rank; one for each rank and the truth beside them."""
+    names = [rank.file for rank in truth.ranks]
+
+    assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)
+    assert {path.name for path in folder.iterdir()} == {*names, TRUTH_FILE}
+
+
+def test_every_file_is_valid_json_with_what_a_header_holds(folder, truth):
+    """Rank, groups, devices and options stand where the profiler puts them."""
+    for rank in truth.ranks:
+        keys = parsed(folder, rank)
+        info = keys["distributedInfo"]
+        assert (info["rank"], info["world_size"], info["backend"]) == (rank.rank, 4, "nccl")
+        assert [group["ranks"] for group in info["pg_config"]] == [
+            [0, 1, 2, 3],
+            [0, 1] if rank.rank < 2 else [2, 3],
+        ]
+        assert [device["name"] for device in keys["deviceProperties"]] == ["NVIDIA H100 80GB HBM3"] * 2
+        assert (keys["record_shapes"], keys["host_name"]) == (1, rank.host)
+
+
+def test_times_are_written_with_three_decimals(folder, truth):
+    """Whole nanoseconds, never through a float."""
+    text = gzip.decompress((folder / truth.ranks[0].file).read_bytes()).decode()
+    times = re.findall(r'"(?:ts|dur)": (\S+?),?\n', text)
+
+    assert len(times) > 500
+    assert all(re.fullmatch(r"\d+\.\d{3}", written) for written in times)
+
+
+def test_the_same_options_give_the_same_bytes(tmp_path):
+    """Made twice, every file is equal; another seed gives other files."""
+    write_job(tmp_path / "a", **SMALL)
+    write_job(tmp_path / "b", **SMALL)
+    write_job(tmp_path / "c", **{**SMALL, "seed": 8})
+
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a") != contents(tmp_path / "c")
+
+
+def test_the_truth_file_says_what_is_returned(folder, truth):
+    """The JSON holds the same numbers and a tag that tells what it is."""
+    saved = json.loads((folder / TRUTH_FILE).read_text())
+
+    assert saved == json.loads(json.dumps(truth.to_dict()))
+    assert saved["schema"] == "hta.testing.job_truth/1"
+
+
+def test_the_reader_finds_all_ranks_and_leaves_the_truth_aside(trace):
+    """Four ranks by what is in the files; the truth is skipped with a reason; nothing has to be repaired."""
+    assert list(trace.ranks) == [0, 1, 2, 3]
+    assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
+    assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
+
+
+def test_temporal_breakdown_finds_the_truth(trace, truth):
+    """Window, computation and idle time of every rank, to the nanosecond."""
+    found = hta.temporal_breakdown(trace).per_device
+
+    columns = ["rank", "device", "start_ns", "window_ns", "compute_ns", "idle_ns", "non_compute_ns"]
+    assert found.select(columns).rows() == [
+        (
+            rank.rank,
+            rank.device,
+            rank.start_ns,
+            rank.window_ns,
+            rank.compute_ns,
+            rank.idle_ns,
+            rank.busy_ns - rank.compute_ns,
+        )
+        for rank in truth.ranks
+    ]
+
+
+def test_kernel_breakdown_finds_the_truth(trace, truth):
+    """How long each combination of kinds ran, and how many pieces of work of each kind there are."""
+    found = hta.kernel_breakdown(trace)
+
+    for rank in truth.ranks:
+        states = found.per_state.filter(rank=rank.rank)
+        assert dict(states.select("state", "duration_ns").rows()) == rank.states_ns
+        counts = Counter()
+        for kind, count in found.per_kernel.filter(rank=rank.rank).select("kernel_kind", "call_count").rows():
+            counts[kind] += count
+        assert counts == rank.kernel_counts
+
+
+def test_communication_overlap_finds_the_truth(trace, truth):
+    """Time of communication and the part of it behind computation, to the nanosecond."""
+    found = hta.communication_overlap(trace).per_rank
+
+    assert found.select("rank", "comm_ns", "overlap_ns").rows() == [
+        (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
+    ]
+    assert all(0 < rank.overlap_ns < rank.communication_ns for rank in truth.ranks)
+
+
+def test_idle_time_finds_the_truth(trace, truth):
+    """Every stream's and every device's gaps, divided by what was waited for, to the nanosecond."""
+    found = hta.idle_time(trace)
+
+    for rank in truth.ranks:
+        of_device = found.per_device.filter(rank=rank.rank).select("category", "idle_ns")
+        assert dict(of_device.rows()) == rank.idle_of_device_ns
+        of_streams = {}
+        for stream, category, idle_ns in (
+            found.per_stream.filter(rank=rank.rank).select("stream", "category", "idle_ns").rows()
+        ):
+            of_streams.setdefault(str(stream), {})[category] = idle_ns
+        assert of_streams == rank.idle_by_stream_ns
+
+
+def test_all_three_reasons_to_wait_occur(truth):
+    """The compute stream waits for the host, for launches, and for communication."""
+    assert all(min(rank.idle_by_stream_ns["7"].values()) > 0 for rank in truth.ranks)
+
+
+def test_steps_are_where_the_truth_says(trace, truth):
+    """Number, start and end of every step, by the clock of the host."""
+    for rank in truth.ranks:
+        found = trace.ranks[rank.rank].derive(steps).select("step", "start_ns", "end_ns")
+        assert found.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
+
+
+def test_every_piece_of_device_work_has_its_launch(trace, truth):
+    """All work is launched by a host call that begins before it starts."""
+    for rank in truth.ranks:
+        found = trace.ranks[rank.rank].derive(launches)
+        assert found.height == sum(rank.kernel_counts.values())
+        assert found["launch_index"].null_count() == 0
+
+
+def test_collectives_end_at_the_same_true_time(folder, truth):
+    """With offset and drift taken out of the clocks, all members of an operation end within a nanosecond."""
+    ends = {}
+    for rank in truth.ranks:
+        for event in parsed(folder, rank)["traceEvents"]:
+            if event.get("cat") == "kernel" and "Seq" in event["args"]:
+                args = event["args"]
+                shown_ns = round(1_000 * event["ts"]) + round(1_000 * event["dur"]) + 1_790_857_026_000_000_000
+                since_begin_ns = shown_ns - rank.clock_offset_ns - BEGIN_NS
+                true_ns = BEGIN_NS + since_begin_ns - since_begin_ns * rank.clock_drift_ppb // 1_000_000_000
+                host = 0 if args["Process Group Name"] == "0" else rank.rank // 2
+                ends.setdefault((args["Process Group Name"], host, args["Seq"]), []).append(true_ns)
+
+    by_sequence = {(op.group, op.first_member // 2, op.sequence): op.end_true_ns for op in truth.collectives}
+    assert ends.keys() == by_sequence.keys()
+    for key, true_ends in ends.items():
+        assert len(true_ends) == (4 if key[0] == "0" else 2)
+        assert all(abs(true_ns - by_sequence[key]) <= 1_000 for true_ns in true_ends)
+
+
+def test_others_wait_for_the_straggler(truth):
+    """The last rank is slow, the last to arrive at every all-reduce, and waits least of all."""
+    assert truth.straggler_rank == 3
+    assert {op.last_to_arrive for op in truth.collectives if op.collective == "allreduce"} == {3}
+    waits = [rank.collective_wait_ns for rank in truth.ranks]
+    assert waits[3] < STREAM_GAP_NS * 100 < min(waits[:3])
+
+
+def test_without_straggler_nobody_stands_out(tmp_path):
+    """`straggler_rank=None` plants none."""
+    truth = write_job(tmp_path, **{**SMALL, "straggler_rank": None})
+
+    assert (truth.straggler_rank, truth.straggler_delay_ns) == (None, 0)
+
+
+def test_a_single_rank_is_a_job(tmp_path):
+    """One rank, one step, one layer: its collectives wait for nobody."""
+    truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
+
+    assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
+    assert hta.communication_overlap(hta.open_trace(tmp_path, cache=False)).per_rank["comm_ns"].to_list() == [
+        truth.ranks[0].communication_ns
+    ]
+
+
+def test_five_hundred_ranks_are_made_quickly(tmp_path):
+    """512 small ranks in seconds, each with a file and a rank of its own."""
+    begin = time.perf_counter()
+    truth = write_job(tmp_path, ranks=512, steps=1, layers=1)
+
+    assert time.perf_counter() - begin < 30
+    assert len({rank.file for rank in truth.ranks}) == 512
+    assert list(hta.open_trace(tmp_path, cache=False).ranks) == list(range(512))
+
+
+def test_an_impossible_job_is_refused(tmp_path):
+    """The message names the option."""
+    with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
+        write_job(tmp_path, ranks=2, straggler_rank=9)
+
+
+def test_the_command_says_what_it_wrote(tmp_path, capsys):
+    """Ranks, steps, the straggler and where the truth is."""
+    assert main([str(tmp_path), "--ranks", "2", "--steps", "1", "--layers", "1"]) == 0
+
+    said = capsys.readouterr().out
+    assert f"{tmp_path}: 2 ranks, 1 steps" in said
+    assert "Rank 1 computes 1.5 ms longer in every step." in said
+    assert str(tmp_path / TRUTH_FILE) in said
+
+
+def test_the_command_refuses_what_makes_no_job(tmp_path, capsys):
+    """An impossible option ends with its reason, not with a stack."""
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), "--ranks", "0"])
+
+    assert "ranks=0: a job has at least one" in capsys.readouterr().err
+
+
+def test_the_module_runs_as_a_program(tmp_path):
+    """`python -m hta.testing.synthetic` works and warns of nothing."""
+    command = [sys.executable, "-m", "hta.testing.synthetic", str(tmp_path), "--ranks=1", "--steps=1", "--layers=1"]
+    finished = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own program
+
+    assert finished.stderr == ""
+    assert "1 ranks, 1 steps" in finished.stdout

@@ -1,0 +1,72 @@
+"""The work of a made-up training step."""
+
+from __future__ import annotations
+
+import pytest
+
+from hta.testing.training_step import REDUCE_STREAM, shape_args, training_step
+
+
+def all_works(layers):
+    """All device work of a step."""
+    step = training_step(layers)
+    gradients = [call for calls, all_reduce in step.gradients for call in (*calls, all_reduce)]
+    return [
+        work
+        for call in (*step.load, *step.forward, *gradients, *step.update, step.gather, step.loss_out)
+        for work in call.works
+    ]
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_each_layer_has_one_all_reduce(layers):
+    """Gradients are summed once a layer, on a stream of their own."""
+    assert len(training_step(layers).gradients) == layers
+    assert sum(work.stream == REDUCE_STREAM for work in all_works(layers)) == layers
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_backward_undoes_forward_in_reverse_order(layers):
+    """Each forward operation has one backward operation with its number, the last first."""
+    step = training_step(layers)
+
+    forward = [call.sequence for call in step.forward]
+    backward = [call.sequence for calls, _ in step.gradients for call in calls]
+    assert backward == list(reversed(forward))
+    assert step.autograd_work_count == sum(
+        len(call.works) for call in (*step.forward, *(call for calls, _ in step.gradients for call in calls))
+    )
+
+
+def test_names_are_of_all_lengths_found_in_real_traces():
+    """Template instances of more than 200 characters are among them, and short names."""
+    lengths = {len(work.name) for work in all_works(1)}
+
+    assert max(lengths) > 400
+    assert sum(length > 200 for length in lengths) >= 5
+    assert min(lengths) < 20
+
+
+def test_there_is_work_of_every_kind_and_category():
+    """Kernels, copies and memsets; computation, communication and memory."""
+    assert {(work.kind, work.category) for work in all_works(1)} == {
+        ("computation", "kernel"),
+        ("communication", "kernel"),
+        ("memory", "gpu_memcpy"),
+        ("memory", "gpu_memset"),
+    }
+
+
+def test_shape_args_follow_from_the_launch_shape():
+    """Blocks and warps are counted over the SMs of the device."""
+    gemm = training_step(1).forward[2].works[0]
+
+    assert shape_args(gemm.shape, 132) == {
+        "registers per thread": 168,
+        "shared memory": 213_504,
+        "blocks per SM": 11.636364,
+        "warps per SM": 139.636364,
+        "grid": [96, 16, 1],
+        "block": [384, 1, 1],
+        "est. achieved occupancy %": 100,
+    }
