@@ -1,0 +1,81 @@
+# `make help` lists what there is to make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
+DEMO := build/demo_job
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-python test-rust check lint types layers rust docs bench fuzz golden clean needs
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, write report.html
+	@$(BIN)/python -m hta.testing.synthetic $(DEMO) --ranks 8
+	@$(BIN)/hta summary $(DEMO)
+	@$(BIN)/hta report $(DEMO) -o report.html
+
+test: test-rust test-python ## run all tests
+
+test-python: $(VENV)/.built $(VENV)/.test-tools
+	$(BIN)/python -m pytest -q -n auto
+
+test-rust: needs
+	cargo test --release --quiet -p trace-reader
+
+check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
+
+lint: $(VENV)/.check-tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.check-tools
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest hta._native --mypy-config-file pyproject.toml
+
+layers: $(VENV)/.built $(VENV)/.check-tools
+	$(BIN)/lint-imports
+
+rust: needs
+	cargo fmt --check
+	cargo clippy --release --all-targets --quiet -- -D warnings
+
+docs: $(VENV)/.check-tools ## build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.built ## measure speed and memory; TRACE=file, PEER=python that has HTA
+	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
+
+fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
+	mkdir -p crates/fuzz/corpus/reader
+	cd crates/trace-reader && cargo +nightly fuzz run --fuzz-dir ../fuzz reader ../fuzz/corpus/reader ../fuzz/seeds -- -max_total_time=$(or $(SECONDS),60)
+
+golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from today's results
+	$(BIN)/python -m pytest -q tests --rewrite-golden
+
+clean: ## remove everything that was made
+	rm -rf $(VENV) build dist target site report.html src/hta/_native*.so
+
+needs:
+	@command -v $(PYTHON) >/dev/null || { echo "make: Python is missing; install Python 3.10 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "make: $$($(PYTHON) --version) is too old; set PYTHON= to a Python 3.10 or newer"; exit 1; }
+	@command -v cargo >/dev/null || { echo "make: Rust is missing; install a stable toolchain from https://rustup.rs"; exit 1; }
+	@command -v cc >/dev/null || { echo "make: a linker is missing; install a C compiler such as gcc or clang, which Rust links with"; exit 1; }
+
+$(VENV)/bin/python: | needs
+	@$(PYTHON) -m venv $(VENV) || { echo "make: $(PYTHON) has no venv module; install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -U 'pip>=25.1' 'maturin>=1.9,<2'
+
+$(VENV)/.built: pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
+	@echo "building hta (a minute or two the first time)"
+	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/.test-tools: pyproject.toml | $(VENV)/bin/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group test
+	@touch $@
+
+$(VENV)/.check-tools: pyproject.toml | $(VENV)/bin/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group check --group docs
+	@touch $@
