@@ -6,7 +6,7 @@ use crate::health::{Fault, Health};
 use crate::json::{decoded, Broken, Cursor};
 
 /// The key whose value is the array of events.
-const EVENTS: &[u8] = b"traceEvents";
+const EVENTS: &str = "traceEvents";
 /// The key of the time to add to every event's.
 const BASE: &str = "baseTimeNanoseconds";
 
@@ -102,8 +102,8 @@ fn beginning_of_object(mut cursor: Cursor<'_>, header: &mut Header, health: &mut
 
 /// A user's metadata is written into the file as it is, valid or not: go on at the events.
 fn after_broken_metadata(text: &[u8], from: usize, health: &mut Health) -> Beginning {
-    let quoted = [b"\"", EVENTS, b"\""].concat();
-    let found = memchr::memmem::find_iter(&text[from..], &quoted).find_map(|at| {
+    let quoted = format!("\"{EVENTS}\"");
+    let found = memchr::memmem::find_iter(&text[from..], quoted.as_bytes()).find_map(|at| {
         let mut cursor = Cursor::new(text, from + at);
         cursor.key().ok()?;
         cursor.expect(b'[').ok()?;
@@ -171,6 +171,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, Broken> {
         }
     }
     let key = cursor.key()?;
+    let key = decoded(key).0;
     if key == EVENTS && cursor.peek() == b'[' {
         cursor.at += 1;
         return Ok(Entry::Events);
@@ -183,7 +184,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, Broken> {
         matches!(ahead.peek(), b',' | b'}') || ahead.is_at_end()
     };
     if followed {
-        Ok(Entry::Value(decoded(key).0.into_owned(), at))
+        Ok(Entry::Value(key.into_owned(), at))
     } else {
         Err(Broken::Syntax)
     }

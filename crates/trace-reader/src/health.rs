@@ -138,6 +138,11 @@ impl Health {
         }
     }
 
+    /// How often a fault was seen.
+    pub(crate) fn count(&self, fault: Fault) -> u64 {
+        self.findings.iter().find(|finding| finding.fault == fault).map_or(0, |finding| finding.count)
+    }
+
     fn entry(&mut self, fault: Fault) -> &mut Finding {
         let at = self.findings.iter().position(|finding| finding.fault == fault).unwrap_or_else(|| {
             self.findings.push(Finding { fault, count: 0, offsets: Vec::new(), example: String::new() });

@@ -80,7 +80,7 @@ pub fn read(
     let mut sequencer = Sequencer::new(sink, header, health, beginning.in_object, beginning.base_ns);
     run(source, beginning, options, &mut sequencer, &mut || progress(tally.bytes(), total_bytes))?;
     let decoded = sequencer.finish()?;
-    if sequencer.no_event_has_a_phase() {
+    if sequencer.holds_no_event() {
         return Err(ReadError::NotATrace {
             path: shown,
             found: "none of its elements is an event".to_owned(),
@@ -500,14 +500,10 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Whether there were elements, but nothing in them that a profiler writes.
-    fn no_event_has_a_phase(&self) -> bool {
-        let rows: u64 = self.row_counts[..Table::Tracks as usize].iter().sum::<u64>()
-            + [Table::Metadata, Table::Flows, Table::Counters]
-                .iter()
-                .map(|&table| self.row_counts[table as usize])
-                .sum::<u64>();
-        !self.in_object && self.event_count > 0 && rows == 0
+    /// Whether it is a list with elements, but nothing in them that a profiler writes.
+    fn holds_no_event(&self) -> bool {
+        let broken = self.health.count(Fault::BrokenEvent);
+        !self.in_object && self.event_count > 0 && broken == u64::from(self.event_count)
     }
 
     fn trace(&self, format: &str, bytes_decoded: u64, tally: &Tally) -> Trace {

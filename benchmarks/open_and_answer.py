@@ -1,0 +1,136 @@
+"""How long does it take to open a large trace, and to answer from it; against Holistic Trace Analysis in the same run.
+
+    python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
+
+Every figure is that of a whole process, measured from outside: seconds from start to end, and the largest resident
+memory. `--peer` names a Python that has `traceinsight==0.6.1` and `pandas<3`; its processes take turns with ours.
+Without `--trace`, a trace of about 70 MB is made from a synthetic job; benchmarks/enlarge.py makes larger ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+OPEN = """
+import hta
+health = hta.open_trace({trace!r}).ranks.popitem()[1].health
+print(health.bytes_decoded)
+"""
+ANSWER = """
+import hta, time
+trace = hta.open_trace({trace!r})
+start = time.perf_counter()
+table = hta.temporal_breakdown(trace).per_device
+print(time.perf_counter() - start)
+"""
+IMPORT_ALONE = "import hta, polars; hta.open_trace; hta.temporal_breakdown"
+PEER = """
+import time
+from hta.trace_analysis import TraceAnalysis
+start = time.perf_counter()
+analyzer = TraceAnalysis(trace_files={{0: {trace!r}}})
+loaded = time.perf_counter()
+analyzer.get_temporal_breakdown(visualize=False)
+print(loaded - start, time.perf_counter() - loaded)
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished process."""
+
+    seconds: float
+    peak_mb: float
+    printed: list[float]
+
+
+def run(python: str, code: str, cache: Path) -> Run:
+    """Run `code` in a process of its own and take its time and memory from the system."""
+    start = time.perf_counter()
+    process = subprocess.Popen(  # noqa: S603 -- our own code
+        [python, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "HTA_CACHE_DIR": str(cache)},
+    )
+    assert process.stdout is not None  # noqa: S101 -- for the type checker
+    printed = process.stdout.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"{python} failed on:\n{code}")
+    numbers = printed.splitlines()[-1].split() if printed.strip() else []
+    return Run(time.perf_counter() - start, usage.ru_maxrss / 1024, [float(number) for number in numbers])
+
+
+def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
+    """Run everything `rounds` times, in turn, and return the medians."""
+    seconds: dict[str, list[float]] = {}
+    memory: dict[str, list[float]] = {}
+    decoded = 0.0
+
+    def note(name: str, each: Run) -> Run:
+        seconds.setdefault(name, []).append(each.seconds)
+        memory.setdefault(name, []).append(each.peak_mb)
+        return each
+
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory() as cache:
+            decoded = note("open, first time", run(sys.executable, OPEN.format(trace=str(trace)), Path(cache))).printed[
+                0
+            ]
+            run(sys.executable, ANSWER.format(trace=str(trace)), Path(cache))
+            answered = note("open again and answer", run(sys.executable, ANSWER.format(trace=str(trace)), Path(cache)))
+            seconds.setdefault("analysis alone", []).append(answered.printed[0])
+            note("imports alone", run(sys.executable, IMPORT_ALONE, Path(cache)))
+            if peer and number == 0:  # one run of the peer takes minutes
+                theirs = note("peer: load and answer", run(peer, PEER.format(trace=str(trace)), Path(cache)))
+                seconds["peer: load"], seconds["peer: analysis alone"] = [theirs.printed[0]], [theirs.printed[1]]
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    figures: dict[str, object] = {
+        "trace": trace.name,
+        "json_gb": decoded / 1e9,
+        "seconds": medians,
+        "peak_mb": {name: statistics.median(values) for name, values in memory.items()},
+        "json_gb_per_s, first time": decoded / 1e9 / medians["open, first time"],
+    }
+    if peer:
+        figures["peer's load / open, first time"] = medians["peer: load"] / medians["open, first time"]
+        figures["peer's analysis / analysis alone"] = medians["peer: analysis alone"] / medians["analysis alone"]
+    return figures
+
+
+def synthetic_trace(folder: Path) -> Path:
+    """Make a trace for those who have none at hand."""
+    from enlarge import enlarge  # noqa: PLC0415
+
+    from hta.testing.synthetic import write_job  # noqa: PLC0415
+
+    write_job(folder / "job", ranks=1, straggler_rank=None)
+    (small,) = (folder / "job").glob("*.json.gz")
+    enlarge(small, folder / "large.json.gz", 50)
+    return folder / "large.json.gz"
+
+
+def main() -> None:
+    """Parse the options, measure, print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trace", type=Path)
+    parser.add_argument("--peer")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        trace = options.trace or synthetic_trace(Path(folder))
+        print(json.dumps(measure(trace.resolve(), options.peer, options.rounds), indent=2))
+
+
+if __name__ == "__main__":
+    main()
