@@ -135,10 +135,16 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("record_function_id", "int64", "joins `rf_id` of an execution trace"),
         Column("sequence_number", "int64", "joins forward and backward operators"),
         Column("forward_thread_id", "int64", "PyTorch's number of the forward thread; 0 on forward operators"),
+    ),
+    "operator_inputs": (
+        _index(),
         Column("input_dims", "json", "shape of each argument"),
         Column("input_strides", "json", "strides of each argument"),
         Column("input_types", "json", "dtype of each argument"),
         Column("concrete_inputs", "json", "text of scalar arguments"),
+    ),
+    "operator_sources": (
+        _index(),
         Column("call_stack", "string", "Python frames joined by `;`, innermost first"),
         Column("module_hierarchy", "string", "TorchScript module path"),
         Column("backend", "string", "backend of a delegated operator"),

@@ -39,8 +39,8 @@ def test_an_empty_table_has_every_column(name: str) -> None:
 
 def test_strings_are_ids() -> None:
     """`string` and `json` columns hold uint32 ids, `text` columns the text itself."""
-    assert table_types("operators")["input_dims"] == pl.UInt32
-    assert table_types("operators")["scope"] == pl.UInt32
+    assert table_types("operator_inputs")["input_dims"] == pl.UInt32
+    assert table_types("operator_sources")["scope"] == pl.UInt32
     assert table_types("extra_args")["json"] == pl.String
 
 

@@ -30,8 +30,8 @@ enum On {
 
 use On::{Any, Device, Host};
 use Table::{
-    Collectives, CompiledKernels, Copies, Events, Kernels, Memory, Metadata, Mtia, Operators, PythonFrames,
-    RuntimeCalls, Synchronisations, Xpu,
+    Collectives, CompiledKernels, Copies, Events, Kernels, Memory, Metadata, Mtia, OperatorInputs,
+    OperatorSources, Operators, PythonFrames, RuntimeCalls, Synchronisations, Xpu,
 };
 
 /// Key, rows, table, column. Keys are as `trace_format` lists them; several years' spellings of one thing share a
@@ -47,21 +47,21 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("Record function id", Any, Operators, "record_function_id"),
     ("Sequence number", Any, Operators, "sequence_number"),
     ("Fwd thread id", Any, Operators, "forward_thread_id"),
-    ("Input Dims", Any, Operators, "input_dims"),
-    ("Input dims", Any, Operators, "input_dims"),
-    ("Input Strides", Any, Operators, "input_strides"),
-    ("Input type", Any, Operators, "input_types"),
-    ("Concrete Inputs", Any, Operators, "concrete_inputs"),
-    ("Call stack", Any, Operators, "call_stack"),
-    ("Module Hierarchy", Any, Operators, "module_hierarchy"),
-    ("Backend", Any, Operators, "backend"),
-    ("CallFrom", Any, Operators, "called_from"),
-    ("finished", Any, Operators, "finished"),
-    ("scope", Any, Operators, "scope"),
-    ("Trace name", Any, Operators, "trace_name"),
-    ("Trace iteration", Any, Operators, "trace_iteration"),
-    ("Op count", Any, Operators, "op_count"),
-    ("instructions", Any, Operators, "instructions"),
+    ("Input Dims", Any, OperatorInputs, "input_dims"),
+    ("Input dims", Any, OperatorInputs, "input_dims"),
+    ("Input Strides", Any, OperatorInputs, "input_strides"),
+    ("Input type", Any, OperatorInputs, "input_types"),
+    ("Concrete Inputs", Any, OperatorInputs, "concrete_inputs"),
+    ("Call stack", Any, OperatorSources, "call_stack"),
+    ("Module Hierarchy", Any, OperatorSources, "module_hierarchy"),
+    ("Backend", Any, OperatorSources, "backend"),
+    ("CallFrom", Any, OperatorSources, "called_from"),
+    ("finished", Any, OperatorSources, "finished"),
+    ("scope", Any, OperatorSources, "scope"),
+    ("Trace name", Any, OperatorSources, "trace_name"),
+    ("Trace iteration", Any, OperatorSources, "trace_iteration"),
+    ("Op count", Any, OperatorSources, "op_count"),
+    ("instructions", Any, OperatorSources, "instructions"),
     // Triton and inductor launches.
     ("kernel_file", Any, CompiledKernels, "kernel_file"),
     ("kernel_hash", Any, CompiledKernels, "kernel_hash"),

@@ -109,9 +109,14 @@ tables! {
     }
     Operators = "operators" {
         event_index: UInt32, evaluation_index: Int64, record_function_id: Int64, sequence_number: Int64,
-        forward_thread_id: Int64, input_dims: Json, input_strides: Json, input_types: Json, concrete_inputs: Json,
-        call_stack: Text, module_hierarchy: Text, backend: Text, called_from: Text, finished: Bool, scope: Text,
-        trace_name: Text, trace_iteration: Int64, op_count: Int64, instructions: Int64,
+        forward_thread_id: Int64,
+    }
+    OperatorInputs = "operator_inputs" {
+        event_index: UInt32, input_dims: Json, input_strides: Json, input_types: Json, concrete_inputs: Json,
+    }
+    OperatorSources = "operator_sources" {
+        event_index: UInt32, call_stack: Text, module_hierarchy: Text, backend: Text, called_from: Text,
+        finished: Bool, scope: Text, trace_name: Text, trace_iteration: Int64, op_count: Int64, instructions: Int64,
     }
     CompiledKernels = "compiled_kernels" {
         event_index: UInt32, kernel_file: Text, kernel_hash: Text, kernel_backend: Text, kernel_name: Text,

@@ -68,8 +68,12 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield each device and its part of `device_work`, devices in order."""
-    for (device,), part in sorted(work.partition_by("device", as_dict=True).items()):
-        yield int(device), part
+    devices = work["device"].unique().sort().to_list()
+    if len(devices) == 1:  # the usual case, without a copy
+        yield devices[0], work
+        return
+    for device in devices:
+        yield device, work.filter(pl.col("device") == device)
 
 
 def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Intervals:
@@ -167,5 +171,4 @@ def _kinds_of(
 
 
 def _has_collective_args(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    collectives = rank_trace.table("collectives", ["event_index"])["event_index"].to_numpy()
-    return np.isin(rows["event_index"].to_numpy(), collectives)
+    return rows["event_index"].is_in(rank_trace.table("collectives", ["event_index"])["event_index"].implode()).to_numpy()
