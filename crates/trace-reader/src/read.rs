@@ -500,6 +500,14 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
+    /// Offset behind the bracket that closes the events, in the uncompressed text; nothing where it is missing.
+    fn events_end(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Behind { offset, .. } => Some(*offset),
+            Stage::Events { .. } => None,
+        }
+    }
+
     /// Whether it is a list with elements, but nothing in them that a profiler writes.
     fn holds_no_event(&self) -> bool {
         let broken = self.health.count(Fault::BrokenEvent);
@@ -516,6 +524,7 @@ impl<'a> Sequencer<'a> {
             "bytes_read": tally.bytes(),
             "bytes_decoded": bytes_decoded,
             "event_count": self.event_count,
+            "events_end": self.events_end(),
             "content_hash": tally.content_hash(),
             "row_counts": row_counts,
             "findings": self.health.to_json(),

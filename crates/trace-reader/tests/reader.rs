@@ -234,6 +234,15 @@ fn truncated_text() {
     }
 }
 
+/// The health says where the events end, so that others can be added to the file.
+#[test]
+fn the_end_of_the_events_is_known() {
+    let text = trace_of(KERNEL);
+    let end = text.find(r#"], "traceName"#).expect("it is there") + 1;
+    assert_eq!(read_text(&text).health["events_end"], end);
+    assert_eq!(read_text(&text[..end - 1]).health["events_end"], Value::Null);
+}
+
 /// Keys after the events count like those before, the base time too.
 #[test]
 fn base_time_before_and_after() {

@@ -38,6 +38,7 @@ class Health:
     row_counts     rows of every table
     findings       what was repaired, dropped or noticed; empty for a clean file
     content_hash   identifies the bytes of the file
+    events_end     offset behind the bracket that closes the events, in the JSON text; None where it is missing
     """
 
     format: str
@@ -47,6 +48,7 @@ class Health:
     row_counts: dict[str, int]
     findings: tuple[Finding, ...]
     content_hash: str
+    events_end: int | None = None
 
     @classmethod
     def from_json(cls, text: str) -> Health:
@@ -60,6 +62,7 @@ class Health:
             row_counts=dict(raw["row_counts"]),
             findings=tuple(map(_finding, raw["findings"])),
             content_hash=raw["content_hash"],
+            events_end=raw["events_end"],
         )
 
     @property
