@@ -14,6 +14,7 @@ RECORD = {
     "bytes_decoded": 1000,
     "event_count": 7,
     "content_hash": "00ff",
+    "events_end": 90,
     "row_counts": {"events": 5},
     "findings": [{"kind": "truncated", "severity": "dropped", "count": 1, "offsets": [990], "example": '{"ph"'}],
 }
@@ -29,6 +30,7 @@ def test_the_record_keeps_every_field() -> None:
         row_counts={"events": 5},
         findings=(Finding("truncated", "dropped", 1, (990,), '{"ph"'),),
         content_hash="00ff",
+        events_end=90,
     )
 
 
