@@ -47,3 +47,33 @@ def quantile(values: Iterable[int], share: float) -> float:
 def sample_deviation(values: Sequence[int]) -> float:
     """The standard deviation of a sample; 0 of a single value."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
+    """Return parent, depth and overlap of each (group, start, length), every pair compared; parent -1 is none."""
+
+    def outside(row: int) -> tuple[int, int, int]:
+        _, start, length = intervals[row]
+        return start, -length, row
+
+    def around(row: int, other: int) -> bool:
+        (group, start, length), (other_group, other_start, other_length) = intervals[row], intervals[other]
+        ends_later = other_start + other_length >= start + length
+        return group == other_group and outside(other) < outside(row) and ends_later
+
+    def cut(row: int, other: int) -> bool:
+        (group, start, length), (other_group, other_start, other_length) = intervals[row], intervals[other]
+        is_open = other_start <= start < other_start + other_length < start + length
+        return group == other_group and outside(other) < outside(row) and is_open
+
+    def parent(row: int) -> int:
+        return max((each for each in rows if around(row, each)), key=outside, default=-1)
+
+    def depth(row: int) -> int:
+        return 0 if parent(row) == -1 else 1 + depth(parent(row))
+
+    def is_cut(row: int) -> bool:
+        return any(cut(row, each) and parent(row) == parent(each) for each in rows)
+
+    rows = range(len(intervals))
+    return [(parent(row), depth(row), is_cut(row)) for row in rows]

@@ -7,14 +7,18 @@ import pytest
 
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
+from hta.analyses.memory_bandwidth import memory_bandwidth
+from hta.analyses.queue_length import queue_length
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.tables import (
     Cell,
+    bandwidth_per_kind,
     cell,
     heading,
     idle_per_device,
     kernels_over_ranks,
     print_frame,
+    queues_per_stream,
     states_over_ranks,
     temporal_per_device,
 )
@@ -30,6 +34,8 @@ from jobs import gpu_job
         ("mean_ns", 1_500.5, Cell("1.5 µs", is_number=True)),
         ("idle_fraction", 0.125, Cell("12.5 %", is_number=True)),
         ("call_count", 12_345, Cell("12,345", is_number=True)),
+        ("mean_bytes_per_s", 12_345_678_901.5, Cell("12.3 GB/s", is_number=True)),
+        ("bytes", 3 << 20, Cell("3 MiB", is_number=True)),
         ("idle_fraction", None, Cell(percent_text(None), is_number=True)),
         ("state", "memory", Cell("memory", is_number=False)),
         ("name", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),
@@ -91,6 +97,12 @@ def test_states_are_summed_over_ranks() -> None:
         ("computation + communication", 20_000),
     ]
     assert table["fraction"].sum() == pytest.approx(1)
+
+
+def test_queues_and_copies_have_a_row_each() -> None:
+    """The kernel launched at 80 waits until 100; nothing is copied."""
+    assert queues_per_stream(queue_length(gpu_job().build())).row(0) == (0, 7, 1.0, 1.0, 1, 1, 0, 2, 1)
+    assert bandwidth_per_kind(memory_bandwidth(gpu_job().build())).is_empty()
 
 
 def test_idle_categories_stand_side_by_side() -> None:

@@ -130,6 +130,13 @@ def test_signatures_are_htas() -> None:
     }
     assert parameters == {
         "__init__": {"trace_files": None, "trace_dir": "/tmp/trace", "include_last_profiler_step": False},  # noqa: S108
+        "generate_trace_with_counters": {
+            "time_series": None,
+            "ranks": None,
+            "output_suffix": "_with_counters",
+            "output_dir": None,
+            "overwrite": False,
+        },
         "get_comm_comp_overlap": {"visualize": True},
         "get_gpu_kernel_breakdown": {
             "visualize": True,
@@ -146,8 +153,17 @@ def test_signatures_are_htas() -> None:
             "show_idle_interval_stats": False,
             "consecutive_kernel_delay": 30,
         },
+        "get_memory_bw_summary": {"ranks": None},
+        "get_memory_bw_time_series": {"ranks": None},
         "get_profiler_steps": {},
+        "get_queue_length_summary": {"ranks": None},
+        "get_queue_length_summary_from_time_series": {"rank_to_queue_length_df": inspect.Parameter.empty},
+        "get_queue_length_time_series": {"ranks": None},
         "get_temporal_breakdown": {"visualize": True},
+        "get_time_spent_blocked_on_full_queue": {
+            "queue_length_dict": inspect.Parameter.empty,
+            "max_queue_length": 1024,
+        },
     }
 
 

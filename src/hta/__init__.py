@@ -15,9 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap, communication_overlap
+    from hta.analyses.cupti_counters import CuptiCounters, cupti_counters
     from hta.analyses.idle_time import IdleTime, idle_time
     from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
+    from hta.analyses.kernel_sequences import KernelSequences, kernel_sequences
+    from hta.analyses.launch_statistics import LaunchStatistics, launch_statistics
+    from hta.analyses.memory_bandwidth import MemoryBandwidth, memory_bandwidth
+    from hta.analyses.memory_timeline import MemoryTimeline, memory_timeline
+    from hta.analyses.operator_kernels import OperatorKernels, operator_kernels
+    from hta.analyses.queue_length import QueueLength, queue_length
+    from hta.analyses.stragglers import Stragglers, stragglers
     from hta.analyses.temporal_breakdown import TemporalBreakdown, temporal_breakdown
+    from hta.analyses.user_annotations import UserAnnotations, user_annotations
+    from hta.comparisons.compare_traces import TraceComparison, compare_traces
     from hta.errors import (
         DuplicateRankError,
         HtaError,
@@ -38,6 +48,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "CommunicationOverlap": "hta.analyses.communication_overlap",
+    "CuptiCounters": "hta.analyses.cupti_counters",
     "DuplicateRankError": "hta.errors",
     "EventKind": "hta.schema",
     "HtaError": "hta.errors",
@@ -46,25 +57,45 @@ _MODULES = {
     "InvalidOptionError": "hta.errors",
     "KernelBreakdown": "hta.analyses.kernel_breakdown",
     "KernelKind": "hta.schema",
+    "KernelSequences": "hta.analyses.kernel_sequences",
+    "LaunchStatistics": "hta.analyses.launch_statistics",
+    "MemoryBandwidth": "hta.analyses.memory_bandwidth",
+    "MemoryTimeline": "hta.analyses.memory_timeline",
     "MissingDataError": "hta.errors",
     "NotATraceError": "hta.errors",
+    "OperatorKernels": "hta.analyses.operator_kernels",
+    "QueueLength": "hta.analyses.queue_length",
     "RankTrace": "hta.store.trace",
+    "Stragglers": "hta.analyses.stragglers",
     "TemporalBreakdown": "hta.analyses.temporal_breakdown",
     "Trace": "hta.store.trace",
+    "TraceComparison": "hta.comparisons.compare_traces",
     "TraceNotFoundError": "hta.errors",
     "UnknownRankError": "hta.errors",
     "UnreadableTraceError": "hta.errors",
+    "UserAnnotations": "hta.analyses.user_annotations",
+    "compare_traces": "hta.comparisons.compare_traces",
     "communication_overlap": "hta.analyses.communication_overlap",
+    "cupti_counters": "hta.analyses.cupti_counters",
     "idle_time": "hta.analyses.idle_time",
     "kernel_breakdown": "hta.analyses.kernel_breakdown",
+    "kernel_sequences": "hta.analyses.kernel_sequences",
+    "launch_statistics": "hta.analyses.launch_statistics",
+    "memory_bandwidth": "hta.analyses.memory_bandwidth",
+    "memory_timeline": "hta.analyses.memory_timeline",
     "open_trace": "hta.ingest.open_trace",
+    "operator_kernels": "hta.analyses.operator_kernels",
     "processes": "hta.execution.processes",
+    "queue_length": "hta.analyses.queue_length",
+    "stragglers": "hta.analyses.stragglers",
     "temporal_breakdown": "hta.analyses.temporal_breakdown",
+    "user_annotations": "hta.analyses.user_annotations",
 }
 
 __all__ = [
     "IN_PROCESS",
     "CommunicationOverlap",
+    "CuptiCounters",
     "DuplicateRankError",
     "EventKind",
     "HtaError",
@@ -72,21 +103,40 @@ __all__ = [
     "InvalidOptionError",
     "KernelBreakdown",
     "KernelKind",
+    "KernelSequences",
+    "LaunchStatistics",
+    "MemoryBandwidth",
+    "MemoryTimeline",
     "MissingDataError",
     "NotATraceError",
+    "OperatorKernels",
+    "QueueLength",
     "RankTrace",
+    "Stragglers",
     "TemporalBreakdown",
     "Trace",
+    "TraceComparison",
     "TraceNotFoundError",
     "UnknownRankError",
     "UnreadableTraceError",
+    "UserAnnotations",
     "__version__",
     "communication_overlap",
+    "compare_traces",
+    "cupti_counters",
     "idle_time",
     "kernel_breakdown",
+    "kernel_sequences",
+    "launch_statistics",
+    "memory_bandwidth",
+    "memory_timeline",
     "open_trace",
+    "operator_kernels",
     "processes",
+    "queue_length",
+    "stragglers",
     "temporal_breakdown",
+    "user_annotations",
 ]
 
 

@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from hta import tables
 from hta.analyses.communication_overlap import communication_overlap
+from hta.analyses.cupti_counters import cupti_counters
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
+from hta.analyses.kernel_sequences import kernel_sequences
+from hta.analyses.launch_statistics import launch_statistics
+from hta.analyses.memory_bandwidth import memory_bandwidth
+from hta.analyses.memory_timeline import memory_timeline
+from hta.analyses.operator_kernels import operator_kernels
+from hta.analyses.queue_length import queue_length
+from hta.analyses.stragglers import stragglers
 from hta.analyses.temporal_breakdown import temporal_breakdown
+from hta.analyses.user_annotations import user_annotations
 from hta.tables import View
 
 if TYPE_CHECKING:
@@ -142,8 +151,155 @@ _IDLE_TIME = Analysis(
         ("something else", "the rest of a gap, where it is longer: an event, another stream, or an unknown cause"),
     ),
 )
+_USER_ANNOTATIONS = Analysis(
+    name="user_annotations",
+    title="User annotations",
+    question="How long do the annotated parts take?",
+    compute=user_annotations,
+    views=(
+        View("On the GPUs, over all ranks", tables.annotations_on_gpu, "inclusive_ns"),
+        View("On the host, over all ranks", tables.annotations_on_cpu, "inclusive_ns"),
+        View("Kernels by annotation, over all ranks", tables.kernels_of_annotations, "sum_ns", is_detail=True),
+    ),
+    definitions=(
+        ("annotation", "a part of the program between the ends of torch.profiler.record_function, or a step"),
+        ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
+        ("outside inner ones", "the part of the time in which no shorter annotation runs on that stream or thread"),
+        ("kernel time", "of the kernels, copies and memsets whose innermost annotation it is"),
+    ),
+)
+_STRAGGLERS = Analysis(
+    name="stragglers",
+    title="Stragglers",
+    question="Which rank do the others wait for?",
+    compute=stragglers,
+    views=(
+        View("Each rank, over its collectives", tables.lateness_per_rank, "caused_wait_ns"),
+        View("Each step of each rank", tables.lateness_per_step, "mean_lateness_ns", is_detail=True),
+    ),
+    definitions=(
+        ("waits", "its time in a collective less the shortest time of a rank in it: all leave it together"),
+        ("mean lateness", "the longest time of a rank in a collective less its own: how much later it arrived"),
+        ("came last", "collectives in which it spent the shortest time, alone"),
+        ("others wait for it", "what all ranks waited in the collectives in which it came last"),
+        ("late", "it waits at most half as long as the median rank, and most of the waiting around it is for it"),
+    ),
+)
+_CUPTI_COUNTERS = Analysis(
+    name="cupti_counters",
+    title="CUPTI counters",
+    question="What did the hardware counters measure?",
+    compute=cupti_counters,
+    views=(
+        View("Kernels by their outermost operator, over all ranks", tables.counters_by_operator, "flop"),
+        View("Each measured kernel", tables.counted_kernels, "flop", is_detail=True),
+    ),
+    definitions=(
+        ("FLOP", "executed floating-point instructions of all threads; a fused multiply-add counts twice"),
+        ("operator", "the outermost operator around the call that launched the kernel"),
+    ),
+)
 
-ANALYSES: tuple[Analysis, ...] = (_TEMPORAL_BREAKDOWN, _KERNEL_BREAKDOWN, _COMMUNICATION_OVERLAP, _IDLE_TIME)
+_QUEUE_LENGTH = Analysis(
+    name="queue_length",
+    title="Queue length",
+    question="Does the host keep the GPUs supplied?",
+    compute=queue_length,
+    views=(
+        View("Each stream: what is launched and has not begun", tables.queues_per_stream, "max_length", is_detail=True),
+    ),
+    definitions=(
+        ("waits", "the host has begun the call that launches it, and it has not begun on the device"),
+        ("length", "how many pieces of work wait for one stream; each length counts as long as it lasts"),
+        ("work waits", "the share of the time, from the first launch to the last start, in which something waits"),
+        ("full", "1,024 launches or more wait, as many as CUDA lets; the next one blocks the host"),
+    ),
+)
+_MEMORY_BANDWIDTH = Analysis(
+    name="memory_bandwidth",
+    title="Memory bandwidth",
+    question="How fast does data move to, from and within the GPUs?",
+    compute=memory_bandwidth,
+    views=(View("Each device and kind of copy", tables.bandwidth_per_kind, "busy_ns"),),
+    definitions=(
+        ("HtoD, DtoH, DtoD, PtoP", "from host to device, back, within a device, and between devices"),
+        ("copying for", "time in which at least one copy of the kind runs"),
+        ("bandwidth", "summed over the copies that run at once, over the time in which any does"),
+    ),
+)
+_LAUNCH_STATISTICS = Analysis(
+    name="launch_statistics",
+    title="Launch statistics",
+    question="What does launching cost?",
+    compute=launch_statistics,
+    views=(
+        View("Each rank", tables.launches_per_rank, "call_sum_ns"),
+        View("Functions that launch, over all ranks", tables.launches_per_call, "call_sum_ns", is_detail=True),
+    ),
+    definitions=(
+        ("call", "a function of the runtime or the driver that launched device work; one may launch a whole graph"),
+        ("delay", "from the end of the call to the start of the work; negative where the work starts before"),
+        ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
+        ("slow call", "a call of more than 50 µs"),
+        ("late start", "a delay of more than 100 µs: the work was held up, usually by work launched before"),
+    ),
+)
+_OPERATOR_KERNELS = Analysis(
+    name="operator_kernels",
+    title="Operators and their kernels",
+    question="Which operators cause the device time?",
+    compute=operator_kernels,
+    views=(
+        View("Operators with their backward part, over all ranks", tables.kernels_of_operators, "kernel_ns"),
+        View("Sequences of kernels of each operator", tables.sequences_of_operators, "count", is_detail=True),
+    ),
+    definitions=(
+        ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
+        ("backward", "kernels launched by the backward operator that the profiler links with the operator"),
+    ),
+)
+_KERNEL_SEQUENCES = Analysis(
+    name="kernel_sequences",
+    title="Frequent kernel sequences",
+    question="Which sequences of kernels do operators launch again and again?",
+    compute=kernel_sequences,
+    views=(View("Sequences of at least 3 kernels, over all ranks", tables.frequent_sequences, "count"),),
+    definitions=(
+        ("sequence", "the kernels, copies and memsets launched during one call of an outermost operator, as started"),
+    ),
+)
+_MEMORY_TIMELINE = Analysis(
+    name="memory_timeline",
+    title="Memory",
+    question="How much memory was allocated, and what held it at the peak?",
+    compute=memory_timeline,
+    views=(
+        View("Each device", tables.memory_per_device, "peak_bytes"),
+        View("Alive at the peak, by the operator that allocated it", tables.memory_at_peak, "bytes"),
+    ),
+    definitions=(
+        ("allocated", "what PyTorch's allocator had handed out, after each of the profiler's memory events"),
+        ("reserved", "what the allocator held of the device, handed out or not"),
+        ("before the recording", "allocated when the recording began, and not freed until the peak"),
+        ("operator", "the innermost operator around the allocation; top operator: the outermost"),
+    ),
+)
+
+ANALYSES: tuple[Analysis, ...] = (
+    _TEMPORAL_BREAKDOWN,
+    _KERNEL_BREAKDOWN,
+    _COMMUNICATION_OVERLAP,
+    _IDLE_TIME,
+    _LAUNCH_STATISTICS,
+    _QUEUE_LENGTH,
+    _MEMORY_BANDWIDTH,
+    _OPERATOR_KERNELS,
+    _KERNEL_SEQUENCES,
+    _USER_ANNOTATIONS,
+    _STRAGGLERS,
+    _CUPTI_COUNTERS,
+    _MEMORY_TIMELINE,
+)
 """All analyses, the most general first."""
 
 

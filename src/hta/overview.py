@@ -78,7 +78,7 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     """
     results, missing = _results(trace, executor)
     findings = (*_losses(trace, executor), *_findings(results))
-    if results:
+    if "temporal_breakdown" in results:
         return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), findings)
     cpu_side = _cpu_side(trace, executor)
     return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, findings)
@@ -113,7 +113,19 @@ def _has_losses(rank_trace: RankTrace) -> bool:
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(finding for result in results.values() for finding in result.findings))
+    """Return what the analyses noticed, once; one whose tables are empty only says what the job does not have."""
+    told = (result for result in results.values() if _has_rows(result))
+    return tuple(dict.fromkeys(finding for result in told for finding in result.findings))
+
+
+def shown_analyses(found: Overview) -> list[Analysis]:
+    """Return the analyses that were made; of a job without GPU work those that show anything."""
+    made = [analysis for analysis in ANALYSES if analysis.name in found.results]
+    return [each for each in made if found.cpu_side.is_empty() or _has_rows(found.results[each.name])]
+
+
+def _has_rows(result: Result) -> bool:
+    return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 
 def _gpu_verdict(results: dict[str, Any]) -> str:

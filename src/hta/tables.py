@@ -11,14 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from hta.analyses.kernel_sequences import SEPARATOR as PATTERN_SEPARATOR
+from hta.analyses.kernel_sequences import sequences_over_ranks
+from hta.analyses.operator_kernels import SEPARATOR as SEQUENCE_SEPARATOR
+from hta.analyses.operator_kernels import operators_over_ranks
 from hta.figures.names import printable, short_name
-from hta.units import duration_text, percent_text
+from hta.units import bandwidth_text, duration_text, percent_text, size_text
 
 if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap
+    from hta.analyses.cupti_counters import CuptiCounters
     from hta.analyses.idle_time import IdleTime
     from hta.analyses.kernel_breakdown import KernelBreakdown
+    from hta.analyses.kernel_sequences import KernelSequences
+    from hta.analyses.launch_statistics import LaunchStatistics
+    from hta.analyses.memory_bandwidth import MemoryBandwidth
+    from hta.analyses.memory_timeline import MemoryTimeline
+    from hta.analyses.operator_kernels import OperatorKernels
+    from hta.analyses.queue_length import QueueLength
+    from hta.analyses.stragglers import Stragglers
     from hta.analyses.temporal_breakdown import TemporalBreakdown
+    from hta.analyses.user_annotations import UserAnnotations
+    from hta.comparisons.compare_traces import TraceComparison
 
 _HEADINGS = {
     "window_ns": "from first to last work",
@@ -51,8 +65,74 @@ _HEADINGS = {
     "event_count": "events",
     "operator_count": "operators",
     "step_count": "steps",
+    "call_sum_ns": "calls take",
+    "call_mean_ns": "mean call",
+    "delay_median_ns": "median delay",
+    "delay_max_ns": "longest delay",
+    "short_kernel_count": "kernel shorter than call",
+    "slow_call_count": "slow calls",
+    "late_start_count": "late starts",
+    "unknown_count": "launch unknown",
+    "operator_ns": "time on the host",
+    "forward_kernel_ns": "forward",
+    "backward_kernel_ns": "backward",
+    "launch_delay_mean_ns": "operator to launch",
+    "start_delay_mean_ns": "launch to kernel",
     "mean_step_ns": "mean step",
+    "waiting_fraction": "work waits",
+    "mean_length": "mean length",
+    "median_length": "median",
+    "max_length": "longest",
+    "full_ns": "full for",
+    "work_count": "work",
+    "unknown_launch_count": "launch unknown",
+    "copy_count": "copies",
+    "busy_ns": "copying for",
+    "mean_bytes_per_s": "mean bandwidth",
+    "median_bytes_per_s": "median bandwidth",
+    "max_bytes_per_s": "highest bandwidth",
+    "inclusive_ns": "time",
+    "exclusive_ns": "outside inner ones",
+    "kernel_count": "kernels",
+    "kernel_ns": "kernel time",
+    "is_straggler": "late",
+    "mean_lateness_ns": "mean lateness",
+    "last_count": "came last",
+    "collective_count": "collectives",
+    "wait_ns": "waits",
+    "caused_wait_ns": "others wait for it",
+    "caused_fraction": "of all waiting",
+    "flop": "FLOP",
+    "top_level_op": "operator",
+    "bottom_level_op": "innermost operator",
+    "difference_ns": "difference",
+    "device_type": "device",
+    "device_id": "number",
+    "peak_bytes": "peak",
+    "first_bytes": "at the beginning",
+    "last_bytes": "at the end",
+    "reserved_peak_bytes": "reserved at most",
+    "block_count": "blocks",
+    "control_ns": "control",
+    "test_ns": "test",
+    "control_count": "control calls",
+    "test_count": "test calls",
+    "control_mean_ns": "control mean",
+    "test_mean_ns": "test mean",
+    "rank_count": "ranks",
 }
+
+_LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
+_KERNELS_SHOWN = 3
+_KERNEL_LENGTH = 40
+
+_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("_ns", duration_text),
+    ("fraction", percent_text),
+    ("bytes_per_s", bandwidth_text),
+    ("bytes", size_text),
+)
+"""How numbers are printed, by the ending of their column's name."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +191,8 @@ def cell(column: str, value: float | str | None) -> Cell:
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value)
-    if column.endswith("_ns"):
-        return Cell(duration_text(value), is_number=True)
-    if column.endswith("fraction"):
-        return Cell(percent_text(value), is_number=True)
-    return Cell(f"{value:,}", is_number=True)
+    printed = (print_value(value) for ending, print_value in _UNITS if column.endswith(ending))
+    return Cell(next(printed, f"{value:,}"), is_number=True)
 
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
@@ -170,6 +247,149 @@ def idle_per_stream(result: IdleTime) -> pl.DataFrame:
     return _one_device_hidden(_by_category(result.per_stream))
 
 
+def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
+    """Return the peak of each device, and what was allocated before and after."""
+    sizes = ("peak_bytes", "first_bytes", "last_bytes", "reserved_peak_bytes")
+    return result.per_device.select("rank", "device_type", "device_id", *sizes, "event_count")
+
+
+def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
+    """Return what was alive at the peak of each device, by operator."""
+    devices = ("rank", "device_type", "device_id")
+    return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
+
+
+def compared_by_name(result: TraceComparison) -> pl.DataFrame:
+    """Return what changed between two traces, the largest difference of time first."""
+    columns = ("name", "kind", "change", "difference_ns", "control_ns", "test_ns", "control_count", "test_count")
+    return result.per_name.select(*columns, "control_mean_ns", "test_mean_ns")
+
+
+def compared_by_size(result: TraceComparison) -> pl.DataFrame:
+    """Return how much each of two traces holds."""
+    return result.sides
+
+
+COMPARISON_VIEWS = (
+    View("The two traces", compared_by_size, "event_count"),
+    View("Names, over all ranks; mean is of one call", compared_by_name, "difference_ns"),
+)
+"""The tables of `compare_traces`."""
+
+
+def annotations_on_gpu(result: UserAnnotations) -> pl.DataFrame:
+    """Return the time of each annotation on the GPUs, over all ranks, the longest first."""
+    columns = ["inclusive_ns", "exclusive_ns", "kernel_ns", "kernel_count", "call_count"]
+    return _annotations(result, "gpu", columns)
+
+
+def annotations_on_cpu(result: UserAnnotations) -> pl.DataFrame:
+    """Return the time of each annotation on the host, over all ranks, the longest first."""
+    return _annotations(result, "cpu", ["inclusive_ns", "exclusive_ns", "call_count"])
+
+
+def kernels_of_annotations(result: UserAnnotations) -> pl.DataFrame:
+    """Return the kernels under each annotation, over all ranks, the longest first."""
+    sums = result.per_kernel.group_by("annotation", "name").agg(pl.col("sum_ns", "call_count").sum())
+    return sums.sort(["sum_ns", "annotation", "name"], descending=[True, False, False])
+
+
+def lateness_per_rank(result: Stragglers) -> pl.DataFrame:
+    """Return how late each rank arrives at its collectives, and who waits for it."""
+    columns = ("mean_lateness_ns", "last_count", "collective_count", "wait_ns", "caused_wait_ns", "caused_fraction")
+    is_late = pl.when("is_straggler").then(pl.lit("late")).otherwise(pl.lit("")).alias("is_straggler")
+    return result.per_rank.select("rank", is_late, *columns)
+
+
+def lateness_per_step(result: Stragglers) -> pl.DataFrame:
+    """Return how late each rank arrives at the collectives of each step."""
+    return result.per_step.select("step", "rank", "mean_lateness_ns", "last_count", "collective_count", "wait_ns")
+
+
+def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:
+    """Return the floating-point operations below each outermost operator, over all ranks."""
+    sums = result.per_kernel.group_by("top_level_op").agg(_whole_flop().sum(), pl.len().alias("kernel_count"))
+    return sums.sort(["flop", "top_level_op"], descending=[True, False])
+
+
+def counted_kernels(result: CuptiCounters) -> pl.DataFrame:
+    """Return each measured kernel with its operators."""
+    return result.per_kernel.select("rank", "name", _whole_flop(), "top_level_op", "bottom_level_op")
+
+
+def _whole_flop() -> pl.Expr:
+    return pl.col("flop").round().cast(pl.Int64)
+
+
+def _annotations(result: UserAnnotations, side: str, columns: list[str]) -> pl.DataFrame:
+    chosen = result.per_annotation.filter(pl.col("side") == side)
+    sums = chosen.group_by(pl.col("name").alias("annotation")).agg(pl.col(columns).sum())
+    return sums.sort(["inclusive_ns", "annotation"], descending=[True, False])
+
+
+def queues_per_stream(result: QueueLength) -> pl.DataFrame:
+    """Return how much work waited before each stream, and for how much of the time."""
+    rounded = result.by_time.with_columns(pl.col("mean_length").round(2))
+    columns = ("waiting_fraction", "mean_length", "median_length", "max_length", "full_ns", "work_count")
+    return _one_device_hidden(rounded.select("rank", "device", "stream", *columns, "unknown_launch_count"))
+
+
+def bandwidth_per_kind(result: MemoryBandwidth) -> pl.DataFrame:
+    """Return how much each device moved in each direction, and how fast."""
+    bandwidths = ("mean_bytes_per_s", "median_bytes_per_s", "max_bytes_per_s")
+    columns = ("rank", "device", pl.col("name").alias("copy"), "bytes", "copy_count", "busy_ns", *bandwidths)
+    return _one_device_hidden(result.by_time.select(*columns))
+
+
+def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
+    """Return what launching costs each rank."""
+    return result.per_rank.select(
+        "rank", "call_count", "call_sum_ns", "call_mean_ns", *_LAUNCH_COUNTS, "delay_median_ns", "delay_max_ns"
+    )
+
+
+def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
+    """Return what launching with each function costs, over all ranks, the most costly first."""
+    columns = ("call_count", "kernel_count", "call_sum_ns", *_LAUNCH_COUNTS)
+    sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("delay_max_ns").max())
+    return sums.sort(["call_sum_ns", "call"], descending=[True, False])
+
+
+def frequent_sequences(result: KernelSequences) -> pl.DataFrame:
+    """Return the sequences over all ranks, the most frequent first; of long ones the first kernels."""
+    table = sequences_over_ranks(result)
+    kernels = table.get_column("pattern").map_elements(_first_kernels_of_a_pattern, pl.String).alias("first kernels")
+    return table.select("operator", kernels, "count", "kernel_count", "kernel_ns", "operator_ns")
+
+
+def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
+    """Return the device time that each operator causes, over all ranks, the longest first."""
+    columns = ("operator", "module", "kernel_ns", "forward_kernel_ns", "backward_kernel_ns")
+    table = operators_over_ranks(result).select(columns)
+    return table if table.get_column("module").count() else table.drop("module")
+
+
+def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
+    """Return the kernels of each operator on each rank, the most frequent first; of long sequences the first."""
+    table = result.per_sequence
+    kernels = table.get_column("kernels").map_elements(_first_kernels, pl.String).alias("first kernels")
+    delays = ("launch_delay_mean_ns", "start_delay_mean_ns")
+    return table.select("rank", "operator", kernels, "count", "kernel_ns", *delays)
+
+
+def _first_kernels_of_a_pattern(pattern: str) -> str:
+    _, _, kernels = pattern.partition(PATTERN_SEPARATOR)
+    return _first_kernels(kernels.replace(PATTERN_SEPARATOR, SEQUENCE_SEPARATOR))
+
+
+def _first_kernels(sequence: str) -> str:
+    """Shorten a sequence to the short names of its first kernels, and count the others."""
+    names = sequence.split(SEQUENCE_SEPARATOR)
+    shown = SEQUENCE_SEPARATOR.join(short_name(name, _KERNEL_LENGTH) for name in names[:_KERNELS_SHOWN])
+    more = len(names) - _KERNELS_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
 def _by_category(table: pl.DataFrame) -> pl.DataFrame:
     """Put the categories side by side."""
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
@@ -183,8 +403,8 @@ def _share_of(category: str) -> pl.Expr:
 
 
 def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame:
-    """Keep the order of the frame among the rows kept."""
-    rank = pl.col(telling).fill_null(0).rank("ordinal", descending=True)
+    """Keep the order of the frame among the rows kept; of differences, the largest either way."""
+    rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
     return frame.filter(rank <= limit)
 
 

@@ -20,7 +20,18 @@ from hta.analyses.communication_overlap import communication_overlap
 from hta.analyses.idle_time import IdleTime, idle_time
 from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
 from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.enrich.steps import before_last_step, steps
+from hta.enrich.steps import before_last_step
+from hta.export.counters import TimeSeriesTypes
+from hta.facade.counters import traces_with_counters
+from hta.facade.cupti_counters import counters_with_operators
+from hta.facade.kernel_sequences import sequence_frame
+from hta.facade.launch_statistics import launch_frames
+from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
+from hta.facade.operator_kernels import operator_kernel_frames
+from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+from hta.facade.stragglers import StragglerMethod, potential_stragglers
+from hta.facade.trace_view import TraceView
+from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
 from hta.figures import (
     plot_communication_overlap,
     plot_idle_time,
@@ -29,7 +40,6 @@ from hta.figures import (
 )
 from hta.ingest.discover import TraceSource
 from hta.ingest.open_trace import open_trace
-from hta.store.trace import RankTrace, Trace
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -160,40 +170,249 @@ class TraceAnalysis:
             _show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
         return _idle_times(result), _idle_statistics(result) if show_idle_interval_stats else None
 
+    def get_cuda_kernel_launch_stats(
+        self,
+        ranks: Iterable[int] | None = None,
+        runtime_cutoff: float = 50,
+        launch_delay_cutoff: float = 100,
+        include_memory_events: bool = True,  # noqa: FBT001, FBT002
+        visualize: bool = True,  # noqa: FBT001, FBT002
+    ) -> dict[int, pd.DataFrame]:
+        """Return every launch with the work it launched, for each rank.
 
-class TraceView:
-    """What scripts read from `TraceAnalysis.t`; everything else is in `hta.open_trace`.
+        Args:
+            ranks: only these; by default all there are.
+            runtime_cutoff: the figure calls longer calls slow, in microseconds.
+            launch_delay_cutoff: the figure calls longer delays late, in microseconds.
+            include_memory_events: count copies and memsets as well as kernels.
+            visualize: show the figure.
 
-    trace_path   the folder, as given
-    trace_files  {rank: file}
-    meta_data    {rank: top-level keys of the file except traceEvents}
-    is_parsed    True
-    """
+        Returns:
+            {rank: correlation, cpu_duration, gpu_duration, launch_delay, kernel, operator, stream, rank, launch}: times
+            in microseconds; launch_delay is at least 0; launch is the name of the call.
+        """
+        return launch_frames(
+            self._trace,
+            ranks,
+            runtime_cutoff=runtime_cutoff,
+            launch_delay_cutoff=launch_delay_cutoff,
+            include_memory_events=include_memory_events,
+            visualize=visualize,
+        )
 
-    is_parsed = True
+    def get_aten_op_kernels_and_delay(
+        self, ranks: Iterable[int] | None = None, sort_by: Sequence[str] | None = None
+    ) -> dict[int, pd.DataFrame]:
+        """Return the kernels that each operator launches and how soon, for each rank.
 
-    def __init__(self, trace: Trace, trace_path: str) -> None:
-        self._trace = trace
-        self.trace_path = trace_path
-        self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
+        Args:
+            ranks: only these; by default all there are.
+            sort_by: columns, each from large to small; by default occurrence_count.
 
-    @property
-    def meta_data(self) -> dict[int, dict[str, Any]]:
-        """The top-level keys of each rank's file."""
-        return {rank: each.header.raw for rank, each in self._trace.ranks.items()}
+        Returns:
+            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: from the
+            operator to its first launch, and from there to the kernel, in microseconds with three decimals.
+        """
+        return operator_kernel_frames(self._trace, ranks, sort_by)
 
-    def get_ranks(self) -> list[int]:
-        """Return the ranks in rising order."""
-        return list(self._trace.ranks)
+    def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        self,
+        operator_name: str,
+        output_dir: str,
+        min_pattern_len: int = 3,
+        rank: int = 0,
+        top_k: int = 5,
+        visualize: bool = False,  # noqa: FBT001, FBT002
+        compress_other_kernels: bool = True,  # noqa: FBT001, FBT002
+    ) -> pd.DataFrame:
+        """Return the sequences of kernels that an operator launches, and write a trace in which they are marked.
 
-    def get_iterations(self, rank: int | None = None) -> list[int]:
-        """Return the numbers of a rank's steps in rising order; by default of the first rank.
+        Args:
+            operator_name: operators and annotations whose name contains this, the outermost of each call stack.
+            output_dir: where the trace is written, as `overlaid_<name of the file>`; if that exists, as
+                `overlaid_2_<name>` and so on. Nothing is overwritten.
+            min_pattern_len: calls that launch fewer kernels are left out.
+            rank: whose trace.
+            top_k: how many sequences to mark, the most frequent first.
+            visualize: show the figure.
+            compress_other_kernels: leave out what is known of events that are not marked, for a smaller file.
+
+        Returns:
+            pattern, count, GPU kernel duration (us), CPU op duration (us): the most frequent first. Its attrs have
+            the path of the trace, `overlaid_trace`; where there is no such sequence, no trace but a `reason`.
+
+        Raises:
+            InvalidOptionError: the folder is missing or cannot be written, or the name is empty.
+        """
+        return sequence_frame(
+            self._trace,
+            operator_name,
+            output_dir,
+            min_pattern_len=min_pattern_len,
+            rank=rank,
+            top_k=top_k,
+            visualize=visualize,
+            compress_other_kernels=compress_other_kernels,
+        )
+
+    def get_queue_length_time_series(self, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
+        """Return how many launches wait for each stream, after each change; by default on all ranks.
+
+        Returns:
+            {rank: frame} of the ranks that launch work, indexed by the event that changes the length: ts in microseconds
+            from the first event of the job, pid, tid, stream, queue_length; sorted by stream and ts.
+        """
+        return queue_length_time_series(self._trace, ranks)
+
+    def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
+        """Return count, mean, std, min, quartiles and max of the queue lengths of each rank and stream.
+
+        Every change counts once; `hta.queue_length(trace).by_time` weighs each length by how long it lasts.
+        """
+        return queue_length_summary(queue_length_time_series(self._trace, ranks))
+
+    def get_queue_length_summary_from_time_series(
+        self, rank_to_queue_length_df: Mapping[int, pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Return the summary of frames that `get_queue_length_time_series` gave; the frames stay as they are."""
+        return queue_length_summary(rank_to_queue_length_df)
+
+    def get_time_spent_blocked_on_full_queue(
+        self, queue_length_dict: Mapping[int, pd.DataFrame], max_queue_length: int = 1024
+    ) -> pd.DataFrame:
+        """Return how long the queue of each stream was full.
+
+        Returns:
+            rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length: a share of the time
+            from the rank's first event to the start of its last; a row for each stream that was ever full.
+        """
+        return time_blocked(self._trace, queue_length_dict, max_queue_length)
+
+    def get_memory_bw_time_series(self, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
+        """Return the bandwidth of the copies that run, after each change; by default on all ranks.
+
+        Returns:
+            {rank: frame} of the ranks that copy: ts in microseconds from the first event of the job, pid, name (kind of
+            copy), memory_bw_gbps; sorted by name and ts.
+        """
+        return memory_bw_time_series(self._trace, ranks)
+
+    def get_memory_bw_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
+        """Return count, mean, std, min, quartiles and max of the bandwidths above 0 of each rank and kind of copy.
+
+        Every change counts once; `hta.memory_bandwidth(trace).by_time` weighs each bandwidth by how long it lasts.
+        """
+        return memory_bw_summary(memory_bw_time_series(self._trace, ranks))
+
+    def generate_trace_with_counters(
+        self,
+        time_series: TimeSeriesTypes | None = None,
+        ranks: Iterable[int] | None = None,
+        output_suffix: str = "_with_counters",
+        output_dir: str | None = None,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 -- as the others here
+    ) -> dict[int, str]:
+        """Copy the trace files with queue lengths and bandwidths as counters for Perfetto; by default of all ranks.
+
+        Args:
+            time_series: which counters, by default both.
+            ranks: only these.
+            output_suffix: comes before `.json` in the name of each copy.
+            output_dir: where to write, by default beside each file.
+            overwrite: replace copies that are there.
+
+        Returns:
+            {rank: path of the copy}
+        """
+        return traces_with_counters(self._trace, time_series, ranks, output_suffix, output_dir, overwrite=overwrite)
+
+    def get_gpu_kernels_with_user_annotations(
+        self,
+        rank: int,
+        expand_names: bool = True,  # noqa: FBT001, FBT002
+        shorten_names: bool = True,  # noqa: FBT001, FBT002
+    ) -> pd.DataFrame:
+        """Return the device work of a rank, each row with the innermost annotation it begins in.
+
+        Where the profiler did not project annotations onto streams, work belongs to the annotation of the host in
+        which it was launched; HTA returns None then.
+
+        Returns:
+            The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the number of its name, -1 for none.
+            With `expand_names` also s_name (shortened if `shorten_names`), s_cat and s_user_annotation as texts.
 
         Raises:
             UnknownRankError: there is no such rank.
         """
-        chosen = self.get_ranks()[0] if rank is None else rank
-        return [step for found in self._trace.select([chosen]).map(_step_numbers).values() for step in found]
+        return kernels_with_annotations(self.t, rank, expand_names=expand_names, shorten_names=shorten_names)
+
+    def get_gpu_user_annotation_breakdown(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        self,
+        use_gpu_annotation: bool = True,  # noqa: FBT001, FBT002
+        visualize: bool = True,  # noqa: FBT001, FBT002
+        duration_ratio: float = 0.8,
+        num_kernels: int = 1000,
+        allowlist_patterns: list[str] | None = None,
+        image_renderer: str | None = None,
+    ) -> pd.DataFrame:
+        """Return the statistics of each rank's user annotations on the GPU, or on the CPU.
+
+        A rank with more than `num_kernels` names keeps the longest that cover `duration_ratio` of the time, at most
+        `num_kernels`, and those that a regular expression of `allowlist_patterns` finds; the rest become `others`.
+
+        Returns:
+            name, sum (us), max (us), min (us), stddev, mean (us), rank: of single ranges, also for `others`; sorted
+            by rank and name.
+        """
+        return annotation_breakdown(
+            self.t,
+            use_gpu_annotation=use_gpu_annotation,
+            visualize=visualize,
+            duration_ratio=duration_ratio,
+            num_kernels=num_kernels,
+            allowlist_patterns=allowlist_patterns,
+            image_renderer=image_renderer,
+        )
+
+    def get_potential_stragglers(
+        self,
+        profiler_steps: list[int] | None = None,
+        num_candidates: int = 2,
+        visualize: bool = False,  # noqa: FBT001, FBT002
+        straggler_identification_impl: StragglerMethod | None = None,
+    ) -> list[int]:
+        """Return the ranks that the others wait for in their collectives, the worst one first.
+
+        Args:
+            profiler_steps: only these; numbers that do not exist are left out. By default all.
+            num_candidates: return at most so many ranks; fewer where fewer ever came last.
+            visualize: show how late each rank is.
+            straggler_identification_impl: another method, such as HTA's own
+                `hta.analyzers.straggler.find_stragglers_with_late_start_comm_kernels`: called with a frame of all
+                ranks, the symbol table, `num_candidates` and `visualize`, returns a score for each rank. By default
+                waits are compared, see docs/reference/analyses/stragglers.md.
+
+        Raises:
+            InvalidOptionError: none of the steps asked for exists.
+        """
+        return potential_stragglers(
+            self.t,
+            profiler_steps=profiler_steps,
+            num_candidates=num_candidates,
+            visualize=visualize,
+            method=straggler_identification_impl,
+        )
+
+    def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
+        """Return the hardware counters of each kernel with the operators that launched it, a frame for each rank.
+
+        Returns:
+            Of the ranks asked for, by default all, those that have counters: the columns of
+            `analyzer.t.get_trace(rank)` with `cat` and `name` as texts, one column for each counter, index_runtime
+            (the call that launched the kernel, -1 where it is not known), op_stack (operators, outermost first),
+            top_level_op and bottom_level_op.
+        """
+        return counters_with_operators(self.t, ranks)
 
 
 def _source(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
@@ -217,10 +436,6 @@ def _show(figure: go.Figure, renderer: str = "") -> None:
 
 def _listed(values: Iterable[int] | None) -> list[int] | None:
     return None if values is None else list(values)
-
-
-def _step_numbers(rank_trace: RankTrace) -> list[int]:
-    return sorted(set(rank_trace.derive(steps)["step"].to_list()))
 
 
 def _microseconds(values_ns: pl.Series) -> np.ndarray[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -14,6 +15,11 @@ def duration_text(duration_ns: float) -> str:
 def size_text(byte_count: float) -> str:
     """Print bytes in binary units: `1.5 GiB`."""
     return _scaled(byte_count, _SIZES)
+
+
+def bandwidth_text(bytes_per_s: float) -> str:
+    """Print bytes per second in decimal units, as datasheets and profilers do: `12.3 GB/s`."""
+    return _scaled(bytes_per_s, _BANDWIDTHS)
 
 
 def percent_text(fraction: float | None) -> str:

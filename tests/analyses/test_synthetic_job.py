@@ -10,6 +10,8 @@ from hta import open_trace
 from hta.analyses.communication_overlap import communication_overlap
 from hta.analyses.idle_time import CATEGORIES, idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
+from hta.analyses.memory_bandwidth import memory_bandwidth
+from hta.analyses.queue_length import queue_length
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.testing.synthetic import write_job
 
@@ -82,6 +84,7 @@ def test_the_numbers_stay_what_they_are(job, golden) -> None:
     trace, _ = job
     idle = idle_time(trace)
     kernels = kernel_breakdown(trace)
+    queues, copies = queue_length(trace), memory_bandwidth(trace)
 
     golden.check(temporal_breakdown(trace).per_device, "temporal_breakdown/synthetic_job")
     golden.check(kernels.per_state, "kernel_breakdown/synthetic_job.per_state")
@@ -90,3 +93,7 @@ def test_the_numbers_stay_what_they_are(job, golden) -> None:
     golden.check(idle.per_stream, "idle_time/synthetic_job.per_stream")
     golden.check(idle.per_device, "idle_time/synthetic_job.per_device")
     golden.check(idle.statistics, "idle_time/synthetic_job.statistics")
+    golden.check(queues.by_time, "queue_length/synthetic_job.by_time")
+    golden.check(queues.by_change, "queue_length/synthetic_job.by_change")
+    golden.check(copies.by_time, "memory_bandwidth/synthetic_job.by_time")
+    golden.check(copies.by_change, "memory_bandwidth/synthetic_job.by_change")

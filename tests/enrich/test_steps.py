@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from hta.enrich.steps import before_last_step, steps
+from hta.enrich.steps import before_last_step, steps, window_of, windows
 from hta.testing.builder import TraceBuilder
 
 
@@ -149,3 +150,38 @@ def test_events_written_as_begin_and_end_keep_their_places() -> None:
     )
 
     assert sorted(kept(builder)) == ["ProfilerStep#1", "launch_1", "of_step_1", "outer"]
+
+
+def windows_of(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
+    """Return the windows of rank 0 in microseconds."""
+    found = windows(builder.build().ranks[0], annotation)
+    return [(number, start // 1_000, end // 1_000) for number, start, end in found.iter_rows()]
+
+
+def test_windows_are_the_steps_over_all_threads() -> None:
+    """Step 2 is announced by two threads: one window from the first start to the last end."""
+    builder = TraceBuilder().step(1, 10, 10).step(2, 30, 10).step(2, 34, 10, thread=2)
+    assert windows_of(builder) == [(1, 10, 20), (2, 30, 44)]
+
+
+def test_an_annotation_stands_in_for_steps() -> None:
+    """Its ranges are numbered from 0 as they begin; an unknown one has none."""
+    builder = TraceBuilder().step(1, 0, 90).annotation("part", start_us=40, duration_us=5)
+    builder.annotation("part", start_us=10, duration_us=5).annotation("part 2", start_us=20, duration_us=5)
+    assert windows_of(builder, "part") == [(0, 10, 15), (1, 40, 45)]
+    assert windows_of(builder, "nothing") == []
+
+
+def test_the_whole_trace_stands_in_where_there_are_no_steps() -> None:
+    """From the first start to the last end; nothing where there are no events."""
+    builder = TraceBuilder().operator("a", start_us=5, duration_us=1).kernel("b", start_us=20, duration_us=7)
+    assert windows_of(builder) == [(0, 5, 27)]
+    assert windows_of(TraceBuilder()) == []
+
+
+def test_a_moment_lies_in_the_window_that_began_last() -> None:
+    """Half-open; unknown moments and those outside lie in none."""
+    found = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
+    moments = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
+    assert window_of(found, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
+    assert window_of(found.clear(), moments).to_list() == [None] * 8

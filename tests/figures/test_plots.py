@@ -12,11 +12,15 @@ from hta import figures
 from hta.analyses.communication_overlap import CommunicationOverlap, communication_overlap
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
+from hta.analyses.memory_bandwidth import memory_bandwidth
+from hta.analyses.queue_length import queue_length
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.catalogue import ANALYSES, Analysis
 from hta.figures.communication_overlap import plot_communication_overlap
 from hta.figures.idle_time import plot_idle_time
 from hta.figures.kernel_breakdown import plot_kernel_breakdown
+from hta.figures.memory_bandwidth import plot_memory_bandwidth
+from hta.figures.queue_length import plot_queue_length
 from hta.figures.temporal_breakdown import plot_temporal_breakdown
 from hta.testing.builder import TraceBuilder
 from hta.units import percent_text
@@ -64,6 +68,36 @@ def test_idle_time_by_stream_can_show_shares() -> None:
     figure = plot_idle_time(idle_time(gpu_job().build()), by="stream", as_share=True)
     row = list(figure.data[0].y).index("rank 0 · stream 7")
     assert figure.data[0].x[row] == pytest.approx(100 * 40 / 60)
+
+
+def test_queue_length_shows_how_long_work_waits() -> None:
+    """Launched at 0, one begins at 5 and one at 10; the third waits from 15 to 20: empty for 5 of 20 µs."""
+    builder = TraceBuilder()
+    for launch, start in ((0, 5), (0, 10), (15, 20)):
+        builder.kernel("k", start_us=start, duration_us=1, launch_us=launch)
+    figure = plot_queue_length(queue_length(builder.build(), full_length=2))
+    assert {bar.name: bar.x[0] for bar in figure.data} == {
+        "nothing waits": 25,
+        "work waits": 50,
+        "the queue is full": 25,
+    }
+    assert figure.data[2].customdata[0] == "25.0 % · 5 µs (5,000 ns); 1.00 wait on average, 2 at most"
+
+
+def test_memory_bandwidth_shows_the_bytes_of_each_kind_of_copy() -> None:
+    """Rank 0 copies 2 KiB at 2 GB/s and sets 1 KiB; rank 1 sets 1 KiB."""
+    builder = TraceBuilder()
+    given = {"memory bandwidth (GB/s)": 2}
+    builder.copy("Memcpy HtoD", byte_count=2_048, start_us=0, duration_us=1.024, args=given)
+    for rank in (0, 1):
+        builder.rank(rank).memset(byte_count=1_024, start_us=5, duration_us=1, args=given)
+    figure = plot_memory_bandwidth(memory_bandwidth(builder.build()))
+    assert {bar.name: list(bar.x) for bar in figure.data} == {"Memcpy HtoD": [2, 0], "Memset": [1, 1]}
+    assert figure.layout.xaxis.title.text == "bytes moved (KiB)"
+    assert list(figure.data[0].customdata) == [
+        "2 KiB in 1 copy, 1.02 µs (1,024 ns); 2 GB/s on average, 2 GB/s at most",
+        "none",
+    ]
 
 
 def test_kernel_breakdown_shows_states_and_kernels() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,13 +16,19 @@ from hta.ingest.file_health import FileHealth, file_health
 from hta.store.health import Finding
 from hta.store.trace import SkippedFile
 from hta.units import size_text
+from hta.validation import Violation, validate
 
 _EXAMPLE_LENGTH = 100
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Also check rules that a sound trace keeps; exit code 1 if one is broken.")
+]
 
-def check(
+
+def check(  # noqa: PLR0913 -- one argument an option
     sources: Sources,
     *,
+    strict: Strict = False,
     as_json: AsJson = False,
     ranks: Ranks = None,
     workers: Workers = None,
@@ -30,18 +36,29 @@ def check(
 ) -> None:
     """Say of each file which rank it is, which options were on, and what was repaired, dropped or missing.
 
-    The exit code is 1 only where no file could be read.
+    The exit code is 1 only where no file could be read and, with --strict, where a file breaks a rule whose breach
+    makes numbers wrong.
     """
     with opened_job(JobOptions(sources, ranks, workers, no_cache)) as (trace, executor):
         files = file_health(trace, executor=executor)
-    _print(files, trace.skipped, as_json=as_json)
-    if all(file.error is not None for file in files):
+        violations = validate(trace, executor=executor) if strict else None
+    _print(files, trace.skipped, violations, as_json=as_json)
+    has_errors = any(each.severity == "error" for each in violations or ())
+    if has_errors or all(file.error is not None for file in files):
         raise typer.Exit(1)
 
 
-def _print(files: Sequence[FileHealth], skipped: Sequence[SkippedFile], *, as_json: bool) -> None:
+def _print(
+    files: Sequence[FileHealth],
+    skipped: Sequence[SkippedFile],
+    violations: Sequence[Violation] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the files and, unless None, which rules they break."""
     if as_json:
-        print_json(_as_dict(files, skipped))
+        broken = {} if violations is None else {"violations": [dataclasses.asdict(each) for each in violations]}
+        print_json({**_as_dict(files, skipped), **broken})
         return
     to = console()
     print_line(to, _verdict(files, skipped), "bold")
@@ -49,6 +66,21 @@ def _print(files: Sequence[FileHealth], skipped: Sequence[SkippedFile], *, as_js
         print_line(to, line)
     for file in skipped:
         print_line(to, f"left out  {file.path}: {file.reason}")
+    for line in _told(violations):
+        print_line(to, line)
+
+
+def _told(violations: Sequence[Violation] | None) -> list[str]:
+    """Return the lines about the rules that are broken, and a line where none is."""
+    if violations is None:
+        return []
+    return [line for each in violations for line in _violation_lines(each)] or ["strict: no rule is broken"]
+
+
+def _violation_lines(violation: Violation) -> list[str]:
+    counted = f" {violation.count:,} time{_s(violation.count)}" if violation.count else ""
+    head = f"{violation.severity}: rank {violation.rank} {violation.rule}{counted}: {violation.meaning}"
+    return [head, *(f"    {example[:_EXAMPLE_LENGTH]}" for example in violation.examples)]
 
 
 def _as_dict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> dict[str, Any]:

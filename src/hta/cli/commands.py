@@ -9,16 +9,46 @@ import typer
 
 from hta.cli.check import check
 from hta.cli.communication_overlap import communication_overlap
+from hta.cli.cupti_counters import cupti_counters
+from hta.cli.diff import diff
+from hta.cli.export import export
 from hta.cli.idle_time import idle_time
 from hta.cli.kernel_breakdown import kernel_breakdown
+from hta.cli.kernel_sequences import kernel_sequences
+from hta.cli.launch_statistics import launch_statistics
+from hta.cli.memory_bandwidth import memory_bandwidth
+from hta.cli.memory_timeline import memory_timeline
+from hta.cli.operator_kernels import operator_kernels
+from hta.cli.queue_length import queue_length
 from hta.cli.report import report
+from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
 from hta.cli.temporal_breakdown import temporal_breakdown
+from hta.cli.user_annotations import user_annotations
 
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (summary, report, check, temporal_breakdown, kernel_breakdown, communication_overlap, idle_time):
+for command in (
+    summary,
+    report,
+    check,
+    export,
+    diff,
+    temporal_breakdown,
+    kernel_breakdown,
+    communication_overlap,
+    idle_time,
+    launch_statistics,
+    queue_length,
+    memory_bandwidth,
+    operator_kernels,
+    kernel_sequences,
+    user_annotations,
+    stragglers,
+    cupti_counters,
+    memory_timeline,
+):
     app.command()(command)
 
 

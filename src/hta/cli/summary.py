@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hta.catalogue import ANALYSES
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
-from hta.overview import Overview, overview
+from hta.overview import Overview, overview, shown_analyses
 from hta.store.trace import Trace
 from hta.tables import print_frame, print_view
 
@@ -53,7 +52,7 @@ def _print_text(trace: Trace, found: Overview) -> None:
     to = console()
     print_line(to, found.verdict, "bold")
     print_findings(to, [*found.findings, *_skipped(trace)])
-    for analysis in (each for each in ANALYSES if each.name in found.results):
+    for analysis in shown_analyses(found):
         to.print()
         print_line(to, analysis.question, "bold cyan")
         for view in analysis.main_views:

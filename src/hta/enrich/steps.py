@@ -38,6 +38,44 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
     return named.select("step", "start_ns", "end_ns", "track_id").sort("start_ns", "step", "track_id")
 
 
+def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the parts into which a rank's recording is divided: its steps, or what stands in for them.
+
+    Args:
+        rank_trace: the rank.
+        annotation: name of the host annotations (or operators) to take instead of the steps, counted from 0 as they
+            begin. By default the steps or, where there are none, the whole recording as one part, number 0.
+
+    Returns:
+        Sorted by start_ns, one row each even where several threads announce it; empty where no event has that name:
+
+        window    int64  the number of the step, or of the annotation
+        start_ns  int64
+        end_ns    int64
+    """
+    if annotation is not None:
+        return _numbered(_named_ranges(rank_trace, annotation))
+    bounds = [pl.col("start_ns").min(), pl.col("end_ns").max()]
+    announced = rank_trace.derive(steps)
+    if len(announced):
+        per_step = announced.group_by(pl.col("step").alias("window")).agg(bounds)
+        return per_step.sort("start_ns", "window")
+    everything = event_ranges(rank_trace, EventKind, ["start_ns", "end_ns"]).select(bounds)
+    return _numbered(everything.drop_nulls())
+
+
+def window_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
+    """Return the number of the window in which each moment (int64 ns) lies, null outside of all.
+
+    Where windows overlap, a moment belongs to the one that began last.
+    """
+    starts, times = found["start_ns"].to_numpy(), moments.fill_null(np.iinfo(np.int64).min).to_numpy()
+    rows = np.searchsorted(starts, times, side="right") - 1
+    chosen = pl.Series(rows).replace(-1, None).cast(pl.UInt32)
+    inside = found["end_ns"].gather(chosen) > moments
+    return pl.select(pl.when(inside).then(found["window"].gather(chosen)).alias("window")).to_series()
+
+
 def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     """Say of each event whether it belongs before the last step; a selection for `Trace.where`.
 
@@ -50,7 +88,7 @@ def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
     boundary = _start_of_last_step(rank_trace.derive(steps))
     if boundary is None:
         return np.ones(len(start_ns), np.bool_)
-    return _with_launch_starts(rank_trace, start_ns) < boundary
+    return asked_for_ns(rank_trace, start_ns) < boundary
 
 
 def _start_of_last_step(known: pl.DataFrame) -> int | None:
@@ -60,7 +98,7 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
     return last if earlier else None
 
 
-def _with_launch_starts(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the start of every event, on launched device rows that of the launch."""
     launched = rank_trace.derive(launches).drop_nulls("launch_start_ns")
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
@@ -69,6 +107,16 @@ def _with_launch_starts(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) 
     starts = start_ns.copy()
     starts[row_of[launched["event_index"].to_numpy()]] = launched["launch_start_ns"].to_numpy()
     return starts
+
+
+def _named_ranges(rank_trace: RankTrace, name: str) -> pl.DataFrame:
+    ids = (rank_trace.strings == name).arg_true().cast(pl.UInt32)
+    ranges = event_ranges(rank_trace, _STEP_KINDS, ["name", "start_ns", "end_ns"])
+    return ranges.filter(pl.col("name").is_in(ids.implode())).select("start_ns", "end_ns").sort("start_ns", "end_ns")
+
+
+def _numbered(ranges: pl.DataFrame) -> pl.DataFrame:
+    return ranges.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("window"), "start_ns", "end_ns")
 
 
 def _step_numbers(rank_trace: RankTrace) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from hta.catalogue import ANALYSES, Analysis
 from hta.figures.names import printable
 from hta.figures.theme import SURFACES, template
 from hta.ingest.file_health import FileHealth
-from hta.overview import Overview
+from hta.overview import Overview, shown_analyses
 from hta.report.atomic import write_atomically
 from hta.store.trace import SkippedFile
 from hta.tables import PrintedTable, print_frame, print_view
@@ -98,8 +98,7 @@ def render_report(contents: Contents) -> str:
 
 
 def _sections(contents: Contents) -> list[_Section]:
-    made = [analysis for analysis in ANALYSES if analysis.name in contents.overview.results]
-    return [_section(analysis, contents) for analysis in made]
+    return [_section(analysis, contents) for analysis in shown_analyses(contents.overview)]
 
 
 def _section(analysis: Analysis, contents: Contents) -> _Section:
@@ -113,7 +112,7 @@ def _cpu_side(overview: Overview) -> PrintedTable:
 
 
 def _figures(overview: Overview) -> dict[str, Any]:
-    figures = {each.name: each.plot(overview.results[each.name]) for each in ANALYSES if each.name in overview.results}
+    figures = {each.name: each.plot(overview.results[each.name]) for each in shown_analyses(overview)}
     return {
         "figures": {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()},
         "templates": {theme: template(theme).to_plotly_json() for theme in SURFACES},

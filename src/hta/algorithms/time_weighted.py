@@ -1,0 +1,54 @@
+"""Statistics of values that hold for a while: each counts as long as it lasts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIME_WEIGHTED = ("mean", "std", "min", "p25", "median", "p75", "max")
+"""Names of the statistics, in the order of the columns."""
+
+
+def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight: str) -> pl.DataFrame:
+    """Return statistics of one int64 column for each combination of the columns `by`, sorted by them.
+
+    Rows whose weight is 0 or less count for nothing; a group of such rows alone has no row in the result.
+
+    Returns:
+        The columns `by`, then `total` (int64, the summed weight) and `TIME_WEIGHTED`:
+
+        mean              float64
+        std               float64  root of the mean squared distance from the mean
+        min, max          int64
+        p25, median, p75  int64    the smallest value that holds, with those below it, for that share of the total
+    """
+    weights = (
+        values.filter(pl.col(weight) > 0)
+        .group_by(*by, value)
+        .agg(pl.col(weight).sum().alias("weight"))
+        .sort(*by, value)
+        .with_columns(pl.col("weight").sum().over(by).alias("total"))
+    )
+    means = weights.with_columns(_mean(pl.col(value).cast(pl.Float64)).over(by).alias("mean"))
+    distance = pl.col(value).cast(pl.Float64) - pl.col("mean")
+    return means.group_by(by, maintain_order=True).agg(
+        pl.col("total").first(),
+        pl.col("mean").first(),
+        _mean(distance * distance).sqrt().alias("std"),
+        pl.col(value).min().alias("min"),
+        *(_quantile(value, share).alias(name) for name, share in (("p25", 0.25), ("median", 0.5), ("p75", 0.75))),
+        pl.col(value).max().alias("max"),
+    )
+
+
+def _mean(values: pl.Expr) -> pl.Expr:
+    return (values * pl.col("weight")).sum() / pl.col("weight").sum()
+
+
+def _quantile(value: str, share: float) -> pl.Expr:
+    reached = pl.col("weight").cum_sum() >= share * pl.col("weight").sum()
+    return pl.col(value).filter(reached).first()

@@ -1,0 +1,63 @@
+"""Execution traces, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pandas as pd
+
+from hta.enrich.execution_nodes import execution_nodes
+from hta.errors import InvalidOptionError
+from hta.facade.trace_view import TraceView
+from hta.ingest.execution_trace import ExecutionTrace, read_execution_trace
+
+EtColumn = Literal["op_schema", "input_shapes", "input_types", "output_shapes", "output_types", "et_node_name"]
+
+_SOURCES = {
+    "op_schema": "operator_schema",
+    "input_shapes": "input_shapes",
+    "input_types": "input_types",
+    "output_shapes": "output_shapes",
+    "output_types": "output_types",
+    "et_node_name": "name",
+}
+_LISTS = ("input_shapes", "input_types", "output_shapes", "output_types")
+
+
+def load_execution_trace(et_file: str) -> ExecutionTrace:
+    """Read an execution trace, plain or gzip."""
+    return read_execution_trace(et_file)
+
+
+def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
+    """Add `et_node` to the frame of a rank: the node of each operator and annotation, NaN for none.
+
+    Args:
+        trace: `TraceAnalysis(...).t`.
+        rank: whose frame, `trace.get_trace(rank)`.
+        et: the execution trace of that rank.
+
+    Raises:
+        UnknownRankError: there is no such rank.
+    """
+    frame = trace.get_trace(rank)
+    found = execution_nodes(trace.trace.ranks[rank], et)
+    nodes = pd.Series(found["node_id"].to_numpy(), index=found["event_index"].to_numpy(), dtype="float64")
+    frame["et_node"] = frame["index"].map(nodes)
+
+
+def add_et_column(df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
+    """Add what the execution trace says of the node in `et_node`; None where there is no node.
+
+    Raises:
+        InvalidOptionError: there is no such column, or the frame has no `et_node` yet.
+    """
+    if column not in _SOURCES or "et_node" not in df.columns:
+        known = ", ".join(_SOURCES)
+        message = f"column={column!r} needs a frame with `et_node` (correlate_execution_trace) and is one of: {known}"
+        raise InvalidOptionError(message)
+    ids, values = et.nodes["node_id"].to_list(), et.nodes[_SOURCES[column]].to_list()
+    decoded = [json.loads(value) for value in values] if column in _LISTS else values
+    by_node = dict(zip(ids, decoded, strict=True))
+    df[column] = pd.Series([by_node.get(node) for node in df["et_node"]], index=df.index, dtype=object)

@@ -1,0 +1,1 @@
+"""Comparisons of two traces: what changed from one recording to another."""

@@ -1,0 +1,78 @@
+"""What was called from where: operators, annotations, runtime and driver calls of each thread, one in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.algorithms.nesting import NO_PARENT, nesting
+from hta.enrich.event_ranges import event_ranges
+from hta.schema import EventKind
+
+if TYPE_CHECKING:
+    from hta.store.trace import RankTrace
+
+CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
+PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
+
+
+def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return where each operator, annotation, runtime and driver call was called from; use with `rank_trace.derive`.
+
+    One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
+    ones the first in the file is outside. The parent is the innermost event that contains the event wholly, so an
+    event that outlives the one it began in is its sibling. Python functions are apart, in `python_stacks`, so that
+    depths do not depend on whether Python was recorded.
+
+    Returns:
+        In file order:
+
+        event_index     uint32
+        track_id        uint32  process and thread, a row of `tracks`
+        kind            uint8   EventKind
+        name            uint32  string id
+        start_ns        int64
+        end_ns          int64
+        parent          uint32  event_index; null where nothing contains the event
+        parent_row      int64   row of the parent in this table; -1 where there is none
+        depth           int32   number of events around this one; 0 for roots
+        is_overlapping  bool    the event began inside a sibling, which ended sooner
+    """
+    return _stacks(rank_trace, CALL_KINDS)
+
+
+def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return where each Python function was called from: the columns of `call_stacks`; use with `rank_trace.derive`."""
+    return _stacks(rank_trace, PYTHON_KINDS)
+
+
+def rows_of_events(stacks: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
+    """Return the row in `stacks` of each of these events; -1 for null and for events that are not there."""
+    indexes = stacks["event_index"].to_numpy()
+    if not len(indexes):
+        return np.full(len(event_index), NO_PARENT, np.int64)
+    order = np.argsort(indexes, kind="stable")
+    wanted = event_index.cast(pl.Int64).fill_null(-1).to_numpy()
+    rows: npt.NDArray[np.int64] = order[np.searchsorted(indexes, wanted, sorter=order).clip(max=len(order) - 1)]
+    return np.where(indexes[rows] == wanted, rows, NO_PARENT)
+
+
+def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
+    """Return the values of a column in these rows, null for row -1."""
+    return column.gather(pl.Series(rows).replace(NO_PARENT, None).cast(pl.UInt32))
+
+
+def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
+    columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
+    calls = event_ranges(rank_trace, kinds, columns)
+    nested = nesting(*(calls[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
+    return calls.with_columns(
+        gathered(calls["event_index"], nested.parent).alias("parent"),
+        pl.Series("parent_row", nested.parent),
+        pl.Series("depth", nested.depth),
+        pl.Series("is_overlapping", nested.is_overlapping),
+    )

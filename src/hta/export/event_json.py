@@ -1,0 +1,44 @@
+"""Events as JSON text, with numbers that keep all their digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+_SAFE_DIGITS = 15
+"""A decimal number of this many digits becomes the same text again when it has been a double."""
+
+_NS_OF_A_MICROSECOND = 1_000
+
+
+def exact_number(text: str) -> float | Decimal:
+    """Read a JSON number with a fraction or an exponent: as a float if that keeps the text's value, else a Decimal."""
+    value = float(text)
+    is_short = len(text) <= _SAFE_DIGITS + 1 and "e" not in text.lower()
+    return value if is_short or repr(value) == text else Decimal(text)
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """Return an event as JSON; a Decimal anywhere in it is written with all its digits, text in ASCII."""
+    try:
+        return json.dumps(event, separators=(",", ":"))
+    except TypeError:  # json knows no Decimal
+        return _text(event)
+
+
+def file_time(time_ns: int, base_time_ns: int) -> int | Decimal:
+    """Return a time as the file writes it: microseconds from its base, `header.base_time_ns`, exactly."""
+    microseconds, rest = divmod(time_ns - base_time_ns, _NS_OF_A_MICROSECOND)
+    return microseconds if not rest else Decimal(time_ns - base_time_ns).scaleb(-3)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(str(key))}:{_text(value[key])}" for key in value) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_text, value)) + "]"
+    if isinstance(value, Decimal):
+        return str(value)
+    return json.dumps(value, separators=(",", ":"))

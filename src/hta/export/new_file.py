@@ -1,0 +1,67 @@
+"""Files that are there whole or not at all, and never in the place of others unless asked."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from hta.errors import InvalidOptionError
+
+_COMPRESSION_LEVEL = 3
+"""A trace shrinks to a fifteenth; higher levels take several times as long for a few percent."""
+
+
+def expect_writable(target: Path, *, overwrite: bool) -> None:
+    """Check, before any work, that a file can be written there.
+
+    Raises:
+        InvalidOptionError: the file exists and `overwrite` is false, or its folder is missing or cannot be written.
+    """
+    if target.is_dir():
+        message = f"{target} is a folder; name a file"
+        raise InvalidOptionError(message)
+    if target.exists() and not overwrite:
+        message = f"{target} exists already; choose another name, or ask for it to be overwritten"
+        raise InvalidOptionError(message)
+    expect_writable_folder(target.absolute().parent)
+
+
+def expect_writable_folder(folder: Path) -> None:
+    """Check, before any work, that files can be made in a folder.
+
+    Raises:
+        InvalidOptionError: it is missing, no folder, or cannot be written.
+    """
+    if not folder.is_dir():
+        message = f"{folder} is no folder; make it first, or choose another"
+        raise InvalidOptionError(message)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        message = f"{folder} cannot be written; choose another folder"
+        raise InvalidOptionError(message)
+
+
+@contextmanager
+def new_file(target: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for writing bytes, compressed where its name ends in `.gz`; it appears when the block ends.
+
+    Raises:
+        InvalidOptionError: see `expect_writable`.
+        OSError: writing failed, for instance because the disk is full; nothing is left behind.
+    """
+    expect_writable(target, overwrite=overwrite)
+    draft = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with draft.open("xb") as plain:
+            if target.suffix == ".gz":
+                with gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, plain, mtime=0) as compressed:
+                    yield cast("BinaryIO", compressed)
+            else:
+                yield plain
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

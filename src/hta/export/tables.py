@@ -1,0 +1,78 @@
+"""The stored tables as CSV or Parquet files, with texts in place of string numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from hta.errors import InvalidOptionError
+from hta.export.new_file import expect_writable_folder, new_file
+from hta.schema import TABLES
+from hta.store.trace import RankTrace, Trace
+
+TableFormat: TypeAlias = Literal["csv", "parquet"]
+
+_ROWS_AT_ONCE = 200_000
+_RESOLVED = ("string", "json")
+
+
+def export_tables(trace: Trace, folder: Path, table_format: TableFormat, *, overwrite: bool = False) -> list[Path]:
+    """Write every table with rows of every rank as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
+
+    Columns are those of `hta.schema.TABLES`. The folder is made where its parent exists.
+
+    Returns:
+        The files, in the order of ranks and tables.
+
+    Raises:
+        InvalidOptionError: a rank's folder exists already and `overwrite` is false, or nothing can be written there.
+        OSError: writing failed; the table at which it did is not there.
+    """
+    _expect_room(trace, folder, overwrite=overwrite)
+    paths: list[Path] = []
+    for rank_trace in trace.ranks.values():
+        rank_folder = _rank_folder(folder, rank_trace.rank)
+        rank_folder.mkdir(parents=True, exist_ok=True)
+        paths += _export_rank(rank_trace, rank_folder, table_format, overwrite=overwrite)
+        rank_trace.forget()
+    return paths
+
+
+def _expect_room(trace: Trace, folder: Path, *, overwrite: bool) -> None:
+    expect_writable_folder(folder if folder.exists() else folder.absolute().parent)
+    taken = [str(each) for rank in trace.ranks if (each := _rank_folder(folder, rank)).exists()]
+    if taken and not overwrite:
+        message = f"{', '.join(taken[:8])} exist{'s' if len(taken) == 1 else ''} already; choose another folder, or ask for files to be overwritten"
+        raise InvalidOptionError(message)
+
+
+def _rank_folder(folder: Path, rank: int) -> Path:
+    return folder / f"rank_{rank}"
+
+
+def _export_rank(rank_trace: RankTrace, folder: Path, table_format: TableFormat, *, overwrite: bool) -> list[Path]:
+    paths = []
+    for name in TABLES:
+        table = pl.DataFrame() if name == "strings" else rank_trace.table(name)
+        if len(table):
+            path = folder / f"{name}.{table_format}"
+            _write(rank_trace, name, table, path, overwrite=overwrite)
+            paths.append(path)
+    return paths
+
+
+def _write(rank_trace: RankTrace, name: str, table: pl.DataFrame, path: Path, *, overwrite: bool) -> None:
+    with new_file(path, overwrite=overwrite) as file:
+        if path.suffix == ".parquet":
+            _resolved(rank_trace, name, table).write_parquet(file)
+            return
+        for start in range(0, len(table), _ROWS_AT_ONCE):
+            rows = _resolved(rank_trace, name, table.slice(start, _ROWS_AT_ONCE))
+            rows.write_csv(file, include_header=start == 0)
+
+
+def _resolved(rank_trace: RankTrace, name: str, table: pl.DataFrame) -> pl.DataFrame:
+    columns = [column.name for column in TABLES[name] if column.type in _RESOLVED]
+    return table.with_columns(rank_trace.texts(table[column]) for column in columns)

@@ -1,0 +1,30 @@
+"""Copies of traces with counters, as HTA's method takes its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hta.export.counters import ALL_COUNTERS, TimeSeriesTypes
+from hta.export.trace_with_counters import write_traces_with_counters
+from hta.store.trace import Trace
+
+
+def traces_with_counters(  # noqa: PLR0913 -- one argument an option
+    trace: Trace,
+    time_series: TimeSeriesTypes | None,
+    ranks: Iterable[int] | None,
+    output_suffix: str,
+    output_dir: str | None,
+    *,
+    overwrite: bool,
+) -> dict[int, str]:
+    """Write the copies; return {rank: path}."""
+    written = write_traces_with_counters(
+        trace.select(None if ranks is None else list(ranks)),
+        None if output_dir is None else Path(output_dir).expanduser(),
+        kinds=ALL_COUNTERS if time_series is None else time_series,
+        suffix=output_suffix,
+        overwrite=overwrite,
+    )
+    return {rank: str(path) for rank, path in written.items()}

@@ -1,0 +1,34 @@
+"""Names as HTA shortens them."""
+
+from __future__ import annotations
+
+import re
+
+_MEMORY = re.compile(r"Memcpy|Memset|dma")
+_UNNAMED = "(anonymous namespace)::"
+_CLOSING = {"<": ">", "(": ")"}
+
+
+def shorten_name(name: str) -> str:
+    """Shorten a name as HTA does: no template arguments, no parameters, no return type.
+
+    Names of copies and memsets, and names without brackets, stay as they are. Anonymous namespaces leave no `::::`
+    behind, and a name of which nothing would be left, such as `<built-in method …>`, stays whole.
+    """
+    if _MEMORY.match(name) or not ("<" in name or "(" in name):
+        return name
+    bare = _without_brackets(name.replace("->", "").replace(_UNNAMED, "")).strip()
+    return bare.rsplit(" ", 1)[-1] or name
+
+
+def _without_brackets(name: str) -> str:
+    """Drop what stands between brackets that match; an opening one without its partner drops the rest."""
+    kept, expected = [], []
+    for character in name:
+        if character in _CLOSING:
+            expected.append(_CLOSING[character])
+        elif expected:
+            expected = expected[:-1] if character == expected[-1] else expected
+        else:
+            kept.append(character)
+    return "".join(kept)

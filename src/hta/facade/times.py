@@ -1,0 +1,48 @@
+"""Times as HTA's frames show them: microseconds from the first event of the job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.schema import EventKind
+from hta.store.trace import RankTrace, Trace
+
+_NO_DURATION = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
+"""Kinds that HTA leaves out of its frames."""
+
+
+def origin_ns(trace: Trace) -> int:
+    """Return when the first event of any rank begins, whatever is selected: HTA's times count from there."""
+    return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
+
+
+def duration_ns(rank_trace: RankTrace) -> int:
+    """Return the time from the first start to the last start of the selected events, HTA's length of a trace."""
+    span = _span(rank_trace)
+    return span[1] - span[0] if span else 0
+
+
+def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
+    """Return whole numbers where all values are whole microseconds, else exact thousandths."""
+    nanoseconds = times_ns.to_numpy().astype(np.int64)
+    return nanoseconds / 1_000 if (nanoseconds % 1_000).any() else nanoseconds // 1_000
+
+
+def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:
+    return rank_trace.unselected.derive(_span)
+
+
+def _span(rank_trace: RankTrace) -> tuple[int, int] | None:
+    events = rank_trace.table("events", ["start_ns", "kind"])
+    first, last = (
+        events.lazy()
+        .filter(~pl.col("kind").is_in(_NO_DURATION))
+        .select(pl.col("start_ns").min().alias("first"), pl.col("start_ns").max().alias("last"))
+        .collect()
+        .row(0)
+    )
+    return None if first is None else (first, last)

@@ -1,0 +1,128 @@
+"""What scripts read from `TraceAnalysis.t`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hta.enrich.steps import steps
+from hta.errors import InvalidOptionError
+from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
+from hta.facade.trace_frame import origin_ns, symbol_table, trace_frame
+from hta.store.trace import RankTrace, Trace
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class TraceView:
+    """The trace behind `TraceAnalysis`, with the attributes and methods of HTA's `Trace`.
+
+    trace        what `hta.open_trace` returned, less the last step where that is left out
+    trace_path   the folder, as given
+    trace_files  {rank: file}
+    meta_data    {rank: top-level keys of the file except traceEvents}
+    is_parsed    True
+    """
+
+    is_parsed = True
+
+    def __init__(self, trace: Trace, trace_path: str) -> None:
+        self.trace = trace
+        self.trace_path = trace_path
+        self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
+        self._frames: dict[int, pd.DataFrame] = {}
+
+    @property
+    def meta_data(self) -> dict[int, dict[str, Any]]:
+        """The top-level keys of each rank's file."""
+        return {rank: each.header.raw for rank, each in self.trace.ranks.items()}
+
+    @cached_property
+    def symbol_table(self) -> TraceSymbolTable:
+        """The texts of the numbers in the columns `cat` and `name` of all ranks."""
+        return symbol_table(self.trace)
+
+    @property
+    def min_ts(self) -> float:
+        """When the first event of any rank begins, in microseconds since 1970; `ts` counts from there."""
+        return self._origin_ns / 1_000
+
+    @property
+    def traces(self) -> dict[int, pd.DataFrame]:
+        """The frame of every rank."""
+        return self.get_all_traces()
+
+    def get_ranks(self) -> list[int]:
+        """Return the ranks in rising order."""
+        return list(self.trace.ranks)
+
+    def get_iterations(self, rank: int | None = None) -> list[int]:
+        """Return the numbers of a rank's steps in rising order; by default of the first rank.
+
+        Raises:
+            UnknownRankError: there is no such rank.
+        """
+        return sorted(set(self._rank(rank).derive(steps)["step"].to_list()))
+
+    def get_trace(self, rank: int) -> pd.DataFrame:
+        """Return the events of a rank, as `hta.facade.trace_frame` describes them.
+
+        The frame is made at the first call, and the same one is returned afterwards: what a script adds to it stays,
+        and no analysis of this package looks at it.
+
+        Raises:
+            UnknownRankError: there is no such rank.
+        """
+        rank_trace = self._rank(rank)
+        if rank not in self._frames:
+            self._frames[rank] = trace_frame(rank_trace, self.symbol_table, self._origin_ns)
+        return self._frames[rank]
+
+    def get_all_traces(self) -> dict[int, pd.DataFrame]:
+        """Return {rank: frame}."""
+        return {rank: self.get_trace(rank) for rank in self.get_ranks()}
+
+    def get_trace_duration(self, rank: int | None = None) -> float:
+        """Return the microseconds from the first start to the last end of a rank; by default of the first rank."""
+        events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
+        return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
+
+    def get_trace_start_unixtime_ns(self, rank: int) -> int:
+        """Return the moment from which `ts` counts, in nanoseconds since 1970: the same for all ranks."""
+        self._rank(rank)
+        return self._origin_ns
+
+    def get_raw_trace_for_one_rank(self, rank: int = 0) -> dict[str, Any]:
+        """Return the content of a rank's file as Python's json reads it.
+
+        Raises:
+            UnknownRankError: there is no such rank.
+            InvalidOptionError: the file is compressed with zstd, or is no valid JSON as it stands.
+        """
+        path = Path(self._rank(rank).source)
+        content = path.read_bytes()
+        try:
+            text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+            raw: dict[str, Any] | list[Any] = json.loads(text)
+        except (ValueError, OSError, EOFError) as error:
+            message = f"{path} is no valid JSON as it stands, plain or gzip: {error}; hta check says what is wrong"
+            raise InvalidOptionError(message) from error
+        return raw if isinstance(raw, dict) else {"traceEvents": raw}
+
+    def decode_symbol_ids(self, use_shorten_name: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's signature
+        """Add `s_name`, shortened if asked for, and `s_cat` to the frame of every rank."""
+        for frame in self.get_all_traces().values():
+            decode_symbol_id_to_symbol_name(frame, self.symbol_table, use_shorten_name)
+
+    @cached_property
+    def _origin_ns(self) -> int:
+        return origin_ns(self.trace)
+
+    def _rank(self, rank: int | None) -> RankTrace:
+        chosen = self.get_ranks()[0] if rank is None else rank
+        return self.trace.select([chosen]).ranks[chosen]

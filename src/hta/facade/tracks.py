@@ -1,0 +1,29 @@
+"""The `pid` and `tid` that a file gives its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.schema import DEVICE_WORK_KINDS
+from hta.store.trace import RankTrace
+
+
+def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return pid and tid of each piece of device work: numbers, or texts where the file has texts."""
+    work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"]).sort("event_index")
+    rows = work["track_id"].to_numpy()[work["event_index"].search_sorted(work_index).to_numpy()]
+    table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
+    process = _numbers_or_texts(rank_trace, table["process_id"], table["process_text"])
+    thread = _numbers_or_texts(rank_trace, table["thread_id"], table["thread_text"])
+    return process[rows], thread[rows]
+
+
+def _numbers_or_texts(rank_trace: RankTrace, numbers: pl.Series, text_ids: pl.Series) -> npt.NDArray[Any]:
+    """Return whole numbers, or Python objects where one is a text."""
+    pairs = zip(numbers.to_list(), rank_trace.texts(text_ids).to_list(), strict=True)
+    values = [text if number is None else number for number, text in pairs]
+    return np.array(values, dtype=np.int64 if all(isinstance(value, int) for value in values) else object)

@@ -1,0 +1,149 @@
+"""User annotations and the kernels under them, with HTA's columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+
+from hta.analyses.user_annotations import user_annotations
+from hta.enrich.annotations import annotation_of_work
+from hta.enrich.launches import launches
+from hta.enrich.step_of_event import step_of_event
+from hta.errors import InvalidOptionError
+from hta.facade.names import shorten_name
+from hta.facade.show import show
+from hta.facade.trace_frame import origin_ns, trace_frame
+from hta.facade.trace_view import TraceView
+from hta.figures.user_annotations import plot_user_annotations
+from hta.schema import DEVICE_WORK_KINDS
+from hta.store.trace import RankTrace
+
+_OTHERS = "others"
+_STATISTICS = {
+    "name": pl.String,
+    "sum": pl.Int64,
+    "max": pl.Int64,
+    "min": pl.Int64,
+    "std": pl.Float64,
+    "mean": pl.Float64,
+    "rank": pl.Int32,
+}
+
+
+def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, shorten_names: bool) -> pd.DataFrame:
+    """Return the frame of a rank's device work with the annotation of each row, see `TraceAnalysis`."""
+    rank_trace = view.trace.select([rank]).ranks[rank]
+    frame = _frame_of_work(view, rank_trace)
+    found = annotation_of_work(rank_trace)
+    names = pd.Series(
+        rank_trace.texts(found["annotation"]).to_list(), index=found["event_index"].to_list(), dtype=object
+    )
+    texts = names.reindex(frame["index"]).fillna("").tolist()
+    numbers = view.symbol_table.get_sym_index()
+    frame["user_annotation"] = np.array([numbers.get(text, -1) if text else -1 for text in texts], np.int64)
+    return _expanded(view, frame, texts, shorten_names=shorten_names) if expand_names else frame
+
+
+def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
+    view: TraceView,
+    *,
+    use_gpu_annotation: bool,
+    visualize: bool,
+    duration_ratio: float,
+    num_kernels: int,
+    allowlist_patterns: Sequence[str] | None,
+    image_renderer: str | None,
+) -> pd.DataFrame:
+    """Return the statistics of each rank's annotations, see `TraceAnalysis`."""
+    result = user_annotations(view.trace)
+    side = "gpu" if use_gpu_annotation else "cpu"
+    if visualize:
+        show(plot_user_annotations(result, side=side), image_renderer or "")
+    always = _matching(result.per_annotation["name"], allowlist_patterns)
+    groups = result.per_annotation.filter(pl.col("side") == side).partition_by("rank", maintain_order=True)
+    rows = [_with_others(group, always, duration_ratio, num_kernels) for group in groups]
+    empty = pl.DataFrame(schema=_STATISTICS)
+    return _statistics(pl.concat([empty, *rows]).sort("rank", "name"))
+
+
+def _frame_of_work(view: TraceView, rank_trace: RankTrace) -> pd.DataFrame:
+    frame = trace_frame(rank_trace.where(_is_device_work), view.symbol_table, origin_ns(view.trace))
+    indexes = pl.DataFrame({"event_index": frame["index"].to_numpy().astype(np.uint32)})
+    calls = indexes.join(rank_trace.derive(launches), on="event_index", how="left", maintain_order="left")
+    events = rank_trace.table("events", ["event_index"]).with_columns(rank_trace.derive(step_of_event))
+    numbers = indexes.join(events, on="event_index", how="left", maintain_order="left")
+    frame["index_correlation"] = calls["launch_index"].cast(pl.Int64).fill_null(-1).to_numpy()
+    frame["iteration"] = numbers["step"].fill_null(-1).to_numpy()
+    return frame.reset_index(drop=True)
+
+
+def _is_device_work(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    kinds = rank_trace.table("events", ["kind"])["kind"].to_numpy()
+    return np.isin(kinds, [kind.value for kind in DEVICE_WORK_KINDS])
+
+
+def _expanded(view: TraceView, frame: pd.DataFrame, annotations: list[str], *, shorten_names: bool) -> pd.DataFrame:
+    texts = view.symbol_table.get_sym_table()
+    shown = {number: texts[number] for number in frame["name"].unique()}
+    if shorten_names:
+        shown = {number: shorten_name(text) for number, text in shown.items()}
+    frame["s_name"] = frame["name"].map(shown).astype(object)
+    frame["s_cat"] = [texts[number] for number in frame["cat"]]
+    frame["s_user_annotation"] = annotations
+    return frame
+
+
+def _matching(names: pl.Series, patterns: Sequence[str] | None) -> list[str]:
+    try:
+        compiled = [re.compile(pattern) for pattern in patterns or ()]
+    except re.error as error:
+        message = f"allowlist_patterns={list(patterns or ())}: {error}"
+        raise InvalidOptionError(message) from error
+    return [name for name in names.unique() if any(pattern.search(name) for pattern in compiled)]
+
+
+def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
+    """Return the rows of one rank, those after the cut-off joined to one; names in `always` are kept."""
+    ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
+    if len(ordered) <= num_kernels:
+        return _rows(ordered)
+    covered = ordered["inclusive_ns"].cum_sum().to_numpy()
+    count = min(num_kernels, int(np.searchsorted(covered, duration_ratio * covered[-1])) + 1)
+    is_kept = (pl.int_range(pl.len()) < count) | pl.col("name").is_in(always)
+    rest = ordered.filter(~is_kept)
+    return pl.concat([_rows(ordered.filter(is_kept)), *([_joined(rest)] if len(rest) else [])])
+
+
+def _rows(table: pl.DataFrame) -> pl.DataFrame:
+    sources = ("name", "inclusive_ns", "max_ns", "min_ns", "std_ns", "mean_ns", "rank")
+    return table.select(
+        pl.col(source).cast(kind).alias(name) for source, (name, kind) in zip(sources, _STATISTICS.items(), strict=True)
+    )
+
+
+def _joined(rest: pl.DataFrame) -> pl.DataFrame:
+    """Return the statistics over all calls of the annotations left out."""
+    counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
+    count, total = int(counts.sum()), int(rest["inclusive_ns"].sum())
+    squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()
+    spread = float(np.sqrt(squares / (count - 1))) if count > 1 else 0.0
+    row = (_OTHERS, total, rest["max_ns"].max(), rest["min_ns"].min(), spread, total / count, rest["rank"][0])
+    return pl.DataFrame([row], schema=_STATISTICS, orient="row")
+
+
+def _statistics(table: pl.DataFrame) -> pd.DataFrame:
+    times = {f"{name} (us)": table[name].to_numpy() / 1_000 for name in ("sum", "max", "min")}
+    return pd.DataFrame(
+        {
+            "name": table["name"].to_list(),
+            **times,
+            "stddev": table["std"].to_numpy() / 1_000,
+            "mean (us)": table["mean"].to_numpy() / 1_000,
+            "rank": table["rank"].to_numpy().astype(np.int64),
+        }
+    )

@@ -1,0 +1,132 @@
+"""MemoryAnalysis as scripts written for Holistic Trace Analysis know it: raw memory timelines of torch.profiler."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+
+CATEGORIES = (
+    "Parameter",
+    "Optimizer state",
+    "Input",
+    "Temporary",
+    "Activation",
+    "Gradient",
+    "Autograd",
+    "Unknown",
+)
+"""What a block of memory is for, in the order of the numbers in the file."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_GIB = 1 << 30
+_FIELDS = 4
+_PLOT_PATH = Path("images", "memory_plot.html")
+
+
+class MemoryAnalysis:
+    """A raw memory timeline, as `export_memory_timeline("memory.raw.json.gz")` writes it.
+
+    Args:
+        path: the file, plain or gzip: a JSON list of `[time in ns, action, signed bytes, category]`.
+
+    Raises:
+        TraceNotFoundError: there is no such file.
+        UnreadableTraceError: it cannot be read.
+        NotATraceError: it holds no raw memory timeline.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._frame = _timeline(_read(path))
+
+    def get_memory_timeline(self) -> pd.DataFrame:
+        """Return the bytes of each category over time.
+
+        Returns:
+            ts (ns; what was there before the recording stands at its first moment), the eight `CATEGORIES`, and their
+            sum `Total`; one row for each moment at which something changed, in the order of the file.
+        """
+        return self._frame.copy()
+
+    def get_peak(self) -> pd.Series[int]:
+        """Return the first row with the highest total: what the peak is made of. Empty where the file is."""
+        if self._frame.empty:
+            return pd.Series(dtype="int64")
+        peak: pd.Series[int] = self._frame.iloc[int(self._frame["Total"].to_numpy().argmax())]
+        return peak
+
+    def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
+        """Show the categories on top of each other, in GiB over ms, and return the frame.
+
+        Args:
+            save_graph: also write `images/memory_plot.html` in the current folder.
+
+        Raises:
+            FileExistsError: that file is there already.
+        """
+        figure = _figure(self._frame)
+        if save_graph:
+            _PLOT_PATH.parent.mkdir(exist_ok=True)
+            with _PLOT_PATH.open("x", encoding="utf-8") as file:
+                file.write(figure.to_html(include_plotlyjs=True))
+        figure.show()
+        return self.get_memory_timeline()
+
+
+def _read(path: str) -> npt.NDArray[np.int64]:
+    """Return the events, one a row."""
+    try:
+        content = Path(path).expanduser().read_bytes()
+        text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+    except FileNotFoundError as error:
+        message = f"there is no file {path}"
+        raise TraceNotFoundError(message) from error
+    except (OSError, EOFError) as error:
+        message = f"{path} cannot be read: {error}"
+        raise UnreadableTraceError(message) from error
+    return _checked(path, text)
+
+
+def _checked(path: str, text: bytes) -> npt.NDArray[np.int64]:
+    try:
+        rows: Any = json.loads(text)
+        events = np.array(rows, np.int64).reshape(len(rows), _FIELDS)
+        known = ((events[:, 3] >= 0) & (events[:, 3] < len(CATEGORIES))).all()
+    except (ValueError, TypeError, OverflowError) as error:
+        message = f"{path} is no raw memory timeline, which is a list of [time, action, bytes, category]: {error}"
+        raise NotATraceError(message) from error
+    if not known:
+        message = f"{path} is no raw memory timeline: its categories are not all 0 to {len(CATEGORIES) - 1}"
+        raise NotATraceError(message)
+    return events
+
+
+def _timeline(events: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Add up the changes of each category, and keep the state after each moment."""
+    times, sizes, categories = events[:, 0], events[:, 2], events[:, 3]
+    changes = np.where(categories[:, None] == np.arange(len(CATEGORIES)), sizes[:, None], 0)
+    ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
+    totals = changes.cumsum(axis=0)[ends]
+    recorded = times[times >= 0]
+    moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
+    frame = pd.DataFrame({"ts": moments, **dict(zip(CATEGORIES, totals.T, strict=True))})
+    return frame.assign(Total=totals.sum(axis=1))
+
+
+def _figure(frame: pd.DataFrame) -> go.Figure:
+    times = (frame["ts"] - frame["ts"].min()) / 1_000_000
+    lines = [
+        go.Scatter(x=times, y=frame[name] / _GIB, name=name, stackgroup="memory", line={"shape": "hv", "width": 0.5})
+        for name in CATEGORIES
+    ]
+    axes = {"xaxis": {"title": {"text": "time (ms)"}}, "yaxis": {"title": {"text": "memory (GiB)"}}}
+    return go.Figure(lines, layout={"title": {"text": "Memory by category"}, **axes})

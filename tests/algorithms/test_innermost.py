@@ -1,0 +1,60 @@
+"""The shortest interval that covers each moment."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms.innermost import NO_OWNER, innermost
+
+pairs_of_moments = st.lists(st.tuples(st.integers(-20, 20), st.integers(-2, 15)), max_size=15).map(
+    lambda items: [(start, start + length) for start, length in items]
+)
+
+
+def arrays(pairs):
+    """Turn pairs into a start and an end array."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
+
+
+def shortest(pairs, moment):
+    """Look at every interval."""
+    covering = [(end - start, -row) for row, (start, end) in enumerate(pairs) if start <= moment < end]
+    return -min(covering)[1] if covering else NO_OWNER
+
+
+def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
+    """0..10 around 3..5: the inner one from 3, the outer one again from 5."""
+    found = innermost(*arrays([(0, 10), (3, 5)]))
+    assert found.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
+    assert found.lengths(2).tolist() == [8, 2]
+
+
+def test_no_interval_covers_nothing() -> None:
+    """Without intervals there is no owner."""
+    found = innermost(*arrays([]))
+    assert found.at(np.array([1, 2])).tolist() == [NO_OWNER, NO_OWNER]
+    assert found.lengths(0).tolist() == []
+
+
+@given(pairs_of_moments)
+def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
+    """Of equally short ones the last; nested, overlapping, empty or backward, compared moment by moment."""
+    moments = np.arange(-25, 40)
+    found = innermost(*arrays(pairs))
+    expected = [shortest(pairs, moment) for moment in moments]
+    assert found.at(moments).tolist() == expected
+    assert found.lengths(len(pairs)).tolist() == [expected.count(row) for row in range(len(pairs))]
+
+
+def test_deep_nesting_stays_fast() -> None:
+    """50,000 intervals, one in the other, and as many side by side."""
+    depth = np.arange(50_000)
+    began = time.perf_counter()
+    innermost(depth, 200_000 - depth)
+    innermost(depth * 2, depth * 2 + 1)
+    assert time.perf_counter() - began < 3

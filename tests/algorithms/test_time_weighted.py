@@ -1,0 +1,48 @@
+"""Statistics of values that hold for a while."""
+
+from __future__ import annotations
+
+import statistics
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta.algorithms.time_weighted import time_weighted
+
+SCHEMA = {"key": pl.Int64, "value": pl.Int64, "weight": pl.Int64}
+
+
+def of(rows: list[tuple[int, int, int]]) -> pl.DataFrame:
+    """Return the statistics of rows (key, value, weight)."""
+    return time_weighted(pl.DataFrame(rows, SCHEMA, orient="row"), by=["key"], value="value", weight="weight")
+
+
+def test_a_value_counts_as_long_as_it_lasts() -> None:
+    """0 for 3 ns and 4 for 1 ns: mean 1, and half of the time it is 0."""
+    assert of([(7, 0, 1), (7, 4, 1), (7, 0, 2)]).rows() == [(7, 4, 1.0, pytest.approx(3**0.5), 0, 0, 0, 0, 4)]
+
+
+def test_what_lasts_for_no_time_counts_for_nothing() -> None:
+    """A group of such values alone is absent."""
+    assert of([(1, 5, 10), (1, 99, 0), (2, 5, 0)])["max"].to_list() == [5]
+
+
+def test_nothing_gives_an_empty_table() -> None:
+    """With the same columns."""
+    assert of([]).columns == ["key", "total", "mean", "std", "min", "p25", "median", "p75", "max"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 20)), min_size=1, max_size=12))
+def test_it_is_the_statistics_of_every_nanosecond(pairs: list[tuple[int, int]]) -> None:
+    """Each value written as often as it lasts gives the same mean, deviation, extremes and quartiles."""
+    row = of([(0, value, weight) for value, weight in pairs]).row(0, named=True)
+    each = sorted(value for value, weight in pairs for _ in range(weight))
+
+    assert (row["total"], row["min"], row["max"]) == (len(each), each[0], each[-1])
+    assert row["mean"] == pytest.approx(statistics.fmean(each))
+    assert row["std"] == pytest.approx(statistics.pstdev(each), abs=1e-6)
+    for name, share in (("p25", 0.25), ("median", 0.5), ("p75", 0.75)):
+        assert row[name] == each[max(0, -(-share * len(each) // 1).__int__() - 1)]

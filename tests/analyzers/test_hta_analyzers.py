@@ -1,0 +1,59 @@
+"""Functions and constants where scripts written for HTA import them from."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from hta.analyzers.cupti_counter_analysis import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
+from hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels
+from hta.facade.symbols import TraceSymbolTable
+
+COLUMNS = ["rank", "iteration", "stream", "name", "ts", "dur"]
+
+
+def scores(
+    rows: list[tuple[int, int, int, str, int, int]], wanted: int = 1, *, visualize: bool = False
+) -> dict[int, int]:
+    """Call HTA's method on events (rank, iteration, stream, name, ts, dur)."""
+    symbols = TraceSymbolTable()
+    symbols.add_symbols(row[3] for row in rows)
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame["name"] = frame["name"].map(symbols.get_sym_index()).astype("int64")
+    return find_stragglers_with_late_start_comm_kernels(frame, symbols, wanted, visualize).to_dict()
+
+
+@pytest.mark.parametrize("name", ["ncclKernel_AllReduce", "ncclDevKernel_AllReduce(int)", "hcom_allReduce_"])
+def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
+    """In step 0 rank 1, in step 1 rank 0; also on stream 0."""
+    rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
+    assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}
+
+
+def test_ties_are_all_counted() -> None:
+    """Both start at 5."""
+    assert scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 5, 8)]) == {0: 1, 1: 1}
+
+
+def test_one_rank_and_fewer_than_asked_for_are_no_error() -> None:
+    """HTA raised TypeError and IndexError."""
+    assert scores([(4, 1, 7, "ncclKernel_A", 5, 9)], wanted=3) == {4: 1}
+
+
+def test_no_communication_kernel_is_an_empty_answer() -> None:
+    """HTA raised an error about the maximum of nothing."""
+    assert scores([(0, 1, 7, "gemm", 5, 9)]) == {}
+
+
+def test_figures_are_shown_when_asked_for(monkeypatch) -> None:
+    """Through plotly's renderer."""
+    shown = []
+    monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
+    scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
+    assert len(shown) == 1
+
+
+def test_weights_of_counters_have_htas_names() -> None:
+    """Nine counters; fma counts twice."""
+    assert CUDA_SASS_INSTRUCTION_COUNTER_FLOPS["smsp__sass_thread_inst_executed_op_hfma_pred_on.sum"] == 2
+    assert len(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS) == 9

@@ -1,0 +1,51 @@
+"""Options of the commands for annotations and stragglers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch) -> str:
+    """Two steps on two ranks; rank 1 is late in step 1, rank 0 in step 2."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    builder = TraceBuilder()
+    for rank, durations in enumerate([(30, 5), (10, 45)]):
+        builder.rank(rank)
+        for step, duration in enumerate(durations, start=1):
+            builder.step(step, 100 * step, 100).annotation("part", start_us=100 * step, duration_us=90)
+            builder.collective(start_us=100 * step + 20, duration_us=duration)
+    builder.write(tmp_path / "job")
+    return str(tmp_path / "job")
+
+
+def rows(*arguments: str) -> dict:
+    """Run a command that succeeds, and return its JSON."""
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_steps_are_chosen_like_ranks(job) -> None:
+    """`--steps 2` leaves the collective of step 1 out."""
+    assert [row["last_count"] for row in rows("stragglers", job, "--steps", "2")["per_rank"]] == [1, 0]
+
+
+def test_an_annotation_stands_in_for_steps(job) -> None:
+    """Its first range is number 0."""
+    found = rows("stragglers", job, "--annotation", "part", "--steps", "0")
+    assert [(row["step"], row["last_count"]) for row in found["per_step"]] == [(0, 0), (0, 1)]
+
+
+def test_annotations_are_chosen_and_steps_merged(job) -> None:
+    """Expressions may be repeated."""
+    found = rows("user-annotations", job, "--allow", "^Prof", "--allow", "x", "--merge-steps", "--ranks", "0")
+    assert [(row["side"], row["name"], row["call_count"]) for row in found["per_annotation"]] == [
+        ("cpu", "ProfilerStep", 2)
+    ]

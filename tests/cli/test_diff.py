@@ -1,0 +1,60 @@
+"""`hta diff`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+
+
+@pytest.fixture
+def pair(tmp_path, monkeypatch) -> tuple[str, str]:
+    """Two traces: gemm 10 µs, and gemm 40 µs."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    for name, duration in (("control", 10), ("test", 40)):
+        TraceBuilder().step(1, 0, 50).kernel("gemm", start_us=1, duration_us=duration).write(tmp_path / name)
+    return str(tmp_path / "control"), str(tmp_path / "test")
+
+
+def run(*arguments: str) -> str:
+    """Run `hta diff` with success; return what it prints."""
+    result = CliRunner().invoke(app, ["diff", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_it_prints_both_tables(pair) -> None:
+    """The question, the size of each trace, then the names."""
+    output = run(*pair)
+    assert output.startswith("What changed from control to test?")
+    assert "30 µs" in output
+
+
+def test_it_prints_json(pair) -> None:
+    """All rows, in nanoseconds."""
+    found = json.loads(run(*pair, "--json", "--device", "gpu", "--workers", "2"))
+    assert list(found) == ["comparison", "per_name", "sides", "findings"]
+    assert [row["difference_ns"] for row in found["per_name"]] == [30_000]
+
+
+def test_it_takes_ranks_and_steps_of_each_side(pair) -> None:
+    """Each side has its own."""
+    options = ("--control-ranks", "0", "--test-ranks", "0", "--control-steps", "1", "--test-steps", "1")
+    found = json.loads(run(*pair, *options, "--json", "--no-cache"))
+    assert [side["step_count"] for side in found["sides"]] == [1, 1]
+
+
+def test_it_writes_its_figure(pair, tmp_path) -> None:
+    """A page that works offline."""
+    run(*pair, "--figure", str(tmp_path / "diff.html"))
+    assert "plotly.js" in (tmp_path / "diff.html").read_text(encoding="utf-8")
+
+
+def test_a_step_that_does_not_exist_is_an_error(pair) -> None:
+    """The message lists those that do."""
+    result = CliRunner().invoke(app, ["diff", *pair, "--test-steps", "9"])
+    assert "there is no step 9 in this trace; its steps are: 1" in str(result.exception)

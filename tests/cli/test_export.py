@@ -1,0 +1,58 @@
+"""`hta export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.errors import InvalidOptionError
+from jobs import gpu_job
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """Keep what was read in a folder of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def job(tmp_path) -> Path:
+    """A folder with the small GPU job."""
+    gpu_job().write(tmp_path / "job")
+    return tmp_path / "job"
+
+
+def run(*arguments: object) -> str:
+    """Run `hta export`; return what it prints."""
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("to", "pattern"), [("perfetto", "*_with_counters.json*"), ("csv", "*/*.csv"), ("parquet", "*/*.parquet")]
+)
+def test_files_are_written_and_listed(job, tmp_path, to, pattern) -> None:
+    """In a folder that is made; each with its size."""
+    output = run(job, "--to", to, "-o", tmp_path / "out")
+    found = list((tmp_path / "out").glob(pattern))
+    assert len(found) >= 2
+    assert all(str(path) in output for path in found)
+
+
+def test_a_second_run_needs_force(job, tmp_path) -> None:
+    """Nothing is overwritten without it."""
+    arguments = (job, "--to", "perfetto", "-o", tmp_path / "out", "--ranks", "1")
+    run(*arguments)
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        run(*arguments)
+    run(*arguments, "--force")
+
+
+def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
+    """Not even the traces are looked for."""
+    with pytest.raises(InvalidOptionError, match="is no folder"):
+        run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")

@@ -1,0 +1,214 @@
+"""Copies of trace files with further or other events."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from hta import open_trace
+from hta.errors import InvalidOptionError, UnreadableTraceError
+from hta.export import event_reader
+from hta.export.chrome_trace import rewritten, with_events
+from hta.store.trace import RankTrace
+from hta.testing.builder import TraceBuilder
+
+MARK = {"ph": "i", "name": "mark", "ts": 1, "pid": 0, "tid": 0, "s": "g"}
+EVENT = '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1725000000000000.123,"dur":2,"args":{"stream":7}}'
+
+
+def opened(path: Path) -> RankTrace:
+    """Return the only rank of a file."""
+    (rank_trace,) = open_trace(path, cache=False).ranks.values()
+    return rank_trace
+
+
+def file_of(folder: Path, text: str | bytes) -> Path:
+    """Write a trace file."""
+    path = folder / "rank0.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def unchanged(event: dict) -> dict:
+    """Keep an event."""
+    return event
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n  "])
+@pytest.mark.parametrize("events", ["", EVENT, f"{EVENT}, {EVENT}"])
+@pytest.mark.parametrize("after", ["", ',"traceName":"]}","list":[1,2]'])
+def test_events_are_added_at_the_end_of_the_list_and_all_else_stays(tmp_path, blank, events, after) -> None:
+    """Whatever stands before and after the list, and in lists and texts that look like its end."""
+    text = f'{{"schemaVersion":1,"other":[{{"a":"]"}}],"traceEvents":[{blank}{events}{blank}]{after}}}'
+    source, target = file_of(tmp_path, text), tmp_path / "out.json"
+
+    with_events(opened(source), target, [MARK, json.dumps(MARK)])
+
+    found, expected = json.loads(target.read_text()), json.loads(text)
+    expected["traceEvents"] += [MARK, MARK]
+    assert found == expected
+    assert source.read_text() == text
+
+
+def test_the_text_of_the_events_is_copied_letter_by_letter(tmp_path) -> None:
+    """A double would make 1725000000000000.123 into .125."""
+    source, target = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}'), tmp_path / "out.json"
+    with_events(opened(source), target, [MARK])
+    assert EVENT in target.read_text()
+
+
+def test_no_events_to_add_leave_the_same_text(tmp_path) -> None:
+    """Byte by byte."""
+    text = f'{{"traceEvents":[{EVENT}\n]\n}}\n'
+    with_events(opened(file_of(tmp_path, text)), tmp_path / "out.json", [])
+    assert (tmp_path / "out.json").read_text() == text
+
+
+@pytest.mark.parametrize("cut", [f"[{EVENT}", f"[{EVENT},", f"[{EVENT},{EVENT[:40]}", f"[{EVENT},{EVENT[:-2]}", "["])
+@pytest.mark.parametrize("start", ['{"schemaVersion":1,"traceEvents":', ""])
+def test_a_file_that_is_cut_off_is_closed_behind_its_last_whole_event(tmp_path, start, cut) -> None:
+    """The list's bracket, and the object's if there is one."""
+    path = file_of(tmp_path, start + cut)
+    rewritten(path, tmp_path / "out.json", unchanged, [MARK])
+    found = json.loads((tmp_path / "out.json").read_text())
+    names = [event["name"] for event in (found["traceEvents"] if start else found)]
+    assert names == (["mark"] if cut == "[" else ["gemm", "mark"])
+
+
+def test_adding_to_a_file_that_is_cut_off_closes_it(tmp_path) -> None:
+    """`with_events` has no bracket to go by there."""
+    rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT[:50]}'))
+    assert rank_trace.health.events_end is None
+    with_events(rank_trace, tmp_path / "out.json", [MARK])
+    events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events] == ["gemm", "mark"]
+
+
+def test_compressed_files_are_read_and_written(tmp_path) -> None:
+    """By the first bytes of the source, and the name of the target."""
+    source = tmp_path / "rank0.json.gz"
+    source.write_bytes(gzip.compress(f'{{"traceEvents":[{EVENT}]}}'.encode()))
+    with_events(opened(source), tmp_path / "out.json.gz", [MARK])
+    rewritten(source, tmp_path / "again.json", unchanged, [MARK])
+    compressed = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))
+    assert compressed == json.loads((tmp_path / "again.json").read_text())
+
+
+def test_rewriting_changes_leaves_out_and_adds(tmp_path) -> None:
+    """Each event is asked about once, in the order of the file."""
+    path = file_of(tmp_path, '{"a":1,"traceEvents":[{"name":"x"},null,{"name":"{]"},{"name":"z"}],"b":[{"name":"y"}]}')
+    seen = []
+
+    def change(event: dict) -> dict | None:
+        seen.append(event["name"])
+        return {"x": event | {"n": 1}, "{]": None}.get(event["name"], event)
+
+    rewritten(path, tmp_path / "out.json", change, [MARK])
+
+    assert seen == ["x", "{]", "z"]
+    assert json.loads((tmp_path / "out.json").read_text()) == {
+        "a": 1,
+        "traceEvents": [{"name": "x", "n": 1}, {"name": "z"}, MARK],
+        "b": [{"name": "y"}],
+    }
+
+
+def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
+    """Also those in an event that is changed."""
+    path = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}')
+    rewritten(path, tmp_path / "out.json", lambda event: event | {"name": "né\ud800"})
+    text = (tmp_path / "out.json").read_text()
+    assert '"ts":1725000000000000.123,' in text
+    assert json.loads(text)["traceEvents"][0]["name"] == "né\ud800"
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
+def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, monkeypatch, piece) -> None:
+    """Within a number, an escape, a character of several bytes."""
+    events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
+    text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
+    monkeypatch.setattr("hta.export.trace_text.PIECE", piece)
+    rewritten(file_of(tmp_path, text), tmp_path / "out.json", unchanged)
+    assert json.loads((tmp_path / "out.json").read_text()) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
+def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
+    """It names the file, and what to do."""
+    path = file_of(tmp_path, text)
+    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*hta check"):
+        rewritten(path, tmp_path / "out.json", unchanged)
+    assert [each.name for each in tmp_path.iterdir()] == ["rank0.json"]
+
+
+def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
+    """Beyond the length of any event the file counts as damaged."""
+    monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
+    monkeypatch.setattr("hta.export.trace_text.PIECE", 100)
+    path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
+    with pytest.raises(UnreadableTraceError, match="unterminated string"):
+        rewritten(path, tmp_path / "out.json", unchanged)
+
+
+def test_nothing_is_overwritten_unless_asked(tmp_path) -> None:
+    """Not even with the same content."""
+    rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
+    target.write_text("mine")
+    with pytest.raises(InvalidOptionError, match=r"out\.json exists already"):
+        with_events(rank_trace, target, [MARK])
+    assert target.read_text() == "mine"
+    with_events(rank_trace, target, [MARK], overwrite=True)
+    assert len(json.loads(target.read_text())) == 2
+
+
+@pytest.mark.parametrize("target", ["missing/out.json", ""])
+def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
+    """It is missing, or it is the target itself."""
+    with pytest.raises(InvalidOptionError, match="folder"):
+        with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
+
+
+def test_an_error_while_writing_leaves_what_was_there(tmp_path) -> None:
+    """The new file appears whole or not at all."""
+    rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
+    target.write_text("mine")
+    with pytest.raises(ZeroDivisionError):
+        with_events(rank_trace, target, ({"n": 1 // 0} for _ in range(1)), overwrite=True)
+    assert target.read_text() == "mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["out.json", "rank0.json"]
+
+
+def test_a_source_that_has_changed_is_an_error(tmp_path) -> None:
+    """Its events no longer end where they did."""
+    path = file_of(tmp_path, f"[{EVENT}]")
+    rank_trace = opened(path)
+    assert rank_trace.health.events_end
+    for text in (f"[{EVENT},{EVENT}]", "[]"):
+        path.write_text(text)
+        with pytest.raises(UnreadableTraceError, match="has changed"):
+            with_events(rank_trace, tmp_path / "out.json", [MARK])
+
+
+def test_a_source_that_is_gone_is_an_error(tmp_path) -> None:
+    """As everywhere."""
+    with pytest.raises(UnreadableTraceError, match="cannot be read"):
+        rewritten(tmp_path / "none.json", tmp_path / "out.json", unchanged)
+
+
+def test_zstd_is_read_where_python_can(tmp_path, monkeypatch) -> None:
+    """Where no module does, the error says what to install."""
+    monkeypatch.setattr("hta.export.trace_text._ZSTD_READERS", ("no_such_module", "nor_this"))
+    with pytest.raises(InvalidOptionError, match=r"zstd -d.*nor_this"):
+        rewritten(file_of(tmp_path, b"\x28\xb5\x2f\xfd0000"), tmp_path / "out.json", unchanged)
+
+
+def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
+    """Same events, and a mark more."""
+    (path,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5, launch_us=-3).write(tmp_path / "job")
+    with_events(opened(path), tmp_path / "copy.json.gz", [MARK])
+    before, after = (opened(each).table("events") for each in (path, tmp_path / "copy.json.gz"))
+    assert after["start_ns"].to_list()[: len(before)] == before["start_ns"].to_list()
+    assert len(after) == len(before) + 1

@@ -1,0 +1,122 @@
+"""Traces with counters."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from hta import open_trace
+from hta.errors import InvalidOptionError
+from hta.export.counters import TimeSeriesTypes, counter_events
+from hta.export.trace_with_counters import write_traces_with_counters
+from hta.testing.builder import TraceBuilder
+
+QUEUE = {"ph": "C", "name": "Queue Length", "id": 7, "pid": 0, "tid": 0}
+
+
+def job(base_time_ns: int = 0) -> TraceBuilder:
+    """A kernel that waits from 1.5 to 10 µs, and a copy of 0.25 GB/s from 20 to 30.001 µs."""
+    return (
+        TraceBuilder(base_time_ns=base_time_ns)
+        .kernel("gemm", start_us=10, duration_us=5, launch_us=1.5)
+        .copy("Memcpy HtoD", start_us=20, duration_us=10.001, args={"memory bandwidth (GB/s)": 0.25})
+    )
+
+
+def counters(builder: TraceBuilder, *kinds: TimeSeriesTypes) -> list[dict]:
+    """Return the counter events of rank 0."""
+    return [json.loads(text) for text in counter_events(builder.build().ranks[0], *kinds)]
+
+
+@pytest.mark.parametrize("base_time_ns", [0, 1_725_000_000_000_000_000])
+def test_counters_say_what_changes_in_the_files_own_time(base_time_ns) -> None:
+    """Microseconds from the base of the file, in the process of the device."""
+    assert counters(job(base_time_ns)) == [
+        {**QUEUE, "ts": 1.5, "args": {"Queue Length": 1}},
+        {**QUEUE, "ts": 10, "args": {"Queue Length": 0}},
+        {"ph": "C", "name": "Memcpy HtoD", "pid": 0, "tid": 0, "ts": 20, "args": {"Memcpy BW": 0.25}},
+        {"ph": "C", "name": "Memcpy HtoD", "pid": 0, "tid": 0, "ts": 30.001, "args": {"Memcpy BW": 0}},
+    ]
+
+
+def test_one_of_the_counters_can_be_chosen() -> None:
+    """By HTA's flags."""
+    assert {each["name"] for each in counters(job(), TimeSeriesTypes.QUEUE_LENGTH)} == {"Queue Length"}
+    assert {each["name"] for each in counters(job(), TimeSeriesTypes.MEMCPY_BANDWIDTH)} == {"Memcpy HtoD"}
+
+
+def test_of_changes_at_one_moment_the_last_is_written() -> None:
+    """A timeline shows one value at a time."""
+    builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
+    for start in (10, 20):
+        builder.kernel("k", start_us=start, duration_us=1, correlation=9)
+    assert [(each["ts"], each["args"]["Queue Length"]) for each in counters(builder)] == [(0, 2), (10, 1), (20, 0)]
+
+
+def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
+    """No double is in between."""
+    late = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=0).build().ranks[0]
+    assert '"ts":0,' in next(counter_events(late))
+    early = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=-0.25).build().ranks[0]
+    assert '"ts":-0.250,' in next(counter_events(early))
+
+
+def test_without_device_work_there_are_no_counters() -> None:
+    """And no error."""
+    assert counters(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == []
+
+
+def test_copies_lie_beside_the_files_and_are_skipped_when_the_folder_is_opened(tmp_path) -> None:
+    """Their counters are read from them; all else is as it was."""
+    (path,) = job().write(tmp_path)
+    trace = open_trace(tmp_path, cache=False)
+
+    (copy,) = write_traces_with_counters(trace).values()
+
+    assert copy.name == path.name.replace(".json", "_with_counters.json")
+    again = open_trace(tmp_path, cache=False)
+    assert ([each.source for each in again.ranks.values()], len(again.skipped)) == ([str(path)], 1)
+    (rank_trace,) = open_trace({0: copy}, cache=False).ranks.values()
+    assert rank_trace.table("counters")["value"].to_list() == [1.0, 0.0, 0.25, 0.0]
+    assert rank_trace.health.is_clean
+
+
+def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
+    """The suffix is anybody's choice."""
+    (path,) = job().write(tmp_path / "job")
+    packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
+    packed.write_bytes(
+        gzip.compress(path.read_bytes() if path.suffix == ".json" else gzip.decompress(path.read_bytes()))
+    )
+    (tmp_path / "out").mkdir()
+    written = write_traces_with_counters(open_trace({0: packed}, cache=False), tmp_path / "out", suffix="_more")
+    assert written == {0: tmp_path / "out" / "rank0.pt.trace_more.json.gz"}
+    assert len(json.loads(gzip.decompress(written[0].read_bytes()))["traceEvents"]) > 4
+
+
+def test_nothing_is_written_where_one_copy_cannot_be(tmp_path) -> None:
+    """All is checked first, and nothing is overwritten unless asked."""
+    paths = job().rank(1).kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "job")
+    trace = open_trace(tmp_path / "job", cache=False)
+    written = write_traces_with_counters(trace)
+    written[0].unlink()
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        write_traces_with_counters(trace)
+    assert sorted(tmp_path.joinpath("job").iterdir()) == sorted([*paths, written[1]])
+    assert write_traces_with_counters(trace, overwrite=True) == written
+
+
+@pytest.mark.parametrize("suffix", ["", "a/b", "/"])
+def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
+    """The original is never the target."""
+    with pytest.raises(InvalidOptionError, match="suffix="):
+        write_traces_with_counters(job().build(), tmp_path, suffix=suffix)
+
+
+def test_two_ranks_with_files_of_one_name_are_not_written_over_each_other(tmp_path) -> None:
+    """They lie in two folders, and would meet in one."""
+    first, second = (job().write(tmp_path / name)[0] for name in ("a", "b"))
+    with pytest.raises(InvalidOptionError, match="ranks 0 and 1 would both be written"):
+        write_traces_with_counters(open_trace({0: first, 1: second}, cache=False), tmp_path)

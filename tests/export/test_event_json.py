@@ -1,0 +1,43 @@
+"""Events as JSON text."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta.export.event_json import event_text, exact_number, file_time
+
+
+@pytest.mark.parametrize("text", ["1725000000000000.123", "0.1", "14.431178472007424", "1e5", "-2.50", "1.0E+400"])
+def test_a_number_keeps_its_value(text: str) -> None:
+    """As a float where that is enough, else as a Decimal."""
+    assert Decimal(event_text({"n": exact_number(text)}).removeprefix('{"n":')[:-1]) == Decimal(text)
+
+
+def test_ordinary_numbers_stay_floats() -> None:
+    """They are faster."""
+    assert [type(exact_number(text)) for text in ("0.1", "1234567.891", "1725000000000000.123")] == [
+        float,
+        float,
+        Decimal,
+    ]
+
+
+def test_an_event_with_a_decimal_is_the_same_json() -> None:
+    """Texts, lists, truth and nothing beside it."""
+    event = {"ts": Decimal("1725000000000000.123"), "args": {"a": [1, 'x"', None, True], "b": (0.5,)}}
+    text = event_text(event)
+    assert '"ts":1725000000000000.123' in text
+    assert json.loads(text)["args"] == {"a": [1, 'x"', None, True], "b": [0.5]}
+
+
+@settings(deadline=None)
+@given(st.integers(-(10**18), 10**18), st.integers(0, 10**18))
+def test_a_time_is_written_exactly(time_ns: int, base_ns: int) -> None:
+    """Microseconds from the base, with three decimals where they are needed."""
+    assert Decimal(file_time(time_ns, base_ns)) * 1_000 == time_ns - base_ns
+    assert file_time(2_500, 1_500) == 1

@@ -1,0 +1,62 @@
+"""The stored tables as files."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from hta import open_trace
+from hta.errors import InvalidOptionError
+from hta.export.tables import export_tables
+from hta.schema import TABLES
+from jobs import gpu_job
+
+READ = {"csv": pl.read_csv, "parquet": pl.read_parquet}
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """The small GPU job, opened."""
+    gpu_job().write(tmp_path / "job")
+    return open_trace(tmp_path / "job", cache=False)
+
+
+@pytest.mark.parametrize("table_format", READ)
+def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
+    """Columns as in the schema, texts in place of their numbers."""
+    paths = export_tables(trace, tmp_path / "out", table_format)
+
+    assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
+    for path in paths:
+        table = READ[table_format](path)
+        assert table.columns == [column.name for column in TABLES[path.stem]]
+        assert len(table) > 0
+    events = READ[table_format](tmp_path / "out" / "rank_1" / f"events.{table_format}")
+    assert events.filter(pl.col("category") == "kernel").select("name", "duration_ns").rows() == [("gemm", 100_000)]
+    assert not (tmp_path / "out" / "rank_0" / f"strings.{table_format}").exists()
+
+
+def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
+    """With one line of headings."""
+    monkeypatch.setattr("hta.export.tables._ROWS_AT_ONCE", 1)
+    export_tables(trace, tmp_path / "out", "csv")
+    expected = trace.ranks[0].table("events")["start_ns"].to_list()
+    assert pl.read_csv(tmp_path / "out" / "rank_0" / "events.csv")["start_ns"].to_list() == expected
+
+
+def test_nothing_is_overwritten_unless_asked(trace, tmp_path) -> None:
+    """The error comes before anything is written."""
+    mine = tmp_path / "out" / "rank_1" / "events.csv"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(InvalidOptionError, match=r"rank_1 exists already"):
+        export_tables(trace, tmp_path / "out", "csv")
+    assert [each for each in (tmp_path / "out").rglob("*") if each.is_file()] == [mine]
+    export_tables(trace, tmp_path / "out", "csv", overwrite=True)
+    assert mine.read_text() != "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(trace, tmp_path) -> None:
+    """Its parent is missing."""
+    with pytest.raises(InvalidOptionError, match="is no folder"):
+        export_tables(trace, tmp_path / "a" / "b", "csv")

@@ -1,0 +1,34 @@
+"""Names as HTA shortens them."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from hta.facade.names import shorten_name
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("aten::mm", "aten::mm"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+        ("void at::native::elementwise_kernel<int, f<4> >(int, g(4))", "at::native::elementwise_kernel"),
+        ("void at::(anonymous namespace)::relu<float>(int)", "at::relu"),
+        ("<built-in method run>", "<built-in method run>"),
+        ("f(unclosed", "f"),
+    ],
+)
+def test_a_name_loses_what_stands_in_brackets(name, short) -> None:
+    """Copies stay, and no name becomes empty."""
+    assert shorten_name(name) == short
+
+
+def test_the_names_of_all_traces_are_htas(goldens) -> None:
+    """Except where HTA leaves nothing, or stumbles over an anonymous namespace."""
+    names = pd.read_csv(goldens / "hta" / "_misc" / "names.csv.gz", keep_default_na=False)
+    is_compared = (names["shorten_name"] != "") & ~names["name"].str.contains("(anonymous namespace)", regex=False)
+    compared = names[is_compared]
+    ours = compared["name"].map(shorten_name)
+    assert len(compared) > 1_000
+    assert (ours == compared["shorten_name"]).all()

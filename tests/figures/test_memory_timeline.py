@@ -1,0 +1,37 @@
+"""The figure of the memory timeline."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hta.analyses.memory_timeline import MemoryTimeline, memory_timeline
+from hta.figures.memory_timeline import MOST_POINTS, plot_memory_timeline
+from hta.testing.builder import TraceBuilder
+
+GIB = 1 << 30
+
+
+def result_of(sizes: list[int]) -> MemoryTimeline:
+    """Return a made-up result of one device, one event each ms."""
+    keys = {"rank": 0, "device_type": "cuda", "device_id": 0}
+    rows = [{**keys, "time_ns": 1_000_000 * place, "allocated_bytes": size} for place, size in enumerate(sizes)]
+    return MemoryTimeline(pl.DataFrame([{**keys, "peak_bytes": max(sizes)}]), pl.DataFrame(), pl.DataFrame(rows))
+
+
+def test_each_device_has_a_line() -> None:
+    """GiB over ms."""
+    (line,) = plot_memory_timeline(result_of([GIB, 2 * GIB])).data
+    assert (line.name, list(line.x), list(line.y)) == ("rank 0 · cuda 0", [0, 1], [1, 2])
+
+
+def test_a_peak_is_drawn_however_many_events_there_are() -> None:
+    """Few points, the highest one among them."""
+    (line,) = plot_memory_timeline(result_of([GIB] * 9_999 + [5 * GIB] + [GIB] * 10_000)).data
+    assert len(line.x) <= MOST_POINTS
+    assert max(line.y) == 5
+
+
+def test_without_events_the_figure_says_so() -> None:
+    """An empty figure would look like a fault."""
+    figure = plot_memory_timeline(memory_timeline(TraceBuilder().build()))
+    assert figure.layout.annotations[0].text == "No memory events were recorded."

@@ -1,0 +1,124 @@
+"""Rules that a sound trace keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hta import open_trace
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+from hta.testing.synthetic import write_job
+from hta.validation import RULES, Violation, validate
+
+
+def broken(builder: TraceBuilder) -> list[tuple[str, str, int]]:
+    """Return rule, severity and count of what a job breaks."""
+    return [(each.rule, each.severity, each.count) for each in validate(builder.build())]
+
+
+def sound() -> TraceBuilder:
+    """A job that breaks nothing: a step, an operator with a kernel inside, a collective."""
+    builder = TraceBuilder().step(1, 0, 100).operator("aten::mm", start_us=1, duration_us=20)
+    builder.kernel("gemm", start_us=30, duration_us=5, launch_us=2)
+    return builder.step(2, 100, 100)
+
+
+def test_a_sound_job_breaks_nothing(tmp_path) -> None:
+    """Neither a small one nor a synthetic training job."""
+    assert broken(sound()) == []
+    write_job(tmp_path, ranks=2, steps=2, layers=2)
+    assert validate(open_trace(tmp_path, cache=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("builder", "expected"),
+    [
+        (sound().operator("late", start_us=5, duration_us=-3), ("negative_duration", "error", 1)),
+        (sound().kernel("early", start_us=40, duration_us=1, launch_us=50), ("starts_before_launch", "error", 1)),
+        (sound().step(1, 300, 10), ("steps_out_of_order", "error", 1)),
+        (sound().operator("crossing", start_us=15, duration_us=20), ("overlapping_calls", "warning", 1)),
+        (sound().kernel("orphan", start_us=60, duration_us=1, correlation=77), ("orphan_correlation", "warning", 1)),
+        (sound().kernel("ncclDevKernel", start_us=60, duration_us=1), ("undescribed_collective", "warning", 1)),
+        (
+            sound().sync("Stream Wait Event", start_us=60, duration_us=1),
+            ("wait_for_unknown_event", "warning", 1),
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_each_rule_finds_its_breach_and_no_other(builder, expected) -> None:
+    """One event breaks one rule."""
+    assert broken(builder) == [expected]
+
+
+def test_a_breach_names_events_and_says_what_is_wrong() -> None:
+    """The first three, by their place in the file; the count tells all."""
+    builder = TraceBuilder()
+    for number in range(5):
+        builder.kernel(
+            f"k{number}", start_us=10 * number, duration_us=1, launch_us=10 * number + 5, correlation=number + 1
+        )
+    (violation,) = validate(builder.build())
+    assert violation == Violation(
+        0,
+        "starts_before_launch",
+        "error",
+        5,
+        "this work starts before the call that launched it: the clocks of host and device disagree",
+        violation.examples,
+    )
+    assert [example.split(": ")[1] for example in violation.examples] == ["k0", "k1", "k2"]
+
+
+def test_what_was_lost_in_reading_is_an_error(tmp_path) -> None:
+    """Half a file."""
+    content = sound().json()
+    (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
+    rules = [(each.rule, each.severity) for each in validate(open_trace(tmp_path, cache=False))]
+    assert ("truncated_json", "error") in rules
+
+
+def test_a_file_that_cannot_be_read_breaks_the_first_rule(tmp_path) -> None:
+    """The others are checked all the same."""
+    sound().rank(1).operator("aten::mm", start_us=0, duration_us=1).write(tmp_path)
+    trace = open_trace(tmp_path, cache=False)
+    (tmp_path / trace.ranks[0].source).unlink()
+    assert [(each.rank, each.rule) for each in validate(trace)] == [(0, "readable")]
+
+
+def run(folder, *options: str) -> tuple[int, str]:
+    """Run `hta check --strict`; return the exit code and what it prints."""
+    result = CliRunner().invoke(app, ["check", str(folder), "--strict", "--no-cache", *options])
+    return result.exit_code, result.stdout
+
+
+def test_the_exit_code_tells_errors_alone(tmp_path) -> None:
+    """0 for a sound job and for warnings, 1 for an error."""
+    for name, builder, code in (
+        ("sound", sound(), 0),
+        ("warning", sound().kernel("ncclDevKernel", start_us=60, duration_us=1), 0),
+        ("error", sound().step(1, 300, 10), 1),
+    ):
+        builder.write(tmp_path / name)
+        assert run(tmp_path / name)[0] == code
+
+
+def test_the_command_prints_rules_and_examples(tmp_path) -> None:
+    """As lines and as JSON."""
+    sound().write(tmp_path / "sound")
+    sound().step(1, 300, 10).write(tmp_path / "error")
+    assert "strict: no rule is broken" in run(tmp_path / "sound")[1]
+    lines = run(tmp_path / "error")[1]
+    assert "error: rank 0 steps_out_of_order 1 time" in lines
+    assert ": ProfilerStep#1" in lines
+    (violation,) = json.loads(run(tmp_path / "error", "--json")[1])["violations"]
+    assert (violation["rule"], violation["severity"]) == ("steps_out_of_order", "error")
+
+
+def test_every_rule_is_documented(request) -> None:
+    """The table of the command lists them."""
+    text = (request.config.rootpath / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert [rule.name for rule in RULES if f"| `{rule.name}` | {rule.severity} |" not in text] == []
