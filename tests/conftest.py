@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from golden import GoldenTables
+
+settings.register_profile("hta", deadline=None)  # a shared machine is no clock
+settings.load_profile("hta")
 
 TESTS = Path(__file__).parent
 BESIDE_THE_REPOSITORY = TESTS.parent.parent / "shared"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -93,6 +94,15 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")  # noqa: S603
     assert done.stdout.startswith("The GPUs are idle 19 %")
     assert (done.stderr, "\x1b" in done.stdout) == ("", False)
+
+
+def test_a_pipe_that_knows_fewer_characters_gets_the_rest(tmp_path) -> None:
+    """Where stdout is ASCII or a Windows code page, what it cannot show is a question mark, not a traceback."""
+    gpu_job().write(tmp_path)
+    command = [sys.executable, "-m", "hta", "summary", str(tmp_path), "--no-cache"]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="ascii", env=ascii_only)  # noqa: S603
+    assert "?s" in done.stdout
 
 
 def _seconds(command: list[str]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -110,6 +111,21 @@ def test_the_gap_threshold_is_in_microseconds(job) -> None:
 def test_workers_give_the_same_answer(job) -> None:
     """Processes are a matter of speed."""
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
+
+
+@pytest.mark.parametrize("command", ["summary", *ANALYSIS_COMMANDS])
+def test_a_file_that_turns_out_unreadable_hides_no_other(job, command) -> None:
+    """Its name says a rank and its beginning looks like a trace, but it holds none; the others are answered for."""
+    (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    assert json.loads(run(command, job, "--json"))["ranks"] == [0, 1]
+    assert "1 unreadable" in run("check", job)
+
+
+def test_a_report_shows_the_file_that_turns_out_unreadable(job, tmp_path) -> None:
+    """Figures of the ranks that can be read, and the error of the one that cannot."""
+    (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    assert run("report", job, "-o", str(tmp_path / "r.html")).startswith("The GPUs are idle")
+    assert "none of its elements is an event" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_several_files_are_one_job(tmp_path) -> None:

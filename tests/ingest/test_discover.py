@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +105,11 @@ def test_the_header_counts_before_the_name(write_trace: WriteTrace) -> None:
 def test_a_rank_that_was_never_set_is_no_rank(write_trace: WriteTrace) -> None:
     """The -1 that a process without a process group writes leaves the rank to the name."""
     assert found_names(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
+
+
+def test_a_number_too_large_for_a_rank_is_no_rank(write_trace: WriteTrace) -> None:
+    """Tables keep ranks as int32; a damaged header must not break them."""
+    assert found_names(write_trace("rank3.json", rank=2**31)) == {3: "rank3.json"}
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n", " : ")])
@@ -266,7 +272,13 @@ def test_a_dict_has_the_last_word(write_trace: WriteTrace) -> None:
     assert discover({9: second, 4: first}, read_nothing) == Found({4: first, 9: second})
 
 
-@pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None])
+def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
+    """Ranks that come out of an array are ranks."""
+    path = str(write_trace("a.json"))
+    assert discover({np.int64(3): path}, read_nothing).files == {3: path}
+
+
+@pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None, 2**31])
 def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
     """Anything else as a key of a dict is refused."""
     with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
@@ -281,6 +293,21 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
     for source in sources:
         with pytest.raises(NotATraceError, match=r"a\.json is no profiler trace: found a JSON object"):
             discover(source, read_nothing)
+
+
+def test_a_pipe_is_no_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Nobody waits for what a pipe may bring: in a folder it is skipped like a link that leads nowhere."""
+    write_trace("rank0.json")
+    os.mkfifo(tmp_path / "rank1.json")
+    (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")
+    for source in (tmp_path, f"{tmp_path}/*"):
+        assert found_names(source) == {0: "rank0.json"}
+        reasons = skipped_names(source)
+        assert "a pipe" in reasons["rank1.json"]
+        assert "a link to a file that is not there" in reasons["rank2.json"]
+    for name, what in (("rank1.json", "a pipe"), ("rank2.json", "a link")):
+        with pytest.raises(NotATraceError, match=f"{name} is no profiler trace: found {what}"):
+            discover(tmp_path / name, read_nothing)
 
 
 def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
@@ -298,9 +325,9 @@ def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_pat
         discover(tmp_path / "no" / "such" / "folder", read_nothing)
 
 
-@pytest.mark.parametrize("source", ["s3://bucket/a.json", "/no/such/*.json", [], "a\0b.json"])
+@pytest.mark.parametrize("source", ["s3://bucket/a.json", "/no/such/*.json", [], {}, "", " ", "a\0b.json"])
 def test_nothing_found_is_an_error(source: TraceSource) -> None:
-    """An address, a pattern without match, an empty list and an impossible name lead to no trace."""
+    """An address, a pattern without match, an empty list or dict, an empty and an impossible name lead to no trace."""
     with pytest.raises(TraceNotFoundError):
         discover(source, read_nothing)
 
@@ -329,7 +356,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
     (tmp_path / "x.json").unlink()
     with caplog.at_level(logging.WARNING, "hta"):
         assert list(found_names(tmp_path)) == [0]
-    assert "rank1.json.gz cannot be read" in skipped_names(tmp_path)["rank1.json.gz"]
+    assert skipped_names(tmp_path)["rank1.json.gz"].startswith("cannot be read: ")
     assert "rank1.json.gz cannot be read" in caplog.messages[0]
     with pytest.raises(UnreadableTraceError, match=r"rank1\.json\.gz cannot be read"):
         discover(damaged, read_nothing)

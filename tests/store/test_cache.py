@@ -21,6 +21,7 @@ import pytest
 from hta.errors import InvalidOptionError, UnreadableTraceError
 from hta.ingest.kineto import KinetoReader
 from hta.schema import READER_VERSION, TABLES
+from hta.store import cache as store_cache
 from hta.store.arrow_tables import arrow_file
 from hta.store.cache import (
     BESIDE_NAME,
@@ -314,6 +315,20 @@ def test_entries_unused_for_longest_make_room(
     assert reader.reads == reads_before
     assert names_in(old, reader) == ["old"]
     assert reader.reads == reads_before + 1
+
+
+def test_a_job_of_many_ranks_looks_at_the_cache_once(
+    write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adding an entry must not look at all the others, as long as there is room: that would be quadratic."""
+    looks: list[int] = []
+    sweep = store_cache._remove_least_recently_used
+    monkeypatch.setattr(
+        store_cache, "_remove_least_recently_used", lambda *args, **kw: looks.append(1) or sweep(*args, **kw)
+    )
+    for number in range(5):
+        names_in(write_trace(f"{number}.json", ["gemm"]), KinetoReader())
+    assert (len(looks), len(entries_in(cache_folder))) == (1, 5)
 
 
 def test_folders_left_by_dead_processes_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:

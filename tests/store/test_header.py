@@ -48,10 +48,21 @@ def test_an_empty_header_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("written", "rank"),
-    [(0, 0), ("5", 5), (-1, None), (None, None), (True, None), ("x", None), (1.5, None), ([1], None)],
+    [
+        (0, 0),
+        ("5", 5),
+        (-1, None),
+        (None, None),
+        (True, None),
+        ("x", None),
+        (1.5, None),
+        ([1], None),
+        (2**31 - 1, 2**31 - 1),
+        (2**31, None),
+    ],
 )
 def test_rank_is_a_whole_number_from_zero(written: object, rank: int | None) -> None:
-    """A rank written as text counts; -1 and anything that is no number is no rank."""
+    """A rank written as text counts; -1, what does not fit int32 and anything that is no number is no rank."""
     assert Header.from_json(json.dumps({"distributedInfo": {"rank": written}})).rank == rank
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import pickle
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from hta.errors import InvalidOptionError, UnknownRankError
+from hta.errors import InvalidOptionError, NotATraceError, UnknownRankError
 from hta.execution.executor import IN_PROCESS
 from hta.execution.processes import processes
 from hta.schema import EventKind
@@ -178,6 +179,23 @@ def test_no_rank_at_all_is_refused(trace: Trace) -> None:
     """An empty list is a mistake, not a job without ranks."""
     with pytest.raises(InvalidOptionError, match="no rank at all"):
         trace.select([])
+
+
+def test_files_that_cannot_be_read_are_left_out(
+    trace: Trace, open_file: Callable[..., TraceFile], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What can be read stays, the rest is skipped with its error and a warning; nothing readable is that error."""
+    (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    bad = RankTrace(5, open_file(tmp_path / "bad.json"))
+    with caplog.at_level(logging.WARNING, "hta"):
+        rest = Trace({**trace.ranks, 5: bad}, trace.skipped).readable()
+    assert list(rest.ranks) == [1, 3, 10]
+    assert [each.path for each in rest.skipped] == ["notes.txt", bad.source]
+    assert "is no profiler trace" in rest.skipped[1].reason
+    assert caplog.messages == [f"left out: {rest.skipped[1].reason}"]
+    assert trace.readable() is trace
+    with pytest.raises(NotATraceError):
+        Trace({5: bad}).readable()
 
 
 def test_a_selection_holds_for_every_rank(trace: Trace) -> None:

@@ -58,6 +58,7 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("CallFrom", Any, OperatorSources, "called_from"),
     ("finished", Any, OperatorSources, "finished"),
     ("scope", Any, OperatorSources, "scope"),
+    ("Device", Any, OperatorSources, "recorded_device"),
     ("Trace name", Any, OperatorSources, "trace_name"),
     ("Trace iteration", Any, OperatorSources, "trace_iteration"),
     ("Op count", Any, OperatorSources, "op_count"),
@@ -164,6 +165,15 @@ const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("source_line_number", Any, Xpu, "source_line_number"),
     ("memory opration id", Any, Xpu, "memory_operation_id"),
     ("memory operation id", Any, Xpu, "memory_operation_id"),
+    ("Type", Device, Xpu, "sync_type"),
+    ("Context_handle", Any, Xpu, "context_handle"),
+    ("Queue_handle", Any, Xpu, "queue_handle"),
+    ("Event_handle", Any, Xpu, "event_handle"),
+    ("Number_wait_events", Any, Xpu, "wait_event_count"),
+    ("Return_code", Any, Xpu, "return_code"),
+    ("overhead cost", Any, Xpu, "overhead_cost"),
+    ("overhead occupancy", Any, Xpu, "overhead_occupancy"),
+    ("overhead count", Any, Xpu, "overhead_count"),
     // MTIA.
     ("direction", Any, Mtia, "direction"),
     ("size", Device, Mtia, "size"),
@@ -186,6 +196,10 @@ const STREAMS: &[(&str, Table, &str)] = &[
 ];
 
 const TIMES: &[(&str, Table, &str)] = &[
+    ("appended_rel_to_start", Xpu, "appended_after_ns"),
+    ("submitted_rel_to_start", Xpu, "submitted_after_ns"),
+    ("sycl_task_begin_rel_to_start", Xpu, "sycl_task_begin_after_ns"),
+    ("sycl_enqk_begin_rel_to_start", Xpu, "sycl_enqueue_begin_after_ns"),
     ("appended", Xpu, "appended_ns"),
     ("submitted", Xpu, "submitted_ns"),
     ("sycl_task_begin", Xpu, "sycl_task_begin_ns"),

@@ -87,7 +87,7 @@ faults! {
     /// The closing brackets are missing, but no event is lost.
     MissingEnd = "missing_end", Repaired;
     /// Something stands after the end of the JSON.
-    TrailingGarbage = "trailing_garbage", Dropped;
+    TrailingGarbage = "trailing_garbage", Note;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
 }

@@ -116,7 +116,7 @@ tables! {
     }
     OperatorSources = "operator_sources" {
         event_index: UInt32, call_stack: Text, module_hierarchy: Text, backend: Text, called_from: Text,
-        finished: Bool, scope: Text, trace_name: Text, trace_iteration: Int64, op_count: Int64, instructions: Int64,
+        finished: Bool, scope: Text, recorded_device: Int64, trace_name: Text, trace_iteration: Int64, op_count: Int64, instructions: Int64,
     }
     CompiledKernels = "compiled_kernels" {
         event_index: UInt32, kernel_file: Text, kernel_hash: Text, kernel_backend: Text, kernel_name: Text,
@@ -160,9 +160,12 @@ tables! {
     }
     Xpu = "xpu" {
         event_index: UInt32, sycl_queue: Text, l0_queue: Text, l0_call: Text, appended_ns: Int64,
-        submitted_ns: Int64, sycl_task_begin_ns: Int64, sycl_enqueue_begin_ns: Int64, kernel_id: Int64,
-        sycl_node_id: Int64, sycl_invocation_id: Int64, source_file_name: Text, source_line_number: Int64,
-        memory_operation_id: Int64,
+        submitted_ns: Int64, sycl_task_begin_ns: Int64, sycl_enqueue_begin_ns: Int64, appended_after_ns: Int64,
+        submitted_after_ns: Int64, sycl_task_begin_after_ns: Int64, sycl_enqueue_begin_after_ns: Int64,
+        kernel_id: Int64, sycl_node_id: Int64, sycl_invocation_id: Int64, source_file_name: Text,
+        source_line_number: Int64, memory_operation_id: Int64, sync_type: Text, context_handle: Text,
+        queue_handle: Text, event_handle: Text, wait_event_count: Int64, return_code: Text, overhead_cost: Text,
+        overhead_occupancy: Text, overhead_count: Int64,
     }
     Mtia = "mtia" {
         event_index: UInt32, direction: Text, size: Int64, work_pointer: UInt64, packet_pointer: UInt64,

@@ -32,7 +32,7 @@ impl Format {
     fn of(first_bytes: &[u8]) -> Self {
         match first_bytes {
             [0x1F, 0x8B, ..] => Self::Gzip,
-            [0x28, 0xB5, 0x2F, 0xFD, ..] => Self::Zstd,
+            [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Self::Zstd,
             _ => Self::Plain,
         }
     }
@@ -144,11 +144,28 @@ impl<R: BufRead> Read for ZstdFrames<R> {
                 self.raw = Some(raw);
                 return Ok(0);
             }
+            if is_skippable(raw.fill_buf()?) {
+                skip_frame(&mut raw)?;
+                self.raw = Some(raw);
+                continue;
+            }
             let frame = StreamingDecoder::new(raw)
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             self.frame = Some(Box::new(frame));
         }
     }
+}
+
+/// Whether a frame begins here that holds something else than text; parallel compressors write such.
+fn is_skippable(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..])
+}
+
+fn skip_frame(raw: &mut impl Read) -> io::Result<()> {
+    let mut head = [0; 8];
+    raw.read_exact(&mut head)?;
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    io::copy(&mut raw.take(length.into()), &mut io::sink()).map(|_| ())
 }
 
 /// Hash of a file's bytes, as a trace read from it carries.

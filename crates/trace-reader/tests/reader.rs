@@ -327,6 +327,7 @@ fn compression() {
     for (bytes, format) in [
         ([gzip(first), gzip(second)].concat(), "gzip"),
         ([zstd(first), zstd(second)].concat(), "zstd"),
+        ([&b"\x50\x2A\x4D\x18\x03\0\0\0abc"[..], &zstd(first), &zstd(second)].concat(), "zstd"),
         (text.clone().into_bytes(), "plain"),
     ] {
         let read = read_bytes(&bytes, 1 << 20).expect(format);

@@ -17,7 +17,8 @@ MOST_ROWS = 50
 def run_analysis(name: str, options: JobOptions, *, as_json: bool, figure: Path | None, **settings: object) -> None:
     """Run the analysis called `name` with its own settings."""
     chosen = analysis(name)
-    with opened_job(options) as (trace, executor):
+    with opened_job(options) as (opened, executor):
+        trace = opened.readable(executor)
         result = chosen.compute(trace, executor=executor, **settings)
     if figure is not None:
         _write_figure(chosen, result, figure)

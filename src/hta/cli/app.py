@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib.metadata import version
 from typing import TextIO
@@ -14,6 +15,9 @@ def main() -> None:
 
     The version is printed before the commands are loaded, since those need tables and that takes a while.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal or pipe may know fewer characters than names hold
+            stream.reconfigure(errors="replace")
     if sys.argv[1:] == ["--version"]:
         _print(f"hta {version('holistic-trace-analysis')}", sys.stdout)
         return

@@ -107,7 +107,7 @@ def _lines(file: FileHealth) -> list[str]:
     if file.error is not None:
         return [head, f"    unreadable: {file.error}"]
     size = f"{file.format}, {size_text(file.bytes_read)} holding {size_text(file.bytes_decoded)} of JSON"
-    events = f"{file.event_count:,} events, {file.gpu_event_count:,} of them GPU work"
+    events = f"{file.event_count:,} event{_s(file.event_count)}, {file.gpu_event_count:,} of them GPU work"
     return [
         head,
         f"    {size}; {events}",

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-_RANKS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_RANKS = re.compile(r"\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*")
+_MOST_IN_A_RANGE = 1_000_000
 
 
 def parse_ranks(text: str) -> list[int]:
@@ -19,7 +20,11 @@ def parse_ranks(text: str) -> list[int]:
     ranks: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        ranks.update(range(int(first), int(last or first) + 1))
+        asked = range(int(first), int(last or first) + 1)
+        if asked[_MOST_IN_A_RANGE:]:
+            message = f"{part!r} is more than {_MOST_IN_A_RANGE:,} ranks"
+            raise typer.BadParameter(message)
+        ranks.update(asked)
     if not ranks:
         message = f"{text!r} holds no rank: a range goes from the lower to the higher one"
         raise typer.BadParameter(message)

@@ -33,7 +33,7 @@ def _report(options: JobOptions, output: Path) -> None:
     from hta.report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
 
     with opened_job(options) as (trace, executor):
-        found = overview(trace, executor=executor)
+        found = overview(trace.readable(executor), executor=executor)
         files = file_health(trace, executor=executor)
     write_report(Contents(options.title, found, files, trace.skipped), output)
     to = console()

@@ -26,7 +26,8 @@ def summary(
 
 
 def _summary(options: JobOptions, *, as_json: bool) -> None:
-    with opened_job(options) as (trace, executor):
+    with opened_job(options) as (opened, executor):
+        trace = opened.readable(executor)
         found = overview(trace, executor=executor)
     if as_json:
         _print_json(trace, found)

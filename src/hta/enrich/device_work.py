@@ -171,4 +171,6 @@ def _kinds_of(
 
 
 def _has_collective_args(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    return rows["event_index"].is_in(rank_trace.table("collectives", ["event_index"])["event_index"].implode()).to_numpy()
+    return (
+        rows["event_index"].is_in(rank_trace.table("collectives", ["event_index"])["event_index"].implode()).to_numpy()
+    )

@@ -18,15 +18,17 @@ from __future__ import annotations
 import difflib
 import glob
 import logging
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 from hta.errors import DuplicateRankError, InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.ingest.kineto import Peek, peek
+from hta.store.header import HIGHEST_RANK
 from hta.store.trace import SkippedFile
 
 logger = logging.getLogger("hta")
@@ -70,6 +72,7 @@ _WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)
 _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
 _MOST_NAMES_SHOWN = 10
+_NO_FILES = "an empty list of files was given; there is no trace to open"
 
 
 @dataclass(frozen=True)
@@ -127,18 +130,24 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _from_mapping(source: Mapping[int, Address]) -> Found:
-    for rank, path in source.items():
-        if not isinstance(rank, int) or isinstance(rank, bool) or rank < 0:
-            message = f"{{{rank!r}: {_text(path)!r}}}: a rank is a whole number from 0"
-            raise InvalidOptionError(message)
-    _expect_traces([_text(path) for path in source.values()])
-    return Found({rank: _text(source[rank]) for rank in sorted(source)})
+    if not source:
+        raise TraceNotFoundError(_NO_FILES)
+    files = {_given_rank(rank, path): _text(path) for rank, path in source.items()}
+    _expect_traces(list(files.values()))
+    return Found(dict(sorted(files.items())))
+
+
+def _given_rank(rank: object, path: Address) -> int:
+    """Return the key of a dict as a rank; numpy's whole numbers are as good as Python's."""
+    if isinstance(rank, SupportsIndex) and not isinstance(rank, bool) and 0 <= operator.index(rank) <= HIGHEST_RANK:
+        return operator.index(rank)
+    message = f"{{{rank!r}: {_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
+    raise InvalidOptionError(message)
 
 
 def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
     if not paths:
-        message = "an empty list of files was given; there is no trace to open"
-        raise TraceNotFoundError(message)
+        raise TraceNotFoundError(_NO_FILES)
     known = {path: _read_if_unknown(path, rank, read_rank) for path, rank in _expect_traces(paths).items()}
     taken: dict[int, str] = {}
     for path, rank in known.items():
@@ -152,7 +161,7 @@ def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
 def _from_folder(folder: str, read_rank: ReadRank) -> Found:
     try:
         with os.scandir(folder) as entries:
-            found = [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_file()]
+            found = [entry.path for entry in entries if not entry.name.startswith(".") and not entry.is_dir()]
     except OSError as error:
         message = f"{folder} cannot be listed: {error.strerror}"
         raise UnreadableTraceError(message) from error
@@ -160,7 +169,7 @@ def _from_folder(folder: str, read_rank: ReadRank) -> Found:
 
 
 def _from_pattern(pattern: str, read_rank: ReadRank) -> Found:
-    found = [path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)]  # noqa: PTH113, PTH207
+    found = [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207
     if not found:
         raise TraceNotFoundError(_missing(pattern))
     return _from_many(pattern, found, read_rank)
@@ -186,7 +195,7 @@ def _rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
     Raises:
         NotATraceError: it is no trace; the message is the reason alone, without the path.
     """
-    what = _other_format(path)
+    what = _no_file(path) or _other_format(path)
     seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
     if not seen.is_trace:
         message = f"no profiler trace: {seen.what}"
@@ -197,7 +206,7 @@ def _rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
 def _skip(path: str, error: Exception) -> SkippedFile:
     if isinstance(error, UnreadableTraceError):
         logger.warning("left out: %s", error)
-    return SkippedFile(path, str(error))
+    return SkippedFile(path, str(error).removeprefix(f"{path} "))
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
@@ -209,12 +218,22 @@ def _expect_traces(paths: list[str]) -> dict[str, int | None]:
         if os.path.isdir(path):  # noqa: PTH112
             message = f"{path} is a folder; in a list or a dict, name the files"
             raise NotATraceError(message)
-        seen = peek(path)
+        what = _no_file(path)
+        seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
         if not seen.is_trace:
             message = f"{path} is no profiler trace: found {seen.what}"
             raise NotATraceError(message)
         ranks[path] = _stated_rank(path, seen.rank)
     return ranks
+
+
+def _no_file(path: str) -> str:
+    """Return what lies at a path that opening would wait for or not find, empty for a file."""
+    if not os.path.exists(path):  # noqa: PTH110
+        return "a link to a file that is not there"
+    if os.path.isfile(path):  # noqa: PTH113
+        return ""
+    return "a pipe or a device; write what comes out of it to a file first"
 
 
 def _other_format(path: str) -> str:
@@ -274,6 +293,8 @@ def _shared_rank(rank: int, first: str, second: str) -> str:
 
 def _missing(path: str) -> str:
     """Say that a path leads nowhere, and what lies near it."""
+    if not path.strip():
+        return f"{path!r} is no path; name a trace file or a folder of them"
     if "://" in path:
         return f"{path} is an address; hta reads files of this machine, so copy it here first"
     if glob.has_magic(path):

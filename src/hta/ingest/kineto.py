@@ -16,6 +16,7 @@ from hta.execution.processes import reader_threads
 from hta.execution.progress import Progress
 from hta.store.arrow_tables import MemoryTables
 from hta.store.cache import CacheWriteError, Reading
+from hta.store.header import rank_or_none
 
 _LONG_HEADER_BYTES = 64 << 20
 """How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
@@ -68,8 +69,7 @@ def peek(path: str) -> Peek:
         seen = _native.peek(path)
         if not seen["is_trace"]:  # perhaps its header is longer than a peek
             seen = _native.peek(path, _LONG_HEADER_BYTES)
-    rank = seen["rank"]
-    return Peek(seen["is_trace"], None if rank is None or rank < 0 else rank, _named(seen))
+    return Peek(seen["is_trace"], rank_or_none(seen["rank"]), _named(seen))
 
 
 def _named(seen: dict[str, Any]) -> str:

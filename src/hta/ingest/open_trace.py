@@ -10,6 +10,7 @@ from hta.execution.progress import SILENT, Progress
 from hta.ingest.discover import TraceSource, discover
 from hta.ingest.kineto import KinetoReader
 from hta.store.cache import CacheOption
+from hta.store.header import rank_or_none
 from hta.store.trace import RankTrace, Trace
 from hta.store.trace_file import TraceFile
 
@@ -52,5 +53,5 @@ def _rank_after_reading(file: TraceFile) -> int | None:
     if file.header.rank is not None:
         return file.header.rank
     named = Counter(file.table("collectives", ["rank"])["rank"].drop_nulls())
-    known = [(count, -rank) for rank, count in named.items() if rank >= 0]
+    known = [(count, -rank) for rank, count in named.items() if rank_or_none(rank) is not None]
     return -max(known)[1] if known else None

@@ -44,9 +44,14 @@ LIMIT_VARIABLE = "HTA_CACHE_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".hta_cache"
 
+_SWEEP_SHARE = 16
+"""A bounded cache that is too large shrinks by this part of its limit at once, and a process adds at most as much
+before it looks again: looking at every entry each time one is added would take quadratic time in jobs of many ranks."""
+
 _MANIFEST = "manifest.json"
 _TEMPORARY = re.compile(r"\.tmp-(\d+)-[0-9a-f]+")
 _LEFT_BEHIND_AFTER_S = 86_400
+_room_bytes: dict[tuple[Path, int], int] = {}  # what this process may still add to a cache before it looks again
 # A file changed again within the resolution of its time stamp looks unchanged; two seconds is the coarsest in use (FAT).
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 
@@ -238,7 +243,7 @@ class Cache:
                 if _is_outdated(folder, keep) or _is_left_behind(folder):
                     shutil.rmtree(folder, ignore_errors=True)
         if self.limit_bytes is not None:
-            _remove_least_recently_used(self.folder, self.limit_bytes, keep=keep.folder)
+            _make_room(self.folder, self.limit_bytes, keep=keep.folder)
 
 
 def user_cache_folder() -> Path:
@@ -363,17 +368,30 @@ def _is_running(process_id: int) -> bool:
     return True
 
 
-def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
+def _make_room(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
+    """Remove entries where the cache has grown above its limit, looking only once in a while."""
+    added = 0 if keep is None else _used_and_size(keep / _MANIFEST)[1]
+    room = _room_bytes.get((folder, limit_bytes), 0) - added
+    if room < 0:
+        total = _remove_least_recently_used(folder, limit_bytes, keep=keep)
+        room = min(limit_bytes - total, limit_bytes // _SWEEP_SHARE)
+    _room_bytes[folder, limit_bytes] = room
+
+
+def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:
+    """Shrink a cache that is above its limit to somewhat below it; return how large it is then."""
     entries = sorted(_used_and_size(manifest) for manifest in folder.glob(f"*/*/{_MANIFEST}"))
     total = sum(size for _, size, _ in entries)
+    target = limit_bytes if total <= limit_bytes else limit_bytes - limit_bytes // _SWEEP_SHARE
     for _, size, entry in entries:
-        if total <= limit_bytes:
-            return
+        if total <= target:
+            break
         if entry != keep:
             shutil.rmtree(entry, ignore_errors=True)
             with suppress(OSError):
                 entry.parent.rmdir()
             total -= size
+    return total
 
 
 def _used_and_size(manifest: Path) -> tuple[int, int, Path]:

@@ -10,6 +10,9 @@ from typing import Any
 OPTION_NAMES = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 """Profiler options a trace records; a missing key means the option was off."""
 
+HIGHEST_RANK = 2**31 - 1
+"""Ranks are kept as int32; a larger number in a file is no rank."""
+
 
 @dataclass(frozen=True)
 class Header:
@@ -45,7 +48,7 @@ class Header:
         distributed = distributed if isinstance(distributed, dict) else {}
         devices = raw.get("deviceProperties")
         return cls(
-            rank=_count(distributed.get("rank")),
+            rank=rank_or_none(_count(distributed.get("rank"))),
             world_size=_count(distributed.get("world_size")),
             backend=_text(distributed.get("backend")),
             device_properties=[each for each in devices if isinstance(each, dict)] if isinstance(devices, list) else [],
@@ -55,6 +58,11 @@ class Header:
             trace_name=_text(raw.get("traceName")),
             raw=dict(raw),
         )
+
+
+def rank_or_none(number: int | None) -> int | None:
+    """Return a number that can be a rank; PyTorch writes -1 for "not set", and a damaged file may hold anything."""
+    return number if number is not None and 0 <= number <= HIGHEST_RANK else None
 
 
 def _count(value: object) -> int | None:

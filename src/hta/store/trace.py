@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.errors import InvalidOptionError, UnknownRankError
+from hta.errors import InvalidOptionError, NotATraceError, UnknownRankError, UnreadableTraceError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import EventKind
 from hta.store.arrow_tables import ColumnMemo, known_columns, of_kinds
 from hta.store.header import Header
 from hta.store.health import Health
 from hta.store.trace_file import TraceFile
+
+logger = logging.getLogger("hta")
 
 T = TypeVar("T")
 
@@ -199,6 +202,23 @@ class Trace:
         """Return the trace with fewer events on each rank; see `RankTrace.where`."""
         return Trace({rank: each.where(selection) for rank, each in self.ranks.items()}, self.skipped)
 
+    def readable(self, executor: Executor = IN_PROCESS) -> Trace:
+        """Return the trace of the ranks whose files can be read; the others are among `skipped`, with the error.
+
+        Raises:
+            NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first.
+        """
+        errors = {rank: error for rank, error in self.map(_reading_error, executor).items() if error is not None}
+        if not errors:
+            return self
+        if len(errors) == len(self.ranks):
+            raise next(iter(errors.values()))
+        for error in errors.values():
+            logger.warning("left out: %s", error)
+        left_out = [SkippedFile(self.ranks[rank].source, str(error)) for rank, error in errors.items()]
+        kept = {rank: each for rank, each in self.ranks.items() if rank not in errors}
+        return Trace(kept, (*self.skipped, *left_out))
+
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
         """Return {rank: function(rank_trace)}, sorted by rank.
 
@@ -219,6 +239,15 @@ class Trace:
         if rank not in self.ranks:
             raise UnknownRankError.from_available(rank, self.ranks)
         return self.ranks[rank]
+
+
+def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceError | None:
+    """Open the file of a rank; return the error where that fails."""
+    try:
+        _ = rank_trace.health
+    except (NotATraceError, UnreadableTraceError) as error:
+        return error
+    return None
 
 
 def _raise_early(future: Future[Any]) -> None:
