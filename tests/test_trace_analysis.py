@@ -394,6 +394,21 @@ def test_a_job_without_gpu_work_is_a_clear_error(tmp_path) -> None:
         analysis_of(cpu_job(), tmp_path).get_temporal_breakdown(visualize=False)
 
 
+def test_breakdown_and_overlap_without_gpu_work_say_why(tmp_path) -> None:
+    """As in HTA there are no rows of kernels and no percentage; columns keep their types, figures are not shown."""
+    facade = analysis_of(cpu_job(), tmp_path / "cpu")
+    kinds, kernels = facade.get_gpu_kernel_breakdown()
+    overlap = facade.get_comm_comp_overlap()
+    other = analysis_of(gpu_job(), tmp_path / "gpu")
+    with_work = (*other.get_gpu_kernel_breakdown(visualize=False), other.get_comm_comp_overlap(visualize=False))
+    for without, found in zip((kinds, kernels, overlap), with_work, strict=True):
+        assert "has no GPU kernels" in without.attrs["reason"]
+        assert without.dtypes.to_dict() == found.dtypes.to_dict()
+    assert (len(kinds), len(kernels)) == (0, 0)
+    assert overlap["rank"].tolist() == [0, 1]
+    assert overlap["comp_comm_overlap_pctg"].isna().all()
+
+
 def test_t_offers_what_scripts_read(tmp_path) -> None:
     """Ranks, files, steps and the keys of the files."""
     facade = analysis_of(cpu_job().rank(0).header(traceName="mine"), tmp_path)

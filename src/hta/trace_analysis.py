@@ -21,6 +21,7 @@ from hta.analyses.idle_time import IdleTime, idle_time
 from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.enrich.steps import before_last_step
+from hta.errors import MissingDataError
 from hta.export.counters import TimeSeriesTypes
 from hta.facade.counters import traces_with_counters
 from hta.facade.cupti_counters import counters_with_operators
@@ -32,6 +33,7 @@ from hta.facade.queue_length import queue_length_summary, queue_length_time_seri
 from hta.facade.stragglers import StragglerMethod, potential_stragglers
 from hta.facade.trace_view import TraceView
 from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
+from hta.facade.without_gpu_work import no_kernels, no_overlap
 from hta.figures import (
     plot_communication_overlap,
     plot_idle_time,
@@ -106,9 +108,13 @@ class TraceAnalysis:
         """Return which percentage of each rank's communication time was hidden behind computation.
 
         Returns:
-            rank, comp_comm_overlap_pctg: two decimals, NaN for a rank that does not communicate.
+            rank, comp_comm_overlap_pctg: two decimals, NaN for a rank that does not communicate. Where no rank has GPU
+            work, NaN for each, and the attrs have a `reason`.
         """
-        result = communication_overlap(self._trace)
+        try:
+            result = communication_overlap(self._trace)
+        except MissingDataError as error:
+            return no_overlap(self._trace.ranks, str(error))
         if visualize:
             _show(plot_communication_overlap(result))
         table = result.per_rank
@@ -131,9 +137,13 @@ class TraceAnalysis:
         Returns:
             kernel_type, sum, percentage: disjoint combinations of kinds, the longest first, one decimal.
             name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count: statistics of calls,
-            also those of `others`; sorted by kernel_type, name, rank.
+            also those of `others`; sorted by kernel_type, name, rank. Where no rank has GPU work both are empty, and
+            their attrs have a `reason`.
         """
-        result = kernel_breakdown(self._trace)
+        try:
+            result = kernel_breakdown(self._trace)
+        except MissingDataError as error:
+            return no_kernels(str(error))
         if visualize:
             _show(plot_kernel_breakdown(result), image_renderer)
         kinds = _STATE_KINDS if include_memory_kernels else _STATE_KINDS[:2]

@@ -28,6 +28,7 @@ from hta.enrich.kernel_kind import add_rule, remove_added_rules
 from hta.enrich.launches import launches
 from hta.enrich.steps import before_last_step
 from hta.errors import MissingDataError
+from hta_goldens import FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,26 +36,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hta.store.trace import RankTrace, Trace
-
-FILES = {
-    "param_dlrm": {rank: f"dlrm_8rank/worker{rank}_*" for rank in range(8)},
-    "trace_filter": {rank: f"two_rank_128/sampled_rank-{rank}.*" for rank in range(2)},
-    "trace_diff_control": {3: "diff/control/*"},
-    "trace_diff_test": {1: "diff/test/*"},
-    "trace_diff_pair": {1: "diff/test/*", 3: "diff/control/*"},
-    "df_index_resolver": {1: "single_v100/*"},
-    "ns_resolution_trace": {0: "ns_resolution/*"},
-    "critical_path_simple_add": {0: "critical_path/simple_add/*"},
-    "critical_path_alexnet": {0: "critical_path/alexnet/*"},
-    "critical_path_cuda_event_sync": {0: "critical_path/event_sync/*"},
-    "cupti_profiler": {0: "cupti/*"},
-    "amd_trace": {0: "amd_mi250/*"},
-    "mtia_inference_trace": {0: "mtia_inference/*"},
-    "triton_example": {0: "triton/*"},
-    "cpu_only": {34: "cpu_only/*"},
-    "execution_trace": {0: "execution_trace/*_trace.json.gz"},
-}
-"""Which files HTA was given for each golden, by rank."""
 
 WHOLE_MICROSECONDS = (
     "param_dlrm",

@@ -10,6 +10,7 @@ import polars as pl
 from hta.analyses.memory_bandwidth import memory_bandwidth
 from hta.errors import MissingDataError
 from hta.facade.describe import described
+from hta.facade.reasons import explained
 from hta.facade.times import microseconds, origin_ns
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
@@ -32,7 +33,8 @@ def memory_bw_time_series(trace: Trace, ranks: Iterable[int] | None) -> dict[int
 def memory_bw_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Return the statistics of the change points with a bandwidth above 0, of each rank and kind of copy."""
     moving = {rank: frame[frame["memory_bw_gbps"] > 0] for rank, frame in series.items()}
-    return described(moving, by="name", value="memory_bw_gbps")
+    summary = described(moving, by="name", value="memory_bw_gbps")
+    return explained(summary, "no rank has copies or memsets of known bandwidth")
 
 
 def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 from hta.analyses.queue_length import queue_length
 from hta.errors import InvalidOptionError, MissingDataError
 from hta.facade.describe import described
+from hta.facade.reasons import explained
 from hta.facade.times import duration_ns, microseconds, origin_ns
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
@@ -32,7 +33,7 @@ def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None) -> dict[
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Return the statistics of the change points of each rank and stream; the frames stay as they are."""
-    return described(series, by="stream", value="queue_length")
+    return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
 
 
 def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_length: int) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
 from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
+from hta.facade.reasons import explained
 from hta.facade.show import show
 from hta.facade.trace_frame import origin_ns, trace_frame
 from hta.facade.trace_view import TraceView
@@ -46,7 +47,8 @@ def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, 
     texts = names.reindex(frame["index"]).fillna("").tolist()
     numbers = view.symbol_table.get_sym_index()
     frame["user_annotation"] = np.array([numbers.get(text, -1) if text else -1 for text in texts], np.int64)
-    return _expanded(view, frame, texts, shorten_names=shorten_names) if expand_names else frame
+    result = _expanded(view, frame, texts, shorten_names=shorten_names) if expand_names else frame
+    return explained(result, f"rank {rank} has no GPU work; record with ProfilerActivity.CUDA")
 
 
 def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
@@ -68,7 +70,8 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
     groups = result.per_annotation.filter(pl.col("side") == side).partition_by("rank", maintain_order=True)
     rows = [_with_others(group, always, duration_ratio, num_kernels) for group in groups]
     empty = pl.DataFrame(schema=_STATISTICS)
-    return _statistics(pl.concat([empty, *rows]).sort("rank", "name"))
+    reason = f"no rank has user annotations on the {side.upper()}"
+    return explained(_statistics(pl.concat([empty, *rows]).sort("rank", "name")), reason)
 
 
 def _frame_of_work(view: TraceView, rank_trace: RankTrace) -> pd.DataFrame:

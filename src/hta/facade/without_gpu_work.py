@@ -1,0 +1,38 @@
+"""What HTA's methods return for a job in which no rank has GPU work: its columns, and in `attrs` the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from hta.facade.reasons import explained
+
+_KERNEL_TYPES = {"kernel_type": "str", "sum": "int64", "percentage": "float64"}
+_KERNELS = {
+    "name": "str",
+    **{f"{statistic} (us)": "int64" for statistic in ("sum", "max", "min")},
+    "stddev": "float64",
+    "mean (us)": "float64",
+    "kernel_type": "str",
+    "rank": "int64",
+    "count": "int64",
+}
+
+
+def no_overlap(ranks: Iterable[int], reason: str) -> pd.DataFrame:
+    """Return a row for each rank, as for ranks that do not communicate."""
+    listed = np.array(list(ranks), dtype=np.int64)
+    frame = pd.DataFrame({"rank": listed, "comp_comm_overlap_pctg": np.full(len(listed), np.nan)})
+    frame.attrs["reason"] = reason
+    return frame
+
+
+def no_kernels(reason: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the two tables of a kernel breakdown without rows."""
+    return _empty(_KERNEL_TYPES, reason), _empty(_KERNELS, reason)
+
+
+def _empty(columns: dict[str, str], reason: str) -> pd.DataFrame:
+    return explained(pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in columns.items()}), reason)

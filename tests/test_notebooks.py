@@ -1,0 +1,116 @@
+"""The notebooks run from top to bottom, and find what they speak of."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from pages import ROOT
+
+EXAMPLES = ROOT / "examples"
+FOLDER = EXAMPLES / "notebooks"
+PATHS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def cells(name: str) -> list[dict[str, Any]]:
+    """Return the cells of a notebook."""
+    return json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the code of a notebook in its own folder; return its names, and the last expression of each cell by id."""
+    monkeypatch.chdir(FOLDER)
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))
+
+    def run_notebook(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        code = [cell for cell in cells(name) if cell["cell_type"] == "code"]
+        return names, {cell["id"]: run_cell("".join(cell["source"]), names) for cell in code}
+
+    return run_notebook
+
+
+def run_cell(source: str, names: dict[str, Any]) -> object:
+    """Run a cell and return its last expression, which a notebook would show; None where it has none."""
+    body = ast.parse(source).body
+    last = body.pop() if isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 -- our own notebooks
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None  # noqa: S307
+
+
+def test_what_trace_analysis_shows(run) -> None:
+    """The parts add up, the slow rank computes longest, and the native functions draw their figures."""
+    names, shown = run("trace_analysis")
+    breakdown = names["breakdown"]
+    parts = breakdown[["idle_time(us)", "compute_time(us)", "non_compute_time(us)"]].sum(axis=1)
+    assert (parts - breakdown["kernel_time(us)"]).abs().max() <= 2
+    assert breakdown.loc[breakdown["compute_time(us)"].idxmax(), "rank"] == 3
+    assert shown["facade"]["comp_comm_overlap_pctg"].between(0, 100).all()
+    assert "COMPUTATION" in set(shown["kernels"]["kernel_type"])
+    assert isinstance(shown["busy"], go.Figure)
+    assert isinstance(shown["idle"], go.Figure)
+
+
+def test_what_trace_diff_shows(run) -> None:
+    """One more layer adds kernels and time."""
+    names, shown = run("trace_diff")
+    assert {"before_counts", "after_counts"} <= set(names["kernels"])
+    assert names["kernels"]["diff_counts"].sum() > 0
+    assert shown["changes"]["increased"] > 0
+    assert names["comparison"].per_name["difference_ns"].sum() > 0
+    assert isinstance(shown["native"], go.Figure)
+
+
+def test_what_stragglers_shows(run, capsys) -> None:
+    """Rank 3 sleeps in every step, and both ways find it."""
+    names, shown = run("stragglers")
+    assert names["straggler"] == 3
+    assert shown["native"].filter("is_straggler")["rank"].to_list() == [3]
+    assert shown["steps"]["step"].to_list() == [2, 3, 4]
+    printed = capsys.readouterr().out
+    assert "The others wait for rank 3." in printed
+    assert "rank 3 is late" in printed
+    assert isinstance(shown["figure"], go.Figure)
+
+
+def test_what_memory_shows(run) -> None:
+    """Four equal peaks, whose parts are known; and the peak of the timeline by category."""
+    names, shown = run("memory")
+    assert shown["timeline"]["peak_bytes"].to_list() == [2_405_416] * 4
+    assert names["at_peak"]["bytes"].sum() == 2_405_416
+    assert shown["at-peak"]["operator"][0] == "aten::addmm"
+    assert shown["peak"].to_dict() == {"Parameter": 64, "Activation": 80, "Gradient": 64, "Total": 208}
+    assert isinstance(shown["figure"], go.Figure)
+
+
+def test_what_counters_shows(run) -> None:
+    """Each kernel has its operator, and a fused multiply-add counts twice."""
+    names, shown = run("counters")
+    assert shown["facade"]["top_level_op"].to_list() == ["aten::mm", "aten::add", "aten::mm"]
+    assert names["per_operator"].rows() == [("aten::mm", 24_000_000.0), ("aten::add", 50_000.0)]
+    assert isinstance(shown["figure"], go.Figure)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_clean(path) -> None:
+    """No outputs and no counts, an id of its own for each cell, and few cells."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    found = content["cells"]
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    assert 5 <= len(found) <= 9
+    assert len({cell["id"] for cell in found}) == len(found)
+    code = [cell for cell in found if cell["cell_type"] == "code"]
+    assert [cell["id"] for cell in code if cell["outputs"] or cell["execution_count"]] == []
+
+
+def test_every_notebook_is_listed_and_tested() -> None:
+    """The page of the examples names it, and a test here runs it."""
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [path.stem for path in PATHS if f"](notebooks/{path.name})" not in page] == []
+    assert {f"test_what_{path.stem}_shows" for path in PATHS} <= set(globals())
