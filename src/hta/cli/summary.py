@@ -1,4 +1,4 @@
-"""`hta summary`: the verdict and the main tables of all analyses."""
+"""`hta summary`: the verdict and the main tables of the first analyses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from hta.tables import print_frame, print_view
 
 MOST_ROWS = 16
 """Rows of a table in the summary."""
+
+MOST_ANALYSES = 4
+"""Analyses printed, the first of the catalogue; the others have commands of their own, and stand in the report."""
 
 
 def summary(
@@ -53,14 +56,20 @@ def _print_text(trace: Trace, found: Overview) -> None:
     to = console()
     print_line(to, found.verdict, "bold")
     print_findings(to, [*found.findings, *_skipped(trace)])
-    for analysis in shown_analyses(found):
+    shown = shown_analyses(found)
+    for analysis in shown[:MOST_ANALYSES]:
         to.print()
         print_line(to, analysis.question, "bold cyan")
-        for view in analysis.main_views:
-            print_table(to, print_view(view, found.results[analysis.name], MOST_ROWS))
+        tables = [print_view(view, found.results[analysis.name], MOST_ROWS) for view in analysis.main_views]
+        for table in tables:
+            if table.rows:
+                print_table(to, table)
     if len(found.cpu_side):
         to.print()
         print_table(to, print_frame("The CPU side of each rank", found.cpu_side, MOST_ROWS, telling="mean_step_ns"))
+    if further := [analysis.command for analysis in shown[MOST_ANALYSES:]]:
+        to.print()
+        print_line(to, f"More to ask: hta {', '.join(further)}; all at once: hta report")
 
 
 def _skipped(trace: Trace) -> list[str]:
