@@ -14,7 +14,7 @@ help: ## list the targets
 demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, write report.html
 	@$(BIN)/python -m hta.testing.synthetic $(DEMO) --ranks 8
 	@$(BIN)/hta summary $(DEMO)
-	@$(BIN)/hta report $(DEMO) -o report.html
+	@$(BIN)/hta report $(DEMO) -o report.html --force
 
 test: test-rust test-python ## run all tests
 
@@ -46,6 +46,7 @@ docs: $(VENV)/.check-tools ## build the documentation into site/
 
 bench: $(VENV)/.built ## measure speed and memory; TRACE=file, PEER=python that has HTA
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
+	$(BIN)/python benchmarks/analyses.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 
 fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
 	mkdir -p crates/fuzz/corpus/reader

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.memory_analysis import CATEGORIES, MemoryAnalysis
 
 
@@ -57,7 +57,7 @@ def test_the_figure_is_shown_and_never_overwrites(tmp_path, monkeypatch) -> None
     assert len(analysis.plot_memory_timeline(save_graph=True)) == 1
     assert shown == [len(CATEGORIES)]
     assert Path("images/memory_plot.html").is_file()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(InvalidOptionError, match="exists already"):
         analysis.plot_memory_timeline(save_graph=True)
 
 

@@ -97,6 +97,19 @@ def test_what_counters_shows(run) -> None:
     assert isinstance(shown["figure"], go.Figure)
 
 
+def test_what_timelines_shows(run, monkeypatch) -> None:
+    """A figure for each cell: both ranks, the stack of one operator with its kernels, and layers beside theirs."""
+    figures: list[go.Figure] = []
+    monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
+    names, _ = run("timelines")
+    rows = [figure.layout.yaxis.categoryarray for figure in figures]
+    assert {row[: len("rank 000")] for row in rows[0]} == {"rank 000", "rank 001"}
+    assert any(row.startswith("cpu level") for row in rows[1])
+    assert any(row.startswith("gpu stream") for row in rows[1])
+    assert rows[2][0] == "gpu annotate"
+    assert (names["under"].timeline_events["name"] == "DistributedDataParallel.forward").sum() == 1
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_clean(path) -> None:
     """No outputs and no counts, an id of its own for each cell, and few cells."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from hta.errors import MissingDataError, TraceNotFoundError, UnknownRankError
+from hta.errors import InvalidOptionError, TraceNotFoundError, UnknownRankError
 from hta.testing.builder import TraceBuilder
 from hta.trace_analysis import TraceAnalysis
 from jobs import cpu_job, gpu_job
@@ -28,6 +30,90 @@ TRACES_OF = {
 """Folder of HTA's answers -> folder of the traces, where no known fault of HTA changes the numbers compared here."""
 
 each_golden = pytest.mark.parametrize("name", TRACES_OF)
+
+NEEDED = inspect.Parameter.empty
+
+SIGNATURES: dict[str, dict[str, object]] = {
+    "__init__": {
+        "trace_files": None,
+        "trace_dir": "/tmp/trace",  # noqa: S108
+        "include_last_profiler_step": False,
+        "parser_config": None,
+    },
+    "generate_trace_with_counters": {
+        "time_series": None,
+        "ranks": None,
+        "output_suffix": "_with_counters",
+        "output_dir": None,
+        "overwrite": False,
+    },
+    "get_aten_op_kernels_and_delay": {"ranks": None, "sort_by": None},
+    "get_comm_comp_overlap": {"visualize": True},
+    "get_cuda_kernel_launch_stats": {
+        "ranks": None,
+        "runtime_cutoff": 50,
+        "launch_delay_cutoff": 100,
+        "include_memory_events": True,
+        "visualize": True,
+    },
+    "get_cupti_counter_data_with_operators": {"ranks": None},
+    "get_frequent_cuda_kernel_sequences": {
+        "operator_name": NEEDED,
+        "output_dir": NEEDED,
+        "min_pattern_len": 3,
+        "rank": 0,
+        "top_k": 5,
+        "visualize": False,
+        "compress_other_kernels": True,
+    },
+    "get_gpu_kernel_breakdown": {
+        "visualize": True,
+        "duration_ratio": 0.8,
+        "num_kernels": 10,
+        "include_memory_kernels": True,
+        "image_renderer": "",
+    },
+    "get_gpu_kernels_with_user_annotations": {
+        "rank": NEEDED,
+        "expand_names": True,
+        "shorten_names": True,
+    },
+    "get_gpu_user_annotation_breakdown": {
+        "use_gpu_annotation": True,
+        "visualize": True,
+        "duration_ratio": 0.8,
+        "num_kernels": 1000,
+        "allowlist_patterns": None,
+        "image_renderer": None,
+    },
+    "get_idle_time_breakdown": {
+        "ranks": None,
+        "streams": None,
+        "visualize": True,
+        "visualize_pctg": True,
+        "show_idle_interval_stats": False,
+        "consecutive_kernel_delay": 30,
+    },
+    "get_memory_bw_summary": {"ranks": None},
+    "get_memory_bw_time_series": {"ranks": None},
+    # None is the comparison of waits; HTA's own method is passed in.
+    "get_potential_stragglers": {
+        "profiler_steps": None,
+        "num_candidates": 2,
+        "visualize": False,
+        "straggler_identification_impl": None,
+    },
+    "get_profiler_steps": {},
+    "get_queue_length_summary": {"ranks": None},
+    "get_queue_length_summary_from_time_series": {"queue_length_dict": NEEDED},
+    "get_queue_length_time_series": {"ranks": None},
+    "get_temporal_breakdown": {"visualize": True},
+    "get_time_spent_blocked_on_full_queue": {
+        "queue_length_dict": NEEDED,
+        "max_queue_length": 1024,
+    },
+}
+"""Method -> {parameter: default}, in HTA's order."""
 
 
 def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis:
@@ -123,86 +209,14 @@ def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
 
 def test_signatures_are_htas() -> None:
     """Positional calls of old scripts mean the same."""
-    parameters = {
-        name: {each.name: each.default for each in list(inspect.signature(method).parameters.values())[1:]}
-        for name, method in inspect.getmembers(TraceAnalysis, inspect.isfunction)
-        if not name.startswith("_") or name == "__init__"
-    }
-    assert parameters == {
-        "__init__": {"trace_files": None, "trace_dir": "/tmp/trace", "include_last_profiler_step": False},  # noqa: S108
-        "generate_trace_with_counters": {
-            "time_series": None,
-            "ranks": None,
-            "output_suffix": "_with_counters",
-            "output_dir": None,
-            "overwrite": False,
-        },
-        "get_aten_op_kernels_and_delay": {"ranks": None, "sort_by": None},
-        "get_comm_comp_overlap": {"visualize": True},
-        "get_cuda_kernel_launch_stats": {
-            "ranks": None,
-            "runtime_cutoff": 50,
-            "launch_delay_cutoff": 100,
-            "include_memory_events": True,
-            "visualize": True,
-        },
-        "get_cupti_counter_data_with_operators": {"ranks": None},
-        "get_frequent_cuda_kernel_sequences": {
-            "operator_name": inspect.Parameter.empty,
-            "output_dir": inspect.Parameter.empty,
-            "min_pattern_len": 3,
-            "rank": 0,
-            "top_k": 5,
-            "visualize": False,
-            "compress_other_kernels": True,
-        },
-        "get_gpu_kernel_breakdown": {
-            "visualize": True,
-            "duration_ratio": 0.8,
-            "num_kernels": 10,
-            "include_memory_kernels": True,
-            "image_renderer": "",
-        },
-        "get_gpu_kernels_with_user_annotations": {
-            "rank": inspect.Parameter.empty,
-            "expand_names": True,
-            "shorten_names": True,
-        },
-        "get_gpu_user_annotation_breakdown": {
-            "use_gpu_annotation": True,
-            "visualize": True,
-            "duration_ratio": 0.8,
-            "num_kernels": 1000,
-            "allowlist_patterns": None,
-            "image_renderer": None,
-        },
-        "get_idle_time_breakdown": {
-            "ranks": None,
-            "streams": None,
-            "visualize": True,
-            "visualize_pctg": True,
-            "show_idle_interval_stats": False,
-            "consecutive_kernel_delay": 30,
-        },
-        "get_memory_bw_summary": {"ranks": None},
-        "get_memory_bw_time_series": {"ranks": None},
-        # None is the comparison of waits; HTA's own method is passed in.
-        "get_potential_stragglers": {
-            "profiler_steps": None,
-            "num_candidates": 2,
-            "visualize": False,
-            "straggler_identification_impl": None,
-        },
-        "get_profiler_steps": {},
-        "get_queue_length_summary": {"ranks": None},
-        "get_queue_length_summary_from_time_series": {"rank_to_queue_length_df": inspect.Parameter.empty},
-        "get_queue_length_time_series": {"ranks": None},
-        "get_temporal_breakdown": {"visualize": True},
-        "get_time_spent_blocked_on_full_queue": {
-            "queue_length_dict": inspect.Parameter.empty,
-            "max_queue_length": 1024,
-        },
-    }
+    methods = dict(inspect.getmembers(TraceAnalysis, inspect.isfunction))
+    public = {name: each for name, each in methods.items() if not name.startswith("_") or name == "__init__"}
+    assert {name: defaults_of(each) for name, each in public.items()} == SIGNATURES
+
+
+def defaults_of(method: Callable[..., object]) -> dict[str, object]:
+    """Return {parameter: default} without self."""
+    return {each.name: each.default for each in list(inspect.signature(method).parameters.values())[1:]}
 
 
 def test_times_are_whole_where_they_are(small) -> None:
@@ -336,6 +350,8 @@ def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
     assert set(zip(chosen["rank"], chosen["stream"], strict=True)) == {(0, 20)}
     with pytest.raises(UnknownRankError):
         small.get_idle_time_breakdown(ranks=[9], visualize=False)
+    with pytest.raises(InvalidOptionError, match=r"there is no stream 9 in this trace; its streams are: 7, 20$"):
+        small.get_idle_time_breakdown(streams=[7, 9], visualize=False)
 
 
 def test_the_kernel_delay_is_in_microseconds(small) -> None:
@@ -388,25 +404,33 @@ def test_a_missing_folder_is_a_clear_error(tmp_path) -> None:
         TraceAnalysis(trace_dir=str(tmp_path / "missing"))
 
 
-def test_a_job_without_gpu_work_is_a_clear_error(tmp_path) -> None:
-    """HTA ends in an IndexError."""
-    with pytest.raises(MissingDataError, match=r"ProfilerActivity\.CUDA"):
-        analysis_of(cpu_job(), tmp_path).get_temporal_breakdown(visualize=False)
+def tables_of(facade: TraceAnalysis) -> list[pd.DataFrame]:
+    """Return the frames of the first four calls."""
+    return [
+        facade.get_temporal_breakdown(),
+        *facade.get_gpu_kernel_breakdown(),
+        *facade.get_idle_time_breakdown(show_idle_interval_stats=True),
+        facade.get_comm_comp_overlap(),
+    ]
 
 
-def test_breakdown_and_overlap_without_gpu_work_say_why(tmp_path) -> None:
-    """As in HTA there are no rows of kernels and no percentage; columns keep their types, figures are not shown."""
-    facade = analysis_of(cpu_job(), tmp_path / "cpu")
-    kinds, kernels = facade.get_gpu_kernel_breakdown()
-    overlap = facade.get_comm_comp_overlap()
-    other = analysis_of(gpu_job(), tmp_path / "gpu")
-    with_work = (*other.get_gpu_kernel_breakdown(visualize=False), other.get_comm_comp_overlap(visualize=False))
-    for without, found in zip((kinds, kernels, overlap), with_work, strict=True):
-        assert "has no GPU kernels" in without.attrs["reason"]
-        assert without.dtypes.to_dict() == found.dtypes.to_dict()
-    assert (len(kinds), len(kernels)) == (0, 0)
+def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
+    """Where HTA fails there are no rows; columns and index keep their types, and no figures are shown."""
+    without = tables_of(analysis_of(cpu_job(), tmp_path / "cpu"))
+    assert shown == []
+    for empty, found in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):
+        assert re.search(r"has no GPU kernels .*ProfilerActivity\.CUDA", empty.attrs["reason"])
+        assert empty.dtypes.to_dict() == found.dtypes.to_dict()
+        assert empty.index.name == found.index.name
+    *tables, overlap = without
+    assert [len(table) for table in tables] == [0] * 5
     assert overlap["rank"].tolist() == [0, 1]
     assert overlap["comp_comm_overlap_pctg"].isna().all()
+
+
+def test_statistics_are_given_when_asked_for_without_gpu_work_too(tmp_path) -> None:
+    """As where there is GPU work."""
+    assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
 def test_t_offers_what_scripts_read(tmp_path) -> None:

@@ -14,7 +14,33 @@ A message is one string: it says what was found, where, and the way out, and it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_MOST_LISTED = 20
+_LONGEST_NAME = 100
+
+
+def what_exists(available: Iterable[Any], *, wanted: int | str) -> str:
+    """Return what there is, for the end of a message: numbers in rising order, names from the nearest on.
+
+    Of more than 20, those nearest to `wanted`, and how many there are.
+    """
+    distinct = sorted(set(available))
+    nearest = heapq.nsmallest(_MOST_LISTED, distinct, key=lambda each: _distance(each, wanted))
+    shown = nearest if isinstance(wanted, str) else sorted(nearest)
+    texts = [text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…" for text in map(str, shown)]
+    more = f" ({len(texts)} of {len(distinct):,})" if len(distinct) > len(texts) else ""
+    return (", ".join(texts) or "none") + more
+
+
+def _distance(each: int | str, wanted: int | str) -> float:
+    if isinstance(each, int) and isinstance(wanted, int):
+        return abs(each - wanted)
+    beginning = str(each)[:_LONGEST_NAME]  # names of templates have thousands of characters
+    return -difflib.SequenceMatcher(None, beginning, str(wanted), autojunk=False).ratio()
 
 
 class HtaError(Exception):
@@ -47,12 +73,20 @@ class UnknownRankError(HtaError, KeyError):
     @classmethod
     def from_available(cls, rank: int, available: Iterable[int]) -> UnknownRankError:
         """Name the rank asked for and the ranks that exist."""
-        listed = ", ".join(map(str, sorted(available))) or "none"
-        return cls(f"there is no rank {rank} in this trace; its ranks are: {listed}")
+        return cls(f"there is no rank {rank} in this trace; its ranks are: {what_exists(available, wanted=rank)}")
 
 
 class InvalidOptionError(HtaError, ValueError):
     """An option has a value that means nothing."""
+
+    @classmethod
+    def unknown(
+        cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
+    ) -> InvalidOptionError:
+        """Name the first of `wanted`, steps for instance, all of which do not exist, and those that do."""
+        asked = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} at all is asked for"
+        listed = what_exists(available, wanted=wanted[0] if wanted else 0)
+        return cls(f"{asked}; its {what}s are: {listed}")
 
 
 class MissingDataError(HtaError, LookupError):

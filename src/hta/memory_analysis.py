@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.export.new_file import expect_writable, expect_writable_folder, new_file
 
 CATEGORIES = (
     "Parameter",
@@ -71,15 +72,24 @@ class MemoryAnalysis:
             save_graph: also write `images/memory_plot.html` in the current folder.
 
         Raises:
-            FileExistsError: that file is there already.
+            InvalidOptionError: that file is there already, or cannot be written.
         """
+        if save_graph:
+            _expect_room()
         figure = _figure(self._frame)
         if save_graph:
             _PLOT_PATH.parent.mkdir(exist_ok=True)
-            with _PLOT_PATH.open("x", encoding="utf-8") as file:
-                file.write(figure.to_html(include_plotlyjs=True))
+            with new_file(_PLOT_PATH) as file:
+                file.write(figure.to_html(include_plotlyjs=True).encode())
         figure.show()
         return self.get_memory_timeline()
+
+
+def _expect_room() -> None:
+    if _PLOT_PATH.parent.exists():
+        expect_writable(_PLOT_PATH, overwrite=False)
+    else:
+        expect_writable_folder(Path.cwd())
 
 
 def _read(path: str) -> npt.NDArray[np.int64]:

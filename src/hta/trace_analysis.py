@@ -7,9 +7,7 @@ docs/reference/from_hta.md. New code is better off with `hta.open_trace` and the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +18,9 @@ from hta.analyses.communication_overlap import communication_overlap
 from hta.analyses.idle_time import IdleTime, idle_time
 from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
 from hta.analyses.temporal_breakdown import temporal_breakdown
+from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
-from hta.errors import MissingDataError
+from hta.errors import InvalidOptionError, MissingDataError
 from hta.export.counters import TimeSeriesTypes
 from hta.facade.counters import traces_with_counters
 from hta.facade.cupti_counters import counters_with_operators
@@ -30,17 +29,17 @@ from hta.facade.launch_statistics import launch_frames
 from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
 from hta.facade.operator_kernels import operator_kernel_frames
 from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+from hta.facade.sources import source_of
 from hta.facade.stragglers import StragglerMethod, potential_stragglers
 from hta.facade.trace_view import TraceView
 from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
-from hta.facade.without_gpu_work import no_kernels, no_overlap
+from hta.facade.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
 from hta.figures import (
     plot_communication_overlap,
     plot_idle_time,
     plot_kernel_breakdown,
     plot_temporal_breakdown,
 )
-from hta.ingest.discover import TraceSource
 from hta.ingest.open_trace import open_trace
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ class TraceAnalysis:
             names are looked for in `trace_dir` first, as HTA does, and then in the current folder.
         trace_dir: the folder of the traces; all of them are opened where `trace_files` is None.
         include_last_profiler_step: keep the last step, which HTA leaves out where there are at least two.
+        parser_config: which args are columns of `t.get_trace(rank)`; by default HTA's. No result depends on it.
 
     Raises:
         TraceNotFoundError: there is no trace at these paths.
@@ -68,10 +68,11 @@ class TraceAnalysis:
         trace_files: Mapping[int, str] | Sequence[str] | None = None,
         trace_dir: str = "/tmp/trace",  # noqa: S108 -- HTA's default
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        parser_config: ParserConfig | None = None,
     ) -> None:
-        trace = open_trace(_source(trace_files, trace_dir))
+        trace = open_trace(source_of(trace_files, trace_dir))
         self._trace = trace if include_last_profiler_step else trace.where(before_last_step)
-        self.t = TraceView(self._trace, trace_dir)
+        self.t = TraceView(self._trace, trace_dir, parser_config)
 
     def get_profiler_steps(self) -> list[int]:
         """Return the numbers of the profiler steps of all ranks, in rising order."""
@@ -82,9 +83,13 @@ class TraceAnalysis:
 
         Returns:
             rank, idle_time(us), compute_time(us), non_compute_time(us), kernel_time(us), idle_time_pctg,
-            compute_time_pctg, non_compute_time_pctg: percentages have two decimals.
+            compute_time_pctg, non_compute_time_pctg: percentages have two decimals. Where no rank has GPU work there
+            are no rows, and the attrs have a `reason`.
         """
-        result = temporal_breakdown(self._trace)
+        try:
+            result = temporal_breakdown(self._trace)
+        except MissingDataError as error:
+            return no_times(str(error))
         if visualize:
             _show(plot_temporal_breakdown(result))
         sums = pl.col("idle_ns", "compute_ns", "non_compute_ns", "window_ns").sum()
@@ -172,9 +177,17 @@ class TraceAnalysis:
             rank, stream, idle_category, idle_time, idle_time_ratio, device: the categories host_wait, kernel_wait and
             other of each stream; time in microseconds, ratio in the stream's idle time with two decimals.
             None, or indexed by idle_category: rank, stream, count, mean, std, min, 25%, 50%, 75%, max, device.
+            Where no rank has GPU work both are without rows, and their attrs have a `reason`.
+
+        Raises:
+            UnknownRankError, InvalidOptionError: there is no such rank, or stream.
         """
         threshold_ns = round(1_000 * consecutive_kernel_delay)
-        found = idle_time(self._trace.select(_listed(ranks)), gap_threshold_ns=threshold_ns)
+        try:
+            found = idle_time(self._trace.select(_listed(ranks)), gap_threshold_ns=threshold_ns)
+        except MissingDataError as error:
+            times, statistics = no_idle_times(str(error))
+            return times, statistics if show_idle_interval_stats else None
         result = found if streams is None else _of_streams(found, list(streams))
         if visualize:
             _show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
@@ -281,11 +294,9 @@ class TraceAnalysis:
         """
         return queue_length_summary(queue_length_time_series(self._trace, ranks))
 
-    def get_queue_length_summary_from_time_series(
-        self, rank_to_queue_length_df: Mapping[int, pd.DataFrame]
-    ) -> pd.DataFrame:
+    def get_queue_length_summary_from_time_series(self, queue_length_dict: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
         """Return the summary of frames that `get_queue_length_time_series` gave; the frames stay as they are."""
-        return queue_length_summary(rank_to_queue_length_df)
+        return queue_length_summary(queue_length_dict)
 
     def get_time_spent_blocked_on_full_queue(
         self, queue_length_dict: Mapping[int, pd.DataFrame], max_queue_length: int = 1024
@@ -425,20 +436,6 @@ class TraceAnalysis:
         return counters_with_operators(self.t, ranks)
 
 
-def _source(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
-    if trace_files is None:
-        return trace_dir
-    if isinstance(trace_files, Mapping):
-        return {rank: _located(path, trace_dir) for rank, path in trace_files.items()}
-    return [_located(path, trace_dir) for path in trace_files]
-
-
-def _located(path: str, trace_dir: str) -> str:
-    """Return a relative path as one from `trace_dir` where it leads to a file there."""
-    inside = Path(trace_dir, Path(path).expanduser())
-    return str(inside) if not path.startswith(f".{os.sep}") and inside.exists() else path
-
-
 def _show(figure: go.Figure, renderer: str = "") -> None:
     """Show a figure as plotly does by default: inline in a notebook, in a browser, or not at all without either."""
     figure.show(renderer=renderer or None)
@@ -558,6 +555,10 @@ def _others_row(rest: pl.DataFrame) -> tuple[Any, ...]:
 
 
 def _of_streams(result: IdleTime, streams: list[int]) -> IdleTime:
+    existing = set(result.per_stream["stream"])
+    if unknown := [stream for stream in streams if stream not in existing]:
+        raise InvalidOptionError.unknown(unknown, existing, what="stream")
+
     def chosen(table: pl.DataFrame) -> pl.DataFrame:
         return table.filter(pl.col("stream").is_in(streams))
 

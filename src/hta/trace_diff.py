@@ -16,9 +16,12 @@ import pandas as pd
 from hta.comparisons.compare_traces import Device
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
+from hta.export.new_file import expect_writable
 from hta.facade.comparison import comparison_frame, names_by_change
 from hta.facade.names import shorten_name
-from hta.facade.trace_frame import origin_ns, symbol_table, trace_frame
+from hta.facade.show import save
+from hta.facade.times import origin_ns
+from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.compare_traces import MOST_NAMES, paired_bars
 from hta.ingest.open_trace import open_trace
@@ -77,6 +80,9 @@ class LabeledTrace:
         """Return the events of some ranks, by default of the first, and of some steps, by default of the first.
 
         Without steps in the trace, all events. Rows are labelled by rank and `index`; `rank` is a column too.
+
+        Raises:
+            UnknownRankError, InvalidOptionError: there is no such rank, or step.
         """
         chosen = self.trace.select(self._ranks(rank))
         numbers = self._steps(iteration)
@@ -111,7 +117,14 @@ class LabeledTrace:
 
     def _steps(self, iteration: Numbers) -> list[int] | None:
         """Return the steps asked for, by default the first; None for all events of a trace without steps."""
-        return (self.iterations()[:1] or None) if iteration is None else _listed(iteration)
+        existing = self.iterations()
+        if iteration is None:
+            return existing[:1] or None
+        wanted = _listed(iteration)
+        unknown = [number for number in wanted if number not in existing]
+        if unknown or not wanted:
+            raise InvalidOptionError.unknown(unknown, existing, what="step")
+        return wanted
 
 
 AnyTrace: TypeAlias = str | Trace | TraceView | LabeledTrace
@@ -179,7 +192,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose count changed most, and write the figure to a file if asked."""
+        """Show the names whose count changed most, and write the figure to a new file if asked."""
         _visualize(df, "count", show_image=show_image, path=export_image_path)
 
     @classmethod
@@ -189,13 +202,15 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose summed duration changed most, and write the figure to a file if asked."""
+        """Show the names whose summed duration changed most, and write the figure to a new file if asked."""
         _visualize(df, "duration", show_image=show_image, path=export_image_path)
 
 
 def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image: bool, path: str | None) -> None:
     """Draw one of the two figures; `.html` files need nothing else, images need the package kaleido."""
     change, ending = ("diff_counts", "_counts") if by == "count" else ("diff_duration", "_total_duration")
+    if path is not None:
+        expect_writable(Path(path), overwrite=False)
     changed = df[df[change] != 0]
     shown = changed.reindex(changed[change].abs().sort_values(ascending=False, kind="stable").index).head(MOST_NAMES)
     scale = 1 if by == "count" else 1_000
@@ -204,10 +219,8 @@ def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image
     figure = paired_bars([str(name) for name in shown.index], sides, by=by)
     if show_image:
         figure.show()
-    if path is not None and path.endswith(".html"):
-        figure.write_html(path)
-    elif path is not None:
-        figure.write_image(path)
+    if path is not None:
+        save(figure, path)
 
 
 def _labeled(trace: AnyTrace, label: str) -> LabeledTrace:

@@ -209,9 +209,12 @@ def test_without_steps_the_whole_trace_is_one() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": [3]}, r"steps=\[3\]: there is no such step in this trace; its steps are: 7, 8"),
-        ({"steps": []}, r"its steps are: 7, 8"),
-        ({"annotation": "x"}, "there is no annotation 'x' in this trace; it has: ProfilerStep#7, ProfilerStep#8"),
+        ({"steps": [3]}, "there is no step 3 in this trace; its steps are: 7, 8"),
+        ({"steps": []}, "no step at all is asked for; its steps are: 7, 8"),
+        (
+            {"annotation": "x"},
+            "there is no annotation 'x' in this trace; its annotations are: ProfilerStep#7, ProfilerStep#8",
+        ),
     ],
 )
 def test_what_does_not_exist_is_an_error_that_lists_what_does(options, message) -> None:

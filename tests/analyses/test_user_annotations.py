@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import polars as pl
 import pytest
 
@@ -186,17 +184,15 @@ def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
 
 
 def test_many_kernels_and_annotations_take_no_product_of_time() -> None:
-    """3,000 of each: their product would be 9 million."""
+    """20,000 of each: their product of 400 million rows would not fit into memory or the time of a test."""
     builder = TraceBuilder()
-    for number in range(3_000):
+    for number in range(20_000):
         builder.gpu_annotation(f"part {number % 9}", start_us=10 * number, duration_us=9)
         builder.kernel("gemm", start_us=10 * number + 1, duration_us=1)
     trace = builder.build()
     trace.ranks[0].table("events")
-    began = time.perf_counter()
     table = user_annotations(trace).per_annotation
-    assert table["kernel_count"].sum() == 3_000
-    assert time.perf_counter() - began < 2
+    assert table["kernel_count"].sum() == 20_000
 
 
 def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:

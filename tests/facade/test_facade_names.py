@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
+import polars as pl
 import pytest
 
-from hta.facade.names import shorten_name
+from hta.facade.names import shared_texts, shorten_name
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,11 @@ def test_the_names_of_all_traces_are_htas(goldens) -> None:
     ours = compared["name"].map(shorten_name)
     assert len(compared) > 1_000
     assert (ours == compared["shorten_name"]).all()
+
+
+@pytest.mark.parametrize("texts", [["b", "a", None, "b"], [], [None], ["a"]])
+def test_texts_are_shared_objects(texts) -> None:
+    """The same texts, None for null; equal ones are one object."""
+    found = shared_texts(pl.Series(texts, dtype=pl.String))
+    assert found.tolist() == texts
+    assert len({id(text) for text in found}) == len(set(texts))

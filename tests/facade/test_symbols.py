@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from hta.common import trace_symbol_table
+from hta.errors import InvalidOptionError
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 
 
@@ -64,3 +66,45 @@ def test_frames_are_encoded_and_decoded() -> None:
     assert frame["s_annotation"].tolist() == ["", "aten::mm"]
     table.decode_df(frame, create_new_columns=False)
     assert frame["cat"].tolist() == ["kernel", "cpu_op"]
+
+
+def test_tables_are_made_from_frames_and_files(tmp_path) -> None:
+    """Of the texts in `cat` and `name`, or in the column `symbol`."""
+    frame = pd.DataFrame({"cat": ["kernel", "kernel"], "name": ["a", "b"]})
+    assert TraceSymbolTable.create_from_df(frame).sym_table == ["kernel", "a", "b"]
+    path = tmp_path / "symbols.csv"
+    path.write_text("symbol,id\na,0\nNone,1\n", encoding="utf-8")
+    assert TraceSymbolTable.from_csv_file(str(path)).sym_table == ["a", "None"]
+    path.write_text("name\na\n", encoding="utf-8")
+    with pytest.raises(InvalidOptionError, match="its columns are: name"):
+        TraceSymbolTable.from_csv_file(str(path))
+
+
+def test_groups_of_texts_have_numbers() -> None:
+    """By their categories and names."""
+    table = table_of("cpu_op", "kernel", "cuda_driver", "ProfilerStep#3", "Memcpy HtoD", "cuLaunchKernelEx", "aten::mm")
+    assert table.get_cpu_event_cat_ids() == [0, 2]
+    assert table.get_gpu_kernel_cat_ids() == [1]
+    assert table.get_profiler_step_ids() == [3]
+    assert table.get_memory_name_ids() == [4]
+    assert table.get_kernel_launch_ids() == [5]
+    assert table.get_symbol_ids(trace_symbol_table.ProfilerStepGroupingPattern) == {"ProfilerStep#3": 3}
+
+
+def test_rows_of_frames_are_told_apart() -> None:
+    """A call that launched work is one, whatever its name."""
+    table = table_of("cpu_op", "kernel", "cuda_driver", "aten::mm", "gemm", "cuLaunchKernelEx")
+    frame = pd.DataFrame({"cat": [0, 1, 2, 2], "name": [3, 4, 5, 5], "index_correlation": [-1, 2, 0, -1]})
+    assert table.get_events_mask(frame, ["gemm", "unknown"]).tolist() == [False, True, False, False]
+    assert table.get_operator_or_cuda_runtime_mask(frame).tolist() == [True, False, True, True]
+    assert table.get_runtime_launch_events_mask(frame).tolist() == [False, False, True, False]
+
+
+def test_frames_move_from_one_table_to_another() -> None:
+    """Texts that are new there get numbers."""
+    old, new = table_of("kernel", "a", "b"), table_of("b")
+    new.add_symbols_mp([["kernel"], ["c"]])
+    frame = pd.DataFrame({"cat": [0, 0], "name": [1, 2]})
+    new.update_encoded_df(frame, old)
+    assert new.sym_table == ["b", "kernel", "c", "a"]
+    assert frame.to_numpy().tolist() == [[1, 3], [1, 0]]

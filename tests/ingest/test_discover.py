@@ -334,10 +334,10 @@ def test_nothing_found_is_an_error(source: TraceSource) -> None:
 
 def test_a_folder_without_traces_says_what_it_holds(tmp_path: Path) -> None:
     """An empty folder, one with subfolders alone, and one with other files are told apart."""
-    with pytest.raises(TraceNotFoundError, match=r"holds no trace: nothing$"):
+    with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the one"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()
-    with pytest.raises(TraceNotFoundError, match=r"holds no trace: run1/$"):
+    with pytest.raises(TraceNotFoundError, match=r"holds no trace, only: run1/$"):
         discover(tmp_path, read_nothing)
     for number in range(12):
         (tmp_path / f"note{number}.txt").write_text("a text", encoding="utf-8")

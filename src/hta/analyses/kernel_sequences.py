@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +15,7 @@ from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.kernel_sequences import sequence_texts, sequences
 from hta.enrich.launches import launches
-from hta.errors import InvalidOptionError
+from hta.errors import InvalidOptionError, what_exists
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import EventKind
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 """Between the names of a pattern."""
-
-_NAMES_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -210,9 +207,5 @@ def _combine(partials: dict[int, _Partial | NoDeviceWork], options: _Options) ->
 
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
-    distinct = sorted(set(names))
-    close = difflib.get_close_matches(wanted, distinct, _NAMES_LISTED, 0) or distinct[:_NAMES_LISTED]
-    listed = ", ".join(close) or "none at all"
-    return InvalidOptionError(
-        f"operator_name={wanted!r}: no operator's name contains it; there are {len(distinct):,}, such as: {listed}"
-    )
+    listed = what_exists(names, wanted=wanted)
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; there are: {listed}")

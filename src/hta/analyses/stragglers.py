@@ -26,7 +26,6 @@ MOST_CAUSED = 0.5
 does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
 
 _MOST_NAMED = 8
-_MOST_LISTED = 20
 _OPERATION = ("key", "number", "place")
 _PER_RANK = {
     "rank": pl.Int32,
@@ -154,19 +153,15 @@ def _annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 def _require_annotation(annotation: str | None, partials: dict[int, _Partial]) -> None:
     if annotation is None or any(each.windows for each in partials.values()):
         return
-    names = sorted({name for each in partials.values() for name in each.available})
-    listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
-    message = f"there is no annotation {annotation!r} in this trace; it has: {listed or 'none'}"
-    raise InvalidOptionError(message)
+    names = [name for each in partials.values() for name in each.available]
+    raise InvalidOptionError.unknown([annotation], names, what="annotation")
 
 
 def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -> None:
     available = {window for each in partials.values() for window in each.windows}
     unknown = sorted(set(steps or ()) - available)
     if unknown or (steps is not None and not steps):
-        listed = ", ".join(map(str, sorted(available))) or "none"
-        message = f"steps={list(steps or ())}: there is no such step in this trace; its steps are: {listed}"
-        raise InvalidOptionError(message)
+        raise InvalidOptionError.unknown(unknown, available, what="step")
 
 
 def _rows(partials: dict[int, _Partial]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -18,11 +18,13 @@ from hta.enrich.annotations import (
 )
 from hta.enrich.device_work import device_work
 from hta.enrich.kernel_kind import with_current_rules
-from hta.errors import InvalidOptionError
+from hta.errors import InvalidOptionError, what_exists
 from hta.execution.executor import IN_PROCESS, Executor
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
+
+Side: TypeAlias = Literal["cpu", "gpu"]
 
 STEPS = "ProfilerStep"
 """What `ProfilerStep#1`, `ProfilerStep#2` … are called where they are merged."""
@@ -121,6 +123,13 @@ def user_annotations(
     return _combine(trace.map(with_current_rules(one_rank), executor), allow)
 
 
+def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> pl.DataFrame:
+    """Return `UserAnnotations.per_annotation` of one side without the two columns of kernels, which take longest."""
+    partials = trace.map(partial(_durations_of_rank, side=side), executor)
+    ranked = [table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in partials.items()]
+    return pl.concat(ranked).sort("rank", "name")
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
@@ -151,6 +160,11 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
     return _Partial(per_annotation, per_kernel, names, is_derived)
 
 
+def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
+    ranges = rank_trace.derive(host_annotations if side == "cpu" else device_annotations)
+    return _durations(rank_trace, ranges, side, merge_steps=False)
+
+
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:
     sums = owned.group_by("annotation", "name").agg(
         pl.len().cast(pl.Int64).alias("call_count"), pl.col("ns").sum().alias("sum_ns")
@@ -167,7 +181,7 @@ def _totals(kernels: pl.DataFrame) -> pl.DataFrame:
     return totals.rename({"call_count": "kernel_count", "sum_ns": "kernel_ns"})
 
 
-def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: str, *, merge_steps: bool) -> pl.DataFrame:
+def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: Side, *, merge_steps: bool) -> pl.DataFrame:
     named = ranges.with_columns(
         _named(rank_trace, ranges["name"], merge_steps=merge_steps),
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
@@ -203,10 +217,10 @@ def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
 
 
 def _combine(partials: dict[int, _Partial], allow: Sequence[str] | None) -> UserAnnotations:
-    names = sorted({name for each in partials.values() for name in each.names})
+    names = {name for each in partials.values() for name in each.names}
     per_annotation = pl.concat([each.per_annotation for each in partials.values()])
     if allow is not None and names and per_annotation.is_empty():
-        listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+        listed = what_exists(names, wanted=next(iter(allow), ""))
         message = f"no annotation matches {' or '.join(map(repr, allow)) or 'an empty list'}; there are: {listed}"
         raise InvalidOptionError(message)
     per_kernel = pl.concat([each.per_kernel for each in partials.values()])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hta.catalogue import Analysis, Result, analysis
 from hta.cli.job import JobOptions, opened_job
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from hta.export.new_file import expect_writable
 from hta.report.atomic import write_atomically
 from hta.tables import print_view
 
@@ -14,8 +17,12 @@ MOST_ROWS = 50
 """Rows of a table in the terminal."""
 
 
-def run_analysis(name: str, options: JobOptions, *, as_json: bool, figure: Path | None, **settings: object) -> None:
-    """Run the analysis called `name` with its own settings."""
+def run_analysis(
+    name: str, options: JobOptions, *, as_json: bool, figure: Path | None, force: bool, **settings: object
+) -> None:
+    """Run the analysis called `name` with its own settings; `force` says that the figure may replace a file."""
+    if figure is not None:
+        expect_writable(figure, overwrite=force)
     chosen = analysis(name)
     with opened_job(options) as (opened, executor):
         trace = opened.readable(executor)
@@ -23,6 +30,26 @@ def run_analysis(name: str, options: JobOptions, *, as_json: bool, figure: Path 
     if figure is not None:
         _write_figure(chosen, result, figure)
     _print(chosen, list(trace.ranks), result, as_json=as_json)
+
+
+def plain_command(entry: Analysis) -> Callable[..., None]:
+    """Return the command of an analysis that has no options of its own."""
+
+    def command(  # noqa: PLR0913 -- one argument an option
+        sources: Sources,
+        *,
+        as_json: AsJson = False,
+        figure: Figure = None,
+        force: Force = False,
+        ranks: Ranks = None,
+        workers: Workers = None,
+        no_cache: NoCache = False,
+    ) -> None:
+        options = JobOptions(sources, ranks, workers, no_cache)
+        run_analysis(entry.name, options, as_json=as_json, figure=figure, force=force)
+
+    command.__name__, command.__doc__ = entry.name, entry.question
+    return command
 
 
 def _print(chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool) -> None:

@@ -7,49 +7,43 @@ from typing import Annotated
 
 import typer
 
+from hta.catalogue import ANALYSES
+from hta.cli.analysis import plain_command
 from hta.cli.check import check
-from hta.cli.communication_overlap import communication_overlap
-from hta.cli.cupti_counters import cupti_counters
 from hta.cli.diff import diff
 from hta.cli.export import export
 from hta.cli.idle_time import idle_time
-from hta.cli.kernel_breakdown import kernel_breakdown
 from hta.cli.kernel_sequences import kernel_sequences
 from hta.cli.launch_statistics import launch_statistics
-from hta.cli.memory_bandwidth import memory_bandwidth
-from hta.cli.memory_timeline import memory_timeline
 from hta.cli.operator_kernels import operator_kernels
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
 from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
-from hta.cli.temporal_breakdown import temporal_breakdown
 from hta.cli.user_annotations import user_annotations
 
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (
-    summary,
-    report,
-    check,
-    export,
-    diff,
-    temporal_breakdown,
-    kernel_breakdown,
-    communication_overlap,
-    idle_time,
-    launch_statistics,
-    queue_length,
-    memory_bandwidth,
-    operator_kernels,
-    kernel_sequences,
-    user_annotations,
-    stragglers,
-    cupti_counters,
-    memory_timeline,
-):
+for command in (summary, report, check, export, diff):
     app.command()(command)
+
+_WITH_OPTIONS = {
+    each.__name__: each
+    for each in (
+        idle_time,
+        launch_statistics,
+        queue_length,
+        operator_kernels,
+        kernel_sequences,
+        user_annotations,
+        stragglers,
+    )
+}
+"""Commands of analyses that have options of their own; the others differ by name and question alone."""
+
+for entry in ANALYSES:
+    app.command(short_help=entry.question)(_WITH_OPTIONS.get(entry.name) or plain_command(entry))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option

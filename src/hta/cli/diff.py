@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, Figure, NoCache, Workers, parse_ranks
+from hta.cli.options import AsJson, Figure, Force, NoCache, Workers, parse_ranks
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from hta.comparisons.compare_traces import TraceComparison, compare_traces
+from hta.export.new_file import expect_writable
 from hta.report.atomic import write_atomically
 from hta.tables import COMPARISON_VIEWS, print_view
 
@@ -42,10 +43,13 @@ def diff(  # noqa: PLR0913 -- one argument an option
     device: Device = "all",
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     workers: Workers = None,
     no_cache: NoCache = False,
 ) -> None:
     """Compare two traces by name: what is new, gone, more or less frequent, and longer or shorter."""
+    if figure is not None:
+        expect_writable(figure, overwrite=force)
     with ExitStack() as stack:
         first, executor = stack.enter_context(opened_job(JobOptions([control], control_ranks, workers, no_cache)))
         second, _ = stack.enter_context(opened_job(JobOptions([test], test_ranks, None, no_cache)))

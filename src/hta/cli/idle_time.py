@@ -8,7 +8,7 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, NoCache, Ranks, Sources, Workers
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
 
 GapThreshold = Annotated[
     float,
@@ -24,6 +24,7 @@ def idle_time(  # noqa: PLR0913 -- one argument an option
     gap_threshold_us: GapThreshold = 30,
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
@@ -31,4 +32,4 @@ def idle_time(  # noqa: PLR0913 -- one argument an option
     """Say what idle devices and streams were waiting for: the host, the kernel's start, or something else."""
     options = JobOptions(sources, ranks, workers, no_cache)
     threshold_ns = round(1_000 * gap_threshold_us)
-    run_analysis("idle_time", options, as_json=as_json, figure=figure, gap_threshold_ns=threshold_ns)
+    run_analysis("idle_time", options, as_json=as_json, figure=figure, force=force, gap_threshold_ns=threshold_ns)

@@ -8,7 +8,7 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, NoCache, Ranks, Sources, Workers
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
 
 Operator = Annotated[
     str | None,
@@ -24,6 +24,7 @@ def kernel_sequences(  # noqa: PLR0913 -- one argument an option
     min_kernels: MinKernels = 3,
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
@@ -31,4 +32,4 @@ def kernel_sequences(  # noqa: PLR0913 -- one argument an option
     """Count the sequences of kernels that calls of operators launch."""
     options = JobOptions(sources, ranks, workers, no_cache)
     settings = {"operator_name": operator, "min_kernel_count": min_kernels}
-    run_analysis("kernel_sequences", options, as_json=as_json, figure=figure, **settings)
+    run_analysis("kernel_sequences", options, as_json=as_json, figure=figure, force=force, **settings)

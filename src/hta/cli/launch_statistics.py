@@ -8,7 +8,7 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, NoCache, Ranks, Sources, Workers
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
 
 RuntimeCutoff = Annotated[
     float, typer.Option("--runtime-cutoff-us", min=0, help="A call that takes longer than this is slow (µs).")
@@ -28,6 +28,7 @@ def launch_statistics(  # noqa: PLR0913 -- one argument an option
     launches: Launches = False,
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
@@ -38,6 +39,7 @@ def launch_statistics(  # noqa: PLR0913 -- one argument an option
         JobOptions(sources, ranks, workers, no_cache),
         as_json=as_json,
         figure=figure,
+        force=force,
         runtime_cutoff_ns=round(1_000 * runtime_cutoff_us),
         delay_cutoff_ns=round(1_000 * delay_cutoff_us),
         include_launches=launches,

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import NoCache, Ranks, Sources, Workers
+from hta.cli.options import Force, NoCache, Ranks, Sources, Workers
 from hta.cli.output import console, print_line
+from hta.export.new_file import expect_writable
 from hta.ingest.file_health import file_health
 from hta.overview import overview
 from hta.units import size_text
@@ -17,15 +18,17 @@ from hta.units import size_text
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the report.")]
 
 
-def report(
+def report(  # noqa: PLR0913 -- one argument an option
     sources: Sources,
     *,
     output: Output = Path("report.html"),
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
 ) -> None:
     """Write one HTML file with the verdict, figures, tables and file health; it works offline."""
+    expect_writable(output, overwrite=force)
     _report(JobOptions(sources, ranks, workers, no_cache), output)
 
 

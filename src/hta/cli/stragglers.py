@@ -8,7 +8,7 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, NoCache, Ranks, Sources, Workers, parse_ranks
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers, parse_ranks
 
 Steps = Annotated[str | None, typer.Option("--steps", metavar="0-7,9", help="Only collectives of these steps.")]
 Annotation = Annotated[
@@ -24,6 +24,7 @@ def stragglers(  # noqa: PLR0913 -- one argument an option
     annotation: Annotation = None,
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
@@ -31,4 +32,6 @@ def stragglers(  # noqa: PLR0913 -- one argument an option
     """Say which rank the others wait for, from the durations of collectives, whatever the clocks of the hosts say."""
     options = JobOptions(sources, ranks, workers, no_cache)
     chosen = None if steps is None else parse_ranks(steps)
-    run_analysis("stragglers", options, as_json=as_json, figure=figure, steps=chosen, annotation=annotation)
+    run_analysis(
+        "stragglers", options, as_json=as_json, figure=figure, force=force, steps=chosen, annotation=annotation
+    )

@@ -8,7 +8,7 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, NoCache, Ranks, Sources, Workers
+from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
 
 Allow = Annotated[
     list[str] | None,
@@ -24,6 +24,7 @@ def user_annotations(  # noqa: PLR0913 -- one argument an option
     merge_steps: MergeSteps = False,
     as_json: AsJson = False,
     figure: Figure = None,
+    force: Force = False,
     ranks: Ranks = None,
     workers: Workers = None,
     no_cache: NoCache = False,
@@ -31,5 +32,11 @@ def user_annotations(  # noqa: PLR0913 -- one argument an option
     """Say how long annotated parts of the program take on the GPU and the CPU, and which kernels run under them."""
     options = JobOptions(sources, ranks, workers, no_cache)
     run_analysis(
-        "user_annotations", options, as_json=as_json, figure=figure, allow=allow or None, merge_steps=merge_steps
+        "user_annotations",
+        options,
+        as_json=as_json,
+        figure=figure,
+        force=force,
+        allow=allow or None,
+        merge_steps=merge_steps,
     )

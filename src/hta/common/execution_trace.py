@@ -47,17 +47,18 @@ def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -
     frame["et_node"] = frame["index"].map(nodes)
 
 
-def add_et_column(df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
+def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
     """Add what the execution trace says of the node in `et_node`; None where there is no node.
 
     Raises:
         InvalidOptionError: there is no such column, or the frame has no `et_node` yet.
     """
-    if column not in _SOURCES or "et_node" not in df.columns:
+    if column not in _SOURCES or "et_node" not in trace_df.columns:
         known = ", ".join(_SOURCES)
         message = f"column={column!r} needs a frame with `et_node` (correlate_execution_trace) and is one of: {known}"
         raise InvalidOptionError(message)
     ids, values = et.nodes["node_id"].to_list(), et.nodes[_SOURCES[column]].to_list()
     decoded = [json.loads(value) for value in values] if column in _LISTS else values
     by_node = dict(zip(ids, decoded, strict=True))
-    df[column] = pd.Series([by_node.get(node) for node in df["et_node"]], index=df.index, dtype=object)
+    found = [by_node.get(node) for node in trace_df["et_node"]]
+    trace_df[column] = pd.Series(found, index=trace_df.index, dtype=object)

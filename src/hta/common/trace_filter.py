@@ -42,13 +42,13 @@ class IterationFilter(Filter):
 class IterationIndexFilter(Filter):
     """Keep the events of some steps, given by their place among the steps of the frame: 0 is the first one."""
 
-    def __init__(self, iteration_indices: int | Iterable[int]) -> None:
-        self.iteration_indices = _listed(iteration_indices)
+    def __init__(self, iteration_index: int | Iterable[int]) -> None:
+        self.iteration_index = _listed(iteration_index)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass; none where the frame has no such step."""
         existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1})
-        chosen = [existing[place] for place in self.iteration_indices if 0 <= place < len(existing)]
+        chosen = [existing[place] for place in self.iteration_index if 0 <= place < len(existing)]
         return df[df["iteration"].isin(chosen)]
 
 
@@ -142,12 +142,12 @@ class NameFilter(Filter):
 class QueryFilter(Filter):
     """Keep the rows for which a query of pandas is true: `dur > 100 and stream == 7`."""
 
-    def __init__(self, query: str) -> None:
-        self.query = query
+    def __init__(self, query_str: str) -> None:
+        self.query_str = query_str
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass."""
-        return df.query(self.query)
+        return df.query(self.query_str)
 
 
 class ZeroDurationFilter(Filter):

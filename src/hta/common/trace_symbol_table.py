@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from hta.facade.patterns import (
+    CPU_EVENTS_CATEGORY_PATTERN,
+    KERNEL_CATEGORY_PATTERN,
+    KERNEL_LAUNCH_CATEGORY_PATTERN,
+    MemoryKernelGroupingPattern,
+    ProfilerStepGroupingPattern,
+)
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 
-__all__ = ["TraceSymbolTable", "decode_symbol_id_to_symbol_name"]
+__all__ = [
+    "CPU_EVENTS_CATEGORY_PATTERN",
+    "KERNEL_CATEGORY_PATTERN",
+    "KERNEL_LAUNCH_CATEGORY_PATTERN",
+    "MemoryKernelGroupingPattern",
+    "ProfilerStepGroupingPattern",
+    "TraceSymbolTable",
+    "decode_symbol_id_to_symbol_name",
+]

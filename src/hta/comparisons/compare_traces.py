@@ -134,10 +134,7 @@ def _check_steps(trace: Trace, numbers: tuple[int, ...], executor: Executor) -> 
     existing = {step for found in trace.map(_step_numbers, executor).values() for step in found}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:
-        listed = ", ".join(map(str, sorted(existing))) or "none"
-        asked = f"there is no step {unknown[0]} in this trace" if unknown else "no step at all is asked for"
-        message = f"{asked}; its steps are: {listed}"
-        raise InvalidOptionError(message)
+        raise InvalidOptionError.unknown(unknown, existing, what="step")
 
 
 def _step_numbers(rank_trace: RankTrace) -> list[int]:

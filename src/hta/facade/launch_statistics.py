@@ -9,6 +9,7 @@ import polars as pl
 
 from hta.analyses.launch_statistics import LaunchStatistics, launch_statistics
 from hta.errors import MissingDataError
+from hta.facade.names import shared_texts
 from hta.facade.show import show
 from hta.facade.times import microseconds
 from hta.figures import plot_launch_statistics
@@ -49,12 +50,13 @@ def launch_frames(  # noqa: PLR0913 -- what HTA's method takes
         return {rank: _empty(str(error)) for rank in chosen.ranks}
     if visualize:
         show(plot_launch_statistics(result))
-    return {rank: _frame(_of_rank(result, rank, include_memory_events=include_memory_events)) for rank in chosen.ranks}
+    return {rank: _of_rank(result, rank, include_memory_events=include_memory_events) for rank in chosen.ranks}
 
 
-def _of_rank(result: LaunchStatistics, rank: int, *, include_memory_events: bool) -> pl.DataFrame:
+def _of_rank(result: LaunchStatistics, rank: int, *, include_memory_events: bool) -> pd.DataFrame:
     of_rank = result.per_launch.filter(pl.col("rank") == rank)
-    return of_rank if include_memory_events else of_rank.filter(pl.col("kernel_kind") != "memory")
+    chosen = of_rank if include_memory_events else of_rank.filter(pl.col("kernel_kind") != "memory")
+    return _frame(chosen) if len(chosen) else _empty(f"the launches of rank {rank} were not recorded")
 
 
 def _frame(table: pl.DataFrame) -> pd.DataFrame:
@@ -63,9 +65,9 @@ def _frame(table: pl.DataFrame) -> pd.DataFrame:
         microseconds(table["call_ns"]),
         microseconds(table["kernel_ns"]),
         microseconds(table["delay_ns"].clip(lower_bound=0)),
-        *(table[column].to_list() for column in ("kernel", "operator")),
+        *(shared_texts(table[column]) for column in ("kernel", "operator")),
         *(table[column].to_numpy() for column in ("stream", "rank")),
-        table["call"].to_list(),
+        shared_texts(table["call"]),
     )
     return pd.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
 

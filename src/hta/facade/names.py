@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 _MEMORY = re.compile(r"Memcpy|Memset|dma")
 _UNNAMED = "(anonymous namespace)::"
@@ -19,6 +24,16 @@ def shorten_name(name: str) -> str:
         return name
     bare = _without_brackets(name.replace("->", "").replace(_UNNAMED, "")).strip()
     return bare.rsplit(" ", 1)[-1] or name
+
+
+def shared_texts(texts: pl.Series) -> npt.NDArray[Any]:
+    """Return texts as Python objects, None for null; equal texts are one object, so that many rows cost little."""
+    distinct = texts.drop_nulls().unique(maintain_order=True)
+    codes = texts.cast(pl.Enum(distinct)).to_physical().fill_null(len(distinct))
+    known = np.full(len(distinct) + 1, None, dtype=object)
+    known[:-1] = distinct.to_list()
+    shared: npt.NDArray[Any] = known[codes.to_numpy()]
+    return shared
 
 
 def _without_brackets(name: str) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 
 from hta.analyses.operator_kernels import operator_kernels
 from hta.errors import InvalidOptionError, MissingDataError
+from hta.facade.reasons import explained
 from hta.store.trace import Trace
 
 _COLUMNS = {
@@ -34,7 +35,12 @@ def operator_kernel_frames(
         table = operator_kernels(chosen).per_sequence
     except MissingDataError as error:
         return {rank: _empty(str(error)) for rank in chosen.ranks}
-    return {rank: _frame(table.filter(pl.col("rank") == rank), keys) for rank in chosen.ranks}
+    return {rank: _frame_of_rank(table, rank, keys) for rank in chosen.ranks}
+
+
+def _frame_of_rank(table: pl.DataFrame, rank: int, keys: list[str]) -> pd.DataFrame:
+    found = table.filter(pl.col("rank") == rank)
+    return _frame(found, keys) if len(found) else _empty(f"no operator of rank {rank} is known to launch kernels")
 
 
 def _frame(table: pl.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -49,6 +55,4 @@ def _frame(table: pl.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _empty(reason: str) -> pd.DataFrame:
-    frame = pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in _COLUMNS.items()})
-    frame.attrs["reason"] = reason
-    return frame
+    return explained(pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in _COLUMNS.items()}), reason)

@@ -8,26 +8,28 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from hta.analyses.queue_length import queue_length
-from hta.errors import InvalidOptionError, MissingDataError
+from hta.analyses.queue_length import queue_series
+from hta.enrich.kernel_kind import with_current_rules
+from hta.errors import InvalidOptionError
 from hta.facade.describe import described
 from hta.facade.reasons import explained
 from hta.facade.times import duration_ns, microseconds, origin_ns
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
 
-_BLOCKED = ("rank", "stream", "duration_at_max_queue_length", "relative_duration_at_max_queue_length")
+_BLOCKED = {
+    "rank": "int64",
+    "stream": "int64",
+    "duration_at_max_queue_length": "float64",
+    "relative_duration_at_max_queue_length": "float64",
+}
 
 
 def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
     """Return the frame of each rank that launches work; `ts` counts from the first event of the job."""
     chosen = trace.select(None if ranks is None else list(ranks))
-    try:
-        series = queue_length(chosen).series
-    except MissingDataError:
-        return {}
+    tables = chosen.map(with_current_rules(queue_series))
     origin = origin_ns(trace)
-    tables = {rank: series.filter(pl.col("rank") == rank) for rank in chosen.ranks}
     return {rank: _frame(chosen.ranks[rank], table, origin) for rank, table in tables.items() if len(table)}
 
 
@@ -48,7 +50,8 @@ def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_len
         for duration in [duration_ns(ranks[rank])]
         for stream, full in _full_times(frame, max_queue_length).items()
     ]
-    return pd.DataFrame(rows, columns=list(_BLOCKED))
+    frame = pd.DataFrame(rows, columns=list(_BLOCKED)).astype(_BLOCKED)
+    return explained(frame, f"no queue ever held {max_queue_length:,} launches")
 
 
 def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFrame:
@@ -63,7 +66,9 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
         },
         index=pd.Index(table["event_index"].to_numpy().astype(np.int64), name="index"),
     )
-    return frame.iloc[np.argsort(frame["stream"].to_numpy(), kind="stable")]
+    streams = frame["stream"].to_numpy()
+    is_sorted = bool((np.diff(streams) >= 0).all())  # as it is where the rank has one device
+    return frame if is_sorted else frame.iloc[np.argsort(streams, kind="stable")]
 
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:

@@ -51,9 +51,7 @@ def _known_steps(view: TraceView, wanted: Sequence[int] | None) -> list[int] | N
     available = sorted({step for rank in view.get_ranks() for step in view.get_iterations(rank)})
     chosen = available if wanted is None else [step for step in wanted if step in available]
     if wanted is not None and not chosen:
-        listed = ", ".join(map(str, available)) or "none"
-        message = f"profiler_steps={list(wanted)}: there is no such step in this trace; its steps are: {listed}"
-        raise InvalidOptionError(message)
+        raise InvalidOptionError.unknown(list(wanted), available, what="step")
     return chosen or None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import polars as pl
 from hta.schema import EventKind
 from hta.store.trace import RankTrace, Trace
 
-_NO_DURATION = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds that HTA leaves out of its frames."""
+_NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
+"""Kinds that are no ranges of time, and the span of the whole recording."""
+
+_RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return when the first event of any rank begins, whatever is selected: HTA's times count from there."""
+    """Return when the first range of time of any rank begins, whatever is selected: HTA's times count from there."""
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 
@@ -24,6 +27,12 @@ def duration_ns(rank_trace: RankTrace) -> int:
     """Return the time from the first start to the last start of the selected events, HTA's length of a trace."""
     span = _span(rank_trace)
     return span[1] - span[0] if span else 0
+
+
+def listed_events(rank_trace: RankTrace, columns: Sequence[str]) -> pl.DataFrame:
+    """Return columns of the events that HTA lists in its frames, in file order; they are not remembered."""
+    named = list(dict.fromkeys([*columns, "category"]))
+    return rank_trace.events_of(_RANGES, named).drop_nulls("category").select(columns)
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
@@ -37,12 +46,6 @@ def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:
 
 
 def _span(rank_trace: RankTrace) -> tuple[int, int] | None:
-    events = rank_trace.table("events", ["start_ns", "kind"])
-    first, last = (
-        events.lazy()
-        .filter(~pl.col("kind").is_in(_NO_DURATION))
-        .select(pl.col("start_ns").min().alias("first"), pl.col("start_ns").max().alias("last"))
-        .collect()
-        .row(0)
-    )
-    return None if first is None else (first, last)
+    starts = listed_events(rank_trace, ["start_ns"])["start_ns"]
+    first, last = starts.min(), starts.max()
+    return (first, last) if isinstance(first, int) and isinstance(last, int) else None

@@ -10,10 +10,16 @@ from typing import Any
 
 import pandas as pd
 
+from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
+from hta.export.event_json import event_text
+from hta.export.new_file import new_file
+from hta.facade.arg_columns import configured
+from hta.facade.device_type import device_type
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
-from hta.facade.trace_frame import origin_ns, symbol_table, trace_frame
+from hta.facade.times import origin_ns
+from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.store.trace import RankTrace, Trace
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -22,20 +28,20 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class TraceView:
     """The trace behind `TraceAnalysis`, with the attributes and methods of HTA's `Trace`.
 
-    trace        what `hta.open_trace` returned, less the last step where that is left out
-    trace_path   the folder, as given
-    trace_files  {rank: file}
-    meta_data    {rank: top-level keys of the file except traceEvents}
-    is_parsed    True
+    trace          what `hta.open_trace` returned, less the last step where that is left out
+    trace_path     the folder, as given
+    trace_files    {rank: file}
+    meta_data      {rank: top-level keys of the file except traceEvents}
+    parser_config  which args are columns of the frames
+    is_parsed      True
     """
 
     is_parsed = True
 
-    def __init__(self, trace: Trace, trace_path: str) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, trace_path: str, parser_config: ParserConfig | None = None) -> None:
         self.trace_path = trace_path
-        self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
-        self._frames: dict[int, pd.DataFrame] = {}
+        self.parser_config = ParserConfig.get_default_cfg() if parser_config is None else parser_config
+        self._show(trace)
 
     @property
     def meta_data(self) -> dict[int, dict[str, Any]]:
@@ -80,7 +86,8 @@ class TraceView:
         """
         rank_trace = self._rank(rank)
         if rank not in self._frames:
-            self._frames[rank] = trace_frame(rank_trace, self.symbol_table, self._origin_ns)
+            frame = trace_frame(rank_trace, self.symbol_table, self._origin_ns)
+            self._frames[rank] = configured(frame, rank_trace, self.parser_config)
         return self._frames[rank]
 
     def get_all_traces(self) -> dict[int, pd.DataFrame]:
@@ -118,6 +125,60 @@ class TraceView:
         """Add `s_name`, shortened if asked for, and `s_cat` to the frame of every rank."""
         for frame in self.get_all_traces().values():
             decode_symbol_id_to_symbol_name(frame, self.symbol_table, use_shorten_name)
+
+    def get_device_type(self) -> str:
+        """Return whose devices the first rank used: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`."""
+        return device_type(self._rank(None))
+
+    def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
+        """Write what `get_raw_trace_for_one_rank` returned, or a changed copy, as gzip, whatever the name of the file.
+
+        Raises:
+            InvalidOptionError: the file exists, or its folder cannot be written.
+        """
+        with new_file(Path(output_file)) as file:
+            text = event_text(trace_contents).encode()
+            file.write(text if output_file.endswith(".gz") else gzip.compress(text, mtime=0))
+
+    def convert_time_series_to_events(
+        self, series: pd.DataFrame, counter_name: str, counter_col: str
+    ) -> list[dict[str, Any]]:
+        """Return counter events, in the time of the files, for a frame with `ts`, `pid` and a column of values.
+
+        They can be appended to the `traceEvents` of `get_raw_trace_for_one_rank`.
+        """
+        start = (self._origin_ns - self._rank(None).header.base_time_ns) / 1_000
+        return [
+            {"ph": "C", "name": counter_name, "pid": pid, "ts": start + ts, "args": {counter_name: value}}
+            for pid, ts, value in zip(
+                series["pid"].tolist(), series["ts"].tolist(), series[counter_col].tolist(), strict=True
+            )
+        ]
+
+    @staticmethod
+    def flow_event(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        id: int,  # noqa: A002
+        pid: int,
+        tid: int,
+        ts: float,
+        is_start: bool,  # noqa: FBT001
+        name: str,
+        cat: str,
+        args: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return one end of an arrow as an event: where it leaves, or where it arrives."""
+        event: dict[str, Any] = {"ph": "s" if is_start else "f", "id": id, "pid": pid, "tid": tid, "ts": ts}
+        event |= {"cat": cat, "name": name}
+        event |= {} if args is None else {"args": args}
+        return event if is_start else event | {"bp": "e"}
+
+    def _show(self, trace: Trace) -> None:
+        """Be the view of this trace from now on."""
+        self.trace = trace
+        self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
+        self._frames: dict[int, pd.DataFrame] = {}
+        for cached in ("symbol_table", "_origin_ns"):
+            self.__dict__.pop(cached, None)
 
     @cached_property
     def _origin_ns(self) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from hta.analyses.user_annotations import user_annotations
+from hta.analyses.user_annotations import Side, annotation_durations, user_annotations
 from hta.enrich.annotations import annotation_of_work
 from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
@@ -18,7 +18,8 @@ from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
 from hta.facade.reasons import explained
 from hta.facade.show import show
-from hta.facade.trace_frame import origin_ns, trace_frame
+from hta.facade.times import origin_ns
+from hta.facade.trace_frame import trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.user_annotations import plot_user_annotations
 from hta.schema import DEVICE_WORK_KINDS
@@ -62,12 +63,12 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
     image_renderer: str | None,
 ) -> pd.DataFrame:
     """Return the statistics of each rank's annotations, see `TraceAnalysis`."""
-    result = user_annotations(view.trace)
-    side = "gpu" if use_gpu_annotation else "cpu"
+    side: Side = "gpu" if use_gpu_annotation else "cpu"
     if visualize:
-        show(plot_user_annotations(result, side=side), image_renderer or "")
-    always = _matching(result.per_annotation["name"], allowlist_patterns)
-    groups = result.per_annotation.filter(pl.col("side") == side).partition_by("rank", maintain_order=True)
+        show(plot_user_annotations(user_annotations(view.trace), side=side), image_renderer or "")
+    durations = annotation_durations(view.trace, side)
+    always = _matching(durations["name"], allowlist_patterns)
+    groups = durations.partition_by("rank", maintain_order=True)
     rows = [_with_others(group, always, duration_ratio, num_kernels) for group in groups]
     empty = pl.DataFrame(schema=_STATISTICS)
     reason = f"no rank has user annotations on the {side.upper()}"

@@ -20,6 +20,35 @@ _KERNELS = {
     "count": "int64",
 }
 
+_TIMES = {
+    "rank": "int64",
+    **{f"{part}_time(us)": "int64" for part in ("idle", "compute", "non_compute", "kernel")},
+    **{f"{part}_time_pctg": "float64" for part in ("idle", "compute", "non_compute")},
+}
+_IDLE_TIMES = {
+    "rank": "int64",
+    "stream": "int64",
+    "idle_category": "str",
+    "idle_time": "int64",
+    "idle_time_ratio": "float64",
+    "device": "int64",
+}
+_IDLE_STATISTICS = {
+    **dict.fromkeys(("rank", "stream", "count"), "int64"),
+    **dict.fromkeys(("mean", "std", "min", "25%", "50%", "75%", "max"), "float64"),
+    "device": "int64",
+}
+
+
+def no_times(reason: str) -> pd.DataFrame:
+    """Return a temporal breakdown without rows."""
+    return _empty(_TIMES, reason)
+
+
+def no_idle_times(reason: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return idle times and the statistics of idle intervals without rows."""
+    return _empty(_IDLE_TIMES, reason), _empty(_IDLE_STATISTICS, reason).rename_axis(index="idle_category")
+
 
 def no_overlap(ranks: Iterable[int], reason: str) -> pd.DataFrame:
     """Return a row for each rank, as for ranks that do not communicate."""

@@ -306,10 +306,18 @@ def _missing(path: str) -> str:
 
 def _no_trace_in(source: str, skipped: list[SkippedFile]) -> str:
     if not skipped:
-        return f"{source} holds no trace: {_listing(Path(source)) if Path(source).is_dir() else 'no file'}"
+        return _nothing_in(Path(source))
     shown = [f"{Path(each.path).name} ({each.reason})" for each in skipped[:_MOST_NAMES_SHOWN]]
     more = [f"{len(skipped) - len(shown)} more"] if len(skipped) > len(shown) else []
     return f"{source} holds no trace, only: {'; '.join(shown + more)}{_subfolders(Path(source))}"
+
+
+def _nothing_in(source: Path) -> str:
+    if not source.is_dir():
+        return f"{source} holds no trace: no file"
+    if _children(source):
+        return f"{source} holds no trace, only: {_listing(source)}"
+    return f"{source} is an empty folder; name the one that the profiler wrote its .json or .json.gz files to"
 
 
 def _listing(folder: Path) -> str:

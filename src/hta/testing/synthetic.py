@@ -58,7 +58,7 @@ def write_job(  # noqa: PLR0913 -- one option a property of the job
         What `truth.json` says.
 
     Raises:
-        InvalidOptionError: an option makes no job.
+        InvalidOptionError: an option makes no job, or the folder holds traces that are not of a made-up one.
     """
     if straggler_rank is not None and straggler_rank < 0:
         straggler_rank += ranks
@@ -73,6 +73,7 @@ def write_job(  # noqa: PLR0913 -- one option a property of the job
         clock_drift_ppb=1_000 * clock_drift_ppm,
         seed=seed,
     )
+    _expect_own(Path(folder))
     return _write(Path(folder), plan_job(options))
 
 
@@ -86,6 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     sys.stdout.write(_summary(options["folder"], truth))
     return 0
+
+
+def _expect_own(folder: Path) -> None:
+    """Leave recorded traces alone, whose files may have the same names."""
+    if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
+        message = f"{folder} holds files that may be recorded traces; name another folder for the made-up job"
+        raise InvalidOptionError(message)
 
 
 def _write(folder: Path, plan: JobPlan) -> JobTruth:

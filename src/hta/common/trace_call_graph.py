@@ -1,0 +1,167 @@
+"""Call stacks as columns of frames, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta.algorithms.nesting import NO_PARENT, depths
+from hta.enrich.call_stack import call_stacks, rows_of_events
+from hta.enrich.device_work import device_rows
+from hta.enrich.launches import launches
+from hta.errors import InvalidOptionError
+from hta.facade.trace_view import TraceView
+from hta.store.trace import RankTrace
+
+_NONE = -1
+_NS_OF_A_MICROSECOND = 1_000
+
+_MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
+"""What stands for nothing; in other columns it is -1."""
+
+_Numbers = npt.NDArray[np.int64]
+
+
+class CallGraph:
+    """Adds to the frames of a trace what called what, and which kernels that led to.
+
+    Operators, annotations, runtime and driver calls contain each other by time, per thread; device work belongs to the
+    call that launched it. Python functions and what is in no stack have -1.
+
+    parent              index of the event around it, for device work of its call; -1 for none
+    depth               events around it: 0 for the outermost
+    height              0 for device work, for the others at least 1: longest way down to one
+    num_kernels         pieces of device work launched within; 1 for device work itself
+    kernel_dur_sum      their summed durations in µs
+    first_kernel_start  when the first of them begins, in the time of `ts`; -1 for none
+    last_kernel_end     when the last of them ends; -1 for none
+    kernel_span         from the one to the other; 0 for none
+
+    Args:
+        trace: `analyzer.t`, or a loaded `hta.common.trace.Trace`.
+        ranks: only these; by default all.
+
+    Raises:
+        UnknownRankError: there is no such rank.
+    """
+
+    stack_columns = (
+        "parent", "depth", "height", "first_kernel_start", "last_kernel_end", "num_kernels", "kernel_dur_sum", "kernel_span",
+    )  # fmt: skip
+
+    def __init__(self, trace: TraceView, ranks: Iterable[int] | None = None) -> None:
+        self.trace_data = trace
+        self.ranks = trace.get_ranks() if ranks is None else list(ranks)
+        for rank in self.ranks:
+            frame = trace.get_trace(rank)
+            columns = _stack_columns(trace.trace.ranks[rank], frame["index"], trace.get_trace_start_unixtime_ns(rank))
+            for name in self.stack_columns:
+                frame[name] = columns[name]
+
+    def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series[Any]:
+        """Return the row of an event, by default of the first rank.
+
+        Raises:
+            InvalidOptionError: there is no such event.
+        """
+        frame = self._frame(rank)
+        if index not in frame.index:
+            message = f"rank {self.ranks[0] if rank is None else rank} has no event {index} in its frame"
+            raise InvalidOptionError(message)
+        row: pd.Series[Any] = frame.iloc[int(frame.index.get_indexer(pd.Index([index]))[0])]
+        return row
+
+    def get_stack_of_node(
+        self,
+        index: int,
+        rank: int | None = None,
+        skip_ancestors: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+    ) -> pd.DataFrame:
+        """Return an event, all that it led to, and unless they are skipped the events around it; by time.
+
+        Raises:
+            InvalidOptionError: there is no such event.
+        """
+        self.get_node_attributes(index, rank)
+        frame = self._frame(rank)
+        parents = frame["parent"]
+        found = {index}
+        level = found
+        while level:
+            level = set(frame.index[parents.isin(list(level))]) - found
+            found |= level
+        around = int(parents[index])
+        while around != _NONE and not skip_ancestors:
+            found.add(around)
+            around = int(parents[around])
+        return frame.loc[sorted(found)].sort_values(["ts", "depth"])
+
+    def get_gpu_kernels(self, rank: int | None = None) -> pd.DataFrame:
+        """Return the device work of a rank, by default of the first."""
+        frame = self._frame(rank)
+        return frame[frame["height"] == 0]
+
+    def _frame(self, rank: int | None) -> pd.DataFrame:
+        return self.trace_data.get_trace(self.ranks[0] if rank is None else rank)
+
+
+def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns for these events."""
+    calls, work = rank_trace.derive(call_stacks), device_rows(rank_trace)
+    launched_by = rows_of_events(calls, rank_trace.derive(launches)["launch_index"])
+    above = np.concatenate([calls["parent_row"].to_numpy(), launched_by])
+    depth = depths(above).astype(np.int64)
+    event_index = np.append(calls["event_index"].to_numpy(), work["event_index"].to_numpy()).astype(np.int64)
+    totals = _added_up(above, depth, calls.height, work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
+    columns = {"parent": np.where(above == NO_PARENT, NO_PARENT, event_index[above]), "depth": depth}
+    rows = pd.Index(event_index).get_indexer(pd.Index(events))
+    return {
+        name: np.where(rows == NO_PARENT, _MISSING.get(name, NO_PARENT), values[rows]) if len(values) else rows
+        for name, values in (columns | totals.in_microseconds(origin_ns)).items()
+    }
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """What lies under each row: height, number, summed duration, first start and last end of device work."""
+
+    height: _Numbers
+    count: _Numbers
+    duration_ns: _Numbers
+    first_ns: _Numbers
+    last_ns: _Numbers
+
+    def in_microseconds(self, origin_ns: int) -> dict[str, npt.NDArray[Any]]:
+        is_some = self.count > 0
+        first, last = ((times - origin_ns) / _NS_OF_A_MICROSECOND for times in (self.first_ns, self.last_ns))
+        return {
+            "height": self.height,
+            "first_kernel_start": np.where(is_some, first, _NONE),
+            "last_kernel_end": np.where(is_some, last, _NONE),
+            "num_kernels": self.count,
+            "kernel_dur_sum": self.duration_ns / _NS_OF_A_MICROSECOND,
+            "kernel_span": np.where(is_some, last - first, 0),
+        }
+
+
+def _added_up(above: _Numbers, depth: _Numbers, call_count: int, start_ns: _Numbers, end_ns: _Numbers) -> _Totals:
+    """Hand the totals of device work, the rows from `call_count` on, up to what lies around it: deepest first."""
+    is_work = np.arange(len(above)) >= call_count
+    count, duration, first, last = is_work.astype(np.int64), *np.zeros((3, len(above)), np.int64)
+    height = np.where(is_work, 0, 1)
+    first[~is_work], last[~is_work] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    duration[is_work], first[is_work], last[is_work] = end_ns - start_ns, start_ns, end_ns
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        rows = np.flatnonzero(depth == level)
+        around = above[rows]
+        np.add.at(count, around, count[rows])
+        np.add.at(duration, around, duration[rows])
+        np.minimum.at(first, around, first[rows])
+        np.maximum.at(last, around, last[rows])
+        np.maximum.at(height, around, height[rows] + 1)
+    return _Totals(height, count, duration, first, last)

@@ -1,0 +1,91 @@
+"""Trace files by rank, and reading and writing them whole, as scripts written for HTA do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hta.errors import HtaError, NotATraceError, TraceNotFoundError
+from hta.export.event_json import event_text
+from hta.export.new_file import new_file
+from hta.ingest.open_trace import open_trace
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, str]]:
+    """Return whether the folder holds traces, and {rank: file}, with ranks as `hta.open_trace` finds them."""
+    try:
+        return True, get_trace_files(trace_dir)
+    except HtaError:
+        return False, {}
+
+
+def create_rank_to_trace_dict(file_list: Iterable[str]) -> tuple[bool, dict[int, str]]:
+    """Return True and {rank: file} of these files.
+
+    Raises:
+        TraceNotFoundError, DuplicateRankError: a file is missing, or two have the same rank.
+    """
+    return True, _files(list(file_list))
+
+
+def get_trace_files(trace_path: str) -> dict[int, str]:
+    """Return {rank: file} of a folder.
+
+    Raises:
+        TraceNotFoundError: it holds no trace.
+    """
+    return _files(trace_path)
+
+
+def read_trace(file_path: str) -> dict[str, Any]:
+    """Return the content of a file, plain or gzip, as Python's json reads it.
+
+    Raises:
+        TraceNotFoundError: there is no such file.
+        NotATraceError: it is no valid JSON as it stands; `hta.open_trace` reads it all the same.
+    """
+    try:
+        content = Path(file_path).expanduser().read_bytes()
+        raw: Any = json.loads(gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content)
+    except FileNotFoundError as error:
+        message = f"there is no file {file_path}"
+        raise TraceNotFoundError(message) from error
+    except (ValueError, OSError, EOFError) as error:
+        message = f"{file_path} is no valid JSON as it stands, plain or gzip: {error}; hta check says what is wrong"
+        raise NotATraceError(message) from error
+    return raw if isinstance(raw, dict) else {"traceEvents": raw}
+
+
+def write_trace(trace_data: dict[str, Any], file_path: str) -> None:
+    """Write a trace to a new file, compressed where its name ends in `.gz`; makes the folder if it is missing.
+
+    Raises:
+        InvalidOptionError: the file exists, or its folder cannot be written.
+    """
+    _write(trace_data, Path(file_path), overwrite=False)
+
+
+def update_trace_rank(file_path: str, rank: int) -> None:
+    """Give a file another rank, in place: its `distributedInfo.rank`.
+
+    Raises:
+        TraceNotFoundError, NotATraceError: there is no such file, or it is no valid JSON.
+    """
+    trace = read_trace(file_path)
+    trace["distributedInfo"] = {**(trace.get("distributedInfo") or {}), "rank": rank}
+    _write(trace, Path(file_path), overwrite=True)
+
+
+def _files(source: str | list[str]) -> dict[int, str]:
+    return {rank: each.source for rank, each in open_trace(source).ranks.items()}
+
+
+def _write(trace: dict[str, Any], path: Path, *, overwrite: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(path, overwrite=overwrite) as file:
+        file.write(event_text(trace).encode())

@@ -1,0 +1,1 @@
+"""Modules of `hta.configs` that scripts written for Holistic Trace Analysis import."""

@@ -1,0 +1,27 @@
+"""Whose devices a trace is from, in HTA's words."""
+
+from __future__ import annotations
+
+import re
+
+from hta.enrich.event_ranges import event_ranges
+from hta.schema import LAUNCH_KINDS, EventKind
+from hta.store.trace import RankTrace
+
+UNKNOWN = "UNKNOWN GPU"
+
+_CALLS = (
+    (re.compile(r"hip[A-Z_]"), "AMD GPU"),
+    (re.compile(r"cu(da)?[A-Z]"), "NVIDIA GPU"),
+    (re.compile(r"runFunction - "), "MTIA"),
+)
+"""What calls of a runtime begin with. AMD comes first: programs ported to it may keep CUDA's names beside its own."""
+
+
+def device_type(rank_trace: RankTrace) -> str:
+    """Tell it from the calls that hand work to the device; `UNKNOWN GPU` where none of them is known."""
+    if "mtia" in str((rank_trace.header.raw.get("distributedInfo") or {}).get("backend", "")):
+        return "MTIA"
+    kinds = (*LAUNCH_KINDS, EventKind.ACCELERATOR)
+    names = rank_trace.texts(event_ranges(rank_trace, kinds, ["name"])["name"].unique()).to_list()
+    return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in names)), UNKNOWN)

@@ -1,0 +1,24 @@
+"""Where the traces are that HTA's constructors name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hta.ingest.discover import TraceSource
+
+
+def source_of(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
+    """Return what `hta.open_trace` is given: the files, or the folder where None are named."""
+    if trace_files is None:
+        return trace_dir
+    if isinstance(trace_files, Mapping):
+        return {rank: _located(path, trace_dir) for rank, path in trace_files.items()}
+    return [_located(path, trace_dir) for path in trace_files]
+
+
+def _located(path: str, trace_dir: str) -> str:
+    """Return a relative path as one from `trace_dir` where it leads to a file there."""
+    inside = Path(trace_dir, Path(path).expanduser())
+    return str(inside) if not path.startswith(f".{os.sep}") and inside.exists() else path

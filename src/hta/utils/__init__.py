@@ -1,0 +1,1 @@
+"""Modules of `hta.utils` that scripts written for Holistic Trace Analysis import."""

@@ -1,0 +1,33 @@
+"""Checks before work starts, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hta.errors import InvalidOptionError
+from hta.export.new_file import expect_writable_folder
+
+
+@dataclass(frozen=True)
+class OperationOutcome:
+    """Whether a check passed, and if not, why; "" where it did."""
+
+    success: bool
+    reason: str
+
+
+def is_valid_directory(
+    path_to_directory: str,
+    must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+) -> OperationOutcome:
+    """Say whether a path leads to a folder, and to one that can be written if that is asked."""
+    path = Path(path_to_directory).expanduser()
+    if not path.is_dir():
+        return OperationOutcome(success=False, reason=f"{path} is no folder")
+    try:
+        if must_be_writable:
+            expect_writable_folder(path)
+    except InvalidOptionError as error:
+        return OperationOutcome(success=False, reason=str(error))
+    return OperationOutcome(success=True, reason="")

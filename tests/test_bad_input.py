@@ -1,0 +1,269 @@
+"""What does not exist or cannot be written is told before work starts, at every entry point; nothing is overwritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import hta
+from hta.catalogue import ANALYSES
+from hta.cli.commands import app
+from hta.errors import HtaError, InvalidOptionError, UnknownRankError, what_exists
+from hta.memory_analysis import MemoryAnalysis
+from hta.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+from hta.trace_diff import LabeledTrace, TraceDiff
+
+ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
+RANKS = "there is no rank 9 in this trace; its ranks are: 0, 1$"
+STEPS = "there is no step 9 in this trace; its steps are: 3, 4$"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    """A folder that is made when the first trace is read."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def job(tmp_path) -> str:
+    """Two ranks, two steps, an operator and an annotation."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).step(3, 0, 100).step(4, 100, 100).annotation("forward", start_us=1, duration_us=50)
+        builder.operator("aten::linear", start_us=2, duration_us=40)
+        builder.kernel("gemm", start_us=10, duration_us=20, launch_us=5)
+    builder.write(tmp_path / "job")
+    return str(tmp_path / "job")
+
+
+def run(*arguments: str) -> str:
+    """Run a command; an error of ours is raised."""
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False).output
+
+
+FACADE: dict[str, Callable[[TraceAnalysis], object]] = {
+    "get_idle_time_breakdown": lambda t: t.get_idle_time_breakdown([9]),
+    "get_cuda_kernel_launch_stats": lambda t: t.get_cuda_kernel_launch_stats([9]),
+    "get_aten_op_kernels_and_delay": lambda t: t.get_aten_op_kernels_and_delay([9]),
+    "get_frequent_cuda_kernel_sequences": lambda t: t.get_frequent_cuda_kernel_sequences("aten", ".", rank=9),
+    "get_queue_length_time_series": lambda t: t.get_queue_length_time_series([9]),
+    "get_queue_length_summary": lambda t: t.get_queue_length_summary([9]),
+    "get_time_spent_blocked_on_full_queue": lambda t: t.get_time_spent_blocked_on_full_queue({9: pd.DataFrame()}),
+    "get_memory_bw_time_series": lambda t: t.get_memory_bw_time_series([9]),
+    "get_memory_bw_summary": lambda t: t.get_memory_bw_summary([9]),
+    "generate_trace_with_counters": lambda t: t.generate_trace_with_counters(ranks=[9]),
+    "get_gpu_kernels_with_user_annotations": lambda t: t.get_gpu_kernels_with_user_annotations(9),
+    "get_cupti_counter_data_with_operators": lambda t: t.get_cupti_counter_data_with_operators([9]),
+    "t.get_trace": lambda t: t.t.get_trace(9),
+    "t.get_iterations": lambda t: t.t.get_iterations(9),
+    "t.get_trace_duration": lambda t: t.t.get_trace_duration(9),
+    "t.get_trace_start_unixtime_ns": lambda t: t.t.get_trace_start_unixtime_ns(9),
+    "t.get_raw_trace_for_one_rank": lambda t: t.t.get_raw_trace_for_one_rank(9),
+    "compare_traces": lambda t: TraceDiff.compare_traces(t.t, t.t, test_rank=9),
+    "ops_diff": lambda t: TraceDiff.ops_diff(t.t, t.t, control_rank=[0, 9]),
+    "extract_ops": lambda t: LabeledTrace("x", t=t.t).extract_ops(rank=9),
+    "open_trace": lambda t: hta.open_trace(t.t.trace_path, ranks=[0, 9]),
+}
+
+
+@pytest.mark.parametrize("call", FACADE)
+def test_an_unknown_rank_is_named_with_those_that_exist(job, call) -> None:
+    """Every call that takes ranks."""
+    with pytest.raises(UnknownRankError, match=RANKS):
+        FACADE[call](TraceAnalysis(trace_dir=job))
+
+
+@pytest.mark.parametrize("command", ["summary", "report", "check", "export", *ANALYSIS_COMMANDS])
+def test_an_unknown_rank_is_named_by_every_command(job, tmp_path, command) -> None:
+    """Whatever else the command needs."""
+    extra = {"export": ["--to", "csv", "-o", f"{tmp_path}/out"], "report": ["-o", f"{tmp_path}/report.html"]}
+    with pytest.raises(UnknownRankError, match=RANKS):
+        run(command, job, "--ranks", "0,9", *extra.get(command, []))
+
+
+OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
+    "streams": (
+        lambda job: TraceAnalysis(trace_dir=job).get_idle_time_breakdown(streams=[9], visualize=False),
+        "there is no stream 9 in this trace; its streams are: 7$",
+    ),
+    "profiler_steps": (lambda job: whole(job).get_potential_stragglers(profiler_steps=[9]), STEPS),
+    "steps": (lambda job: hta.stragglers(hta.open_trace(job), steps=[3, 9]), STEPS),
+    "hta stragglers --steps": (lambda job: run("stragglers", job, "--steps", "9"), STEPS),
+    "control_steps": (lambda job: hta.compare_traces(*[hta.open_trace(job)] * 2, control_steps=[9]), STEPS),
+    "hta diff --test-steps": (lambda job: run("diff", job, job, "--test-steps", "3,9"), STEPS),
+    "hta diff --control-ranks": (lambda job: run("diff", job, job, "--control-ranks", "9"), RANKS),
+    "test_iteration": (lambda job: TraceDiff.compare_traces(job, job, test_iteration=9), STEPS),
+    "ops_diff iteration": (lambda job: TraceDiff.ops_diff(job, job, control_iteration=[3, 9]), STEPS),
+    "extract_ops iteration": (lambda job: LabeledTrace(trace_dir=job).extract_ops(iteration=9), STEPS),
+    "annotation": (
+        lambda job: hta.stragglers(hta.open_trace(job), annotation="forwrad"),
+        "there is no annotation 'forwrad' in this trace; its annotations are: forward, Profiler",
+    ),
+    "hta stragglers --annotation": (
+        lambda job: run("stragglers", job, "--annotation", "forwrad"),
+        "its annotations are: forward, Profiler",
+    ),
+    "hta user-annotations --allow": (
+        lambda job: run("user-annotations", job, "--allow", "forwrad"),
+        "no annotation matches 'forwrad'; there are: forward, Profiler",
+    ),
+    "operator_name": (
+        lambda job: hta.kernel_sequences(hta.open_trace(job), operator_name="aten::linaer"),
+        "no operator's name contains it; there are: aten::linear$",
+    ),
+    "hta kernel-sequences --operator": (
+        lambda job: run("kernel-sequences", job, "--operator", "aten::linaer"),
+        "there are: aten::linear$",
+    ),
+    "sort_by": (
+        lambda job: TraceAnalysis(trace_dir=job).get_aten_op_kernels_and_delay(sort_by=["count"]),
+        "the columns are: aten_op_name, ",
+    ),
+}
+
+
+def whole(job: str) -> TraceAnalysis:
+    """Return the facade with the last step."""
+    return TraceAnalysis(trace_dir=job, include_last_profiler_step=True)
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_what_is_unknown_is_named_with_what_exists(job, case) -> None:
+    """Streams, steps, annotations, operators and columns."""
+    ask, message = OTHERS[case]
+    with pytest.raises(HtaError, match=message):
+        ask(job)
+
+
+def test_an_unknown_operator_is_the_reason_of_an_empty_frame(job, tmp_path) -> None:
+    """HTA's method gives an empty frame, so that scripts go on; its reason lists the operators."""
+    frame = TraceAnalysis(trace_dir=job).get_frequent_cuda_kernel_sequences("aten::linaer", str(tmp_path))
+    assert frame.empty
+    assert frame.attrs["reason"].endswith("there are: aten::linear")
+
+
+def test_long_lists_end() -> None:
+    """Of numbers those near the one asked for, in order; of names the nearest first, and no name fills a page."""
+    assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
+    assert what_exists(range(512), wanted=600).startswith("492, 493")
+    assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
+    assert len(what_exists(["c" * 999], wanted="d")) < 200
+    assert what_exists([], wanted=3) == "none"
+
+
+Write = Callable[[str, Path], object]
+"""Called with the folder of a job and the file or folder to write."""
+
+FIGURES: dict[str, Write] = {
+    command: lambda job, path, command=command: run(command, job, "--figure", str(path))
+    for command in ANALYSIS_COMMANDS
+}
+FILES: dict[str, Write] = {
+    **FIGURES,
+    "diff": lambda job, path: run("diff", job, job, "--figure", str(path)),
+    "report": lambda job, path: run("report", job, "-o", str(path)),
+    "visualize_counts_diff": lambda job, path: TraceDiff.visualize_counts_diff(
+        TraceDiff.compare_traces(job, job), show_image=False, export_image_path=str(path)
+    ),
+    "visualize_duration_diff": lambda job, path: TraceDiff.visualize_duration_diff(
+        TraceDiff.compare_traces(job, job), show_image=False, export_image_path=str(path)
+    ),
+}
+FOLDERS: dict[str, Write] = {
+    **{f"export {to}": lambda job, path, to=to: run("export", job, "--to", to, "-o", str(path / "out"))
+       for to in ("perfetto", "csv", "parquet")},
+    "generate_trace_with_counters": lambda job, path: TraceAnalysis(trace_dir=job).generate_trace_with_counters(
+        output_dir=str(path)
+    ),
+    "get_frequent_cuda_kernel_sequences": lambda job, path: TraceAnalysis(
+        trace_dir=job
+    ).get_frequent_cuda_kernel_sequences("aten", str(path), min_pattern_len=1),
+}  # fmt: skip
+
+
+EXPECTED = {"missing": "is no folder", "a file": "is no folder", "not writable": "cannot be written"}
+"""Messages by what is wrong with a folder."""
+
+
+def test_every_command_that_writes_is_among_these() -> None:
+    """A command with one of these options is tested below."""
+    options = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+    }
+    writing = {name for name, found in options.items() if found & {"--figure", "--output", "-o"}}
+    assert writing == {name for name in FILES if name in options} | {"export"}
+    assert all("--force" in options[name] for name in writing)
+
+
+@pytest.mark.parametrize("name", [*FILES, *FOLDERS])
+@pytest.mark.parametrize("fault", EXPECTED)
+def test_what_cannot_be_written_is_told_before_work_starts(job, tmp_path, cache, name, fault) -> None:
+    """No trace was read when the error came, but by the two calls that are given a result of one."""
+    folder = tmp_path / "target"
+    if fault == "a file":
+        folder.write_text("mine")
+    elif fault == "not writable":
+        folder.mkdir()
+    write: Write = FILES[name] if name in FILES else FOLDERS[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "access", lambda path, _: Path(path) != folder)  # root may write everywhere
+        with pytest.raises(InvalidOptionError, match=EXPECTED[fault]):
+            write(job, folder / "page.html" if name in FILES else folder)
+    assert name.startswith("visualize") or not cache.exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
+    """Unless asked, and that is told before work starts."""
+    path = tmp_path / "page.html"
+    path.write_text("mine")
+    with pytest.raises(InvalidOptionError, match=r"page\.html exists already"):
+        FILES[name](job, path)
+    assert path.read_text() == "mine"
+    assert name.startswith("visualize") or not cache.exists()
+
+
+@pytest.mark.parametrize("command", ["idle-time", "diff", "report"])
+def test_a_file_is_replaced_when_asked(job, tmp_path, command) -> None:
+    """`--force` asks."""
+    path = tmp_path / "page.html"
+    path.write_text("mine")
+    sources = [job, job] if command == "diff" else [job]
+    run(command, *sources, "--output" if command == "report" else "--figure", str(path), "--force")
+    assert "<html" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_files_in_a_folder_stay(job, tmp_path, name) -> None:
+    """A second call is an error or takes other names: what the first wrote stays as it is."""
+    FOLDERS[name](job, tmp_path)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
+    try:
+        FOLDERS[name](job, tmp_path)
+    except InvalidOptionError as error:
+        assert "exist" in str(error)  # noqa: PT017 -- one of the calls takes another name instead
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_a_plot_that_cannot_be_saved_is_told_before_it_is_shown(tmp_path, monkeypatch) -> None:
+    """`save_graph` writes below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.json").write_text("[[7, 1, 3, 4]]")
+    (tmp_path / "images").write_text("mine")
+    shown: list[Any] = []
+    monkeypatch.setattr(go.Figure, "show", shown.append)
+    with pytest.raises(InvalidOptionError, match="images is no folder"):
+        MemoryAnalysis("raw.json").plot_memory_timeline(save_graph=True)
+    assert shown == []
+    assert (tmp_path / "images").read_text() == "mine"

@@ -1,0 +1,402 @@
+"""The page of differences: each of its numbers is what HTA answered, and what we answer now.
+
+A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` has each example under its text, with HTA's
+answer from its results beside the real traces, and ours from the same call. HTA's answers in `ASKED_BY_HAND`, and on the
+made-up traces of `QUIRKS`, are not among those results.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hta.trace_analysis import TraceAnalysis
+from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
+from hta_goldens import FILES
+from hta_quirks import QUIRKS
+from pages import ROOT
+
+PAGE = ROOT / "docs" / "explanation" / "differences_from_hta.md"
+CELLS = 5
+
+
+class Htas:
+    """What HTA answered on one trace."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def table(self, call: str) -> pd.DataFrame:
+        """Return a table."""
+        (path,) = (each for each in self._folder.glob(f"{call}.csv*"))
+        return pd.read_csv(path, index_col=0)
+
+    def json(self, call: str) -> Any:
+        """Return anything else."""
+        return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
+
+    def failure(self, call: str) -> str:
+        """Return the class of the error, or `None` as code."""
+        (path,) = self._folder.glob("_calls.json*")
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        found = json.loads(content)[call]
+        return "`None`" if found["status"] == "none" else f"`{found['error'].partition(':')[0]}`"
+
+
+Theirs = Callable[[Htas], str]
+Ours = Callable[[TraceAnalysis], str]
+
+
+def us(value: float) -> str:
+    """Return microseconds as the page shows them: whole, or of short times two decimals."""
+    return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
+
+
+def gb_per_s(value: float) -> str:
+    """Return a bandwidth as the page shows it."""
+    return f"{value:.1e} GB/s" if value < 1e-3 else f"{value:.4g} GB/s"
+
+
+def rows(frame: pd.DataFrame) -> str:
+    """Return how long a table is."""
+    return f"{len(frame):,} row" + "s" * (len(frame) != 1)
+
+
+def temporal(column: str) -> tuple[Theirs, Ours]:
+    """Compare a column of the temporal breakdown of the first rank."""
+    return (
+        lambda htas: us(htas.table("get_temporal_breakdown")[column].iloc[0]),
+        lambda facade: us(facade.get_temporal_breakdown(visualize=False)[column].iloc[0]),
+    )
+
+
+def all_kernels(facade: TraceAnalysis) -> pd.DataFrame:
+    """Return every kernel, nothing grouped."""
+    return facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=1_000_000)[1]
+
+
+def kernel_time() -> tuple[Theirs, Ours]:
+    """Compare the time of all kernels."""
+    return (
+        lambda htas: us(htas.table("get_gpu_kernel_breakdown.all.1")["sum (us)"].sum()),
+        lambda facade: us(all_kernels(facade)["sum (us)"].sum()),
+    )
+
+
+def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
+    """Return the row of rank 0's grouped computation kernels, or of the longest one that is not grouped."""
+    chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
+    chosen = chosen[(chosen["name"] == "others") == others]
+    return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
+
+
+def grouped(*, others: bool) -> tuple[Theirs, Ours]:
+    """Compare a mean of the kernel breakdown with its default cut-off."""
+    return (
+        lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
+        lambda facade: us(
+            computing(facade.get_gpu_kernel_breakdown(visualize=False)[1], others=others)["mean (us)"]
+        ),
+    )  # fmt: skip
+
+
+def mean_backward(frame: pd.DataFrame) -> str:
+    """Return the mean of the backward pass."""
+    return us(frame.set_index("name").loc["## backward ##", "mean (us)"])
+
+
+def idle(rank: int, summary: Callable[[pd.DataFrame], str]) -> tuple[Theirs, Ours]:
+    """Compare idle times of a rank."""
+    return (
+        lambda htas: summary(htas.table(f"get_idle_time_breakdown.rank{rank}.0")),
+        lambda facade: summary(facade.get_idle_time_breakdown([rank], visualize=False)[0]),
+    )
+
+
+def host_wait(frame: pd.DataFrame) -> str:
+    """Return the time of that category on all streams."""
+    return us(frame.loc[frame["idle_category"] == "host_wait", "idle_time"].sum())
+
+
+def shortest_gap(rank: int) -> tuple[Theirs, Ours]:
+    """Compare the shortest idle interval of a rank."""
+    return (
+        lambda htas: us(htas.table(f"get_idle_time_breakdown.rank{rank}.1")["min"].min()),
+        lambda facade: us(
+            facade.get_idle_time_breakdown([rank], visualize=False, show_idle_interval_stats=True)[1]["min"].min()
+        ),
+    )
+
+
+def launch_rows(rank: int = 0) -> tuple[Theirs, Ours]:
+    """Compare how many launches of a rank are known."""
+    return (
+        lambda htas: rows(htas.table(f"get_cuda_kernel_launch_stats.rank{rank}")),
+        lambda facade: rows(facade.get_cuda_kernel_launch_stats([rank], visualize=False)[rank]),
+    )
+
+
+def aten_calls(frame: pd.DataFrame) -> str:
+    """Return how many calls of ATen operators launch kernels."""
+    return f"{frame.loc[frame['aten_op_name'].str.startswith('aten::'), 'occurrence_count'].sum():,} calls"
+
+
+def queue(column: str) -> tuple[Theirs, Ours]:
+    """Compare a statistic of the queue of stream 7."""
+    return (
+        lambda htas: (
+            f"{htas.table('get_queue_length_summary').set_index('stream').loc[7, f'queue_length/{column}']:,.0f}"
+        ),
+        lambda facade: f"{facade.get_queue_length_summary().loc[(1, 7), ('queue_length', column)]:,.0f}",
+    )
+
+
+def copies(rank: int, column: str) -> tuple[Theirs, Ours]:
+    """Compare a statistic of the bandwidth of copies within the device."""
+
+    def shown(value: float) -> str:
+        return f"{value:,.0f} points" if column == "count" else gb_per_s(value)
+
+    def theirs(htas: Htas) -> str:
+        table = htas.table("get_memory_bw_summary").set_index("name")
+        return shown(table.loc["Memcpy DtoD", f"memory_bw_gbps/{column}"])
+
+    return (
+        theirs,
+        lambda facade: shown(facade.get_memory_bw_summary().loc[(rank, "Memcpy DtoD"), ("memory_bw_gbps", column)]),
+    )
+
+
+def backward(frame: pd.DataFrame) -> str:
+    """Return how many kernels have the annotation of the backward pass."""
+    return f"{(frame['s_user_annotation'] == '## backward ##').sum()} kernels"
+
+
+def stragglers(count: int) -> Ours:
+    """Return the ranks that we name."""
+    return lambda facade: str(facade.get_potential_stragglers(num_candidates=count))
+
+
+def blocked(facade: TraceAnalysis) -> pd.DataFrame:
+    """Return for how long any launch waited."""
+    return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
+
+
+def failed(call: str) -> Theirs:
+    """Return how a call failed."""
+    return lambda htas: htas.failure(call)
+
+
+EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
+    "ns_resolution: time of all kernels": ("ns_resolution_trace", kernel_time()),
+    "ns_resolution: idle time": ("ns_resolution_trace", temporal("idle_time(us)")),
+    "ns_resolution: sequences of `aten::copy_`": (
+        "ns_resolution_trace",
+        (
+            failed("get_frequent_cuda_kernel_sequences.aten_copy_.rank0"),
+            lambda facade: rows(facade.get_frequent_cuda_kernel_sequences("aten::copy_", ".")) + " and a reason",
+        ),
+    ),
+    "triton: `t.get_trace_duration()`": (
+        "triton_example",
+        (
+            lambda htas: us(htas.json("trace_info")["duration"]["0"]),
+            lambda facade: us(facade.t.get_trace_duration()),
+        ),
+    ),
+    "single_v100: `get_idle_time_breakdown()`": (
+        "df_index_resolver",
+        (
+            failed("get_idle_time_breakdown.defaults"),
+            lambda facade: rows(facade.get_idle_time_breakdown(visualize=False)[0]),
+        ),
+    ),
+    "alexnet: non-compute time": ("critical_path_alexnet", temporal("non_compute_time(us)")),
+    "alexnet: first to last work": ("critical_path_alexnet", temporal("kernel_time(us)")),
+    "triton: compute time": ("triton_example", temporal("compute_time(us)")),
+    "mtia_inference: compute time": ("mtia_inference_trace", temporal("compute_time(us)")),
+    "diff/test: time of all kernels": ("trace_diff_test", kernel_time()),
+    "dlrm_8rank, rank 0: mean of the longest computation kernel": ("param_dlrm", grouped(others=False)),
+    "dlrm_8rank, rank 0: mean of `others`": ("param_dlrm", grouped(others=True)),
+    "diff/test: mean of `## backward ##`, `num_kernels=5`": (
+        "trace_diff_test",
+        (
+            lambda htas: mean_backward(htas.table("get_gpu_user_annotation_breakdown.cpu.n5_allow")),
+            lambda facade: mean_backward(
+                facade.get_gpu_user_annotation_breakdown(False, visualize=False, num_kernels=5)  # noqa: FBT003
+            ),
+        ),
+    ),
+    "single_v100: `host_wait`": ("df_index_resolver", idle(1, host_wait)),
+    "amd_mi250: `host_wait`": ("amd_trace", idle(0, host_wait)),
+    "diff/test: shortest idle interval": ("trace_diff_test", shortest_gap(1)),
+    "event_sync: categories listed": ("critical_path_cuda_event_sync", idle(0, rows)),
+    "amd_mi250: `get_cuda_kernel_launch_stats()`": ("amd_trace", launch_rows()),
+    "triton: `get_cuda_kernel_launch_stats()`": ("triton_example", launch_rows()),
+    "mtia_inference: `get_cuda_kernel_launch_stats()`": ("mtia_inference_trace", launch_rows()),
+    "diff/test: `get_cuda_kernel_launch_stats()`": ("trace_diff_test", launch_rows(1)),
+    "two_rank_128, rank 1: calls of `aten::` operators": (
+        "trace_filter",
+        (
+            lambda htas: aten_calls(htas.table("get_aten_op_kernels_and_delay.rank1")),
+            lambda facade: aten_calls(facade.get_aten_op_kernels_and_delay()[1]),
+        ),
+    ),
+    "amd_mi250: `get_aten_op_kernels_and_delay()`": (
+        "amd_trace",
+        (
+            failed("get_aten_op_kernels_and_delay"),
+            lambda facade: rows(facade.get_aten_op_kernels_and_delay()[0]),
+        ),
+    ),
+    "alexnet: sequences of `aten::conv2d`": (
+        "critical_path_alexnet",
+        (
+            lambda htas: rows(htas.table("get_frequent_cuda_kernel_sequences.aten_conv2d.rank0")),
+            lambda facade: rows(facade.get_frequent_cuda_kernel_sequences("aten::conv2d", ".")),
+        ),
+    ),
+    "diff/test: changes on stream 7": ("trace_diff_test", queue("count")),
+    "diff/test: longest queue of stream 7": ("trace_diff_test", queue("max")),
+    "diff/test: streams where a launch ever waited": (
+        "trace_diff_test",
+        (
+            lambda htas: rows(htas.table("get_time_spent_blocked_on_full_queue.max1")),
+            lambda facade: rows(blocked(facade)),
+        ),
+    ),
+    "diff/test: points of `Memcpy DtoD`": ("trace_diff_test", copies(1, "count")),
+    "diff/test: median of `Memcpy DtoD`": ("trace_diff_test", copies(1, "50%")),
+    "diff/test: maximum of `Memcpy DtoD`": ("trace_diff_test", copies(1, "max")),
+    "ns_resolution: minimum of `Memcpy DtoD`": ("ns_resolution_trace", copies(0, "min")),
+    "dlrm_8rank: `get_gpu_user_annotation_breakdown()`": (
+        "param_dlrm",
+        (
+            failed("get_gpu_user_annotation_breakdown.gpu"),
+            lambda facade: rows(facade.get_gpu_user_annotation_breakdown(visualize=False)),
+        ),
+    ),
+    "single_v100: `get_gpu_kernels_with_user_annotations(1)`": (
+        "df_index_resolver",
+        (
+            failed("get_gpu_kernels_with_user_annotations.rank1"),
+            lambda facade: rows(facade.get_gpu_kernels_with_user_annotations(1)),
+        ),
+    ),
+    "ns_resolution: kernels of `## backward ##`": (
+        "ns_resolution_trace",
+        (
+            lambda htas: backward(htas.table("get_gpu_kernels_with_user_annotations.rank0")),
+            lambda facade: backward(facade.get_gpu_kernels_with_user_annotations(0)),
+        ),
+    ),
+    "dlrm_8rank: `get_potential_stragglers()`": (
+        "param_dlrm",
+        (lambda htas: str(htas.json("get_potential_stragglers.n2")), stragglers(2)),
+    ),
+    "ns_resolution: `get_potential_stragglers()`": (
+        "ns_resolution_trace",
+        (failed("get_potential_stragglers.n2"), stragglers(2)),
+    ),
+    "cpu_only: `get_temporal_breakdown()`": (
+        "cpu_only",
+        (
+            failed("get_temporal_breakdown"),
+            lambda facade: rows(facade.get_temporal_breakdown(visualize=False)) + " and a reason",
+        ),
+    ),
+    "cpu_only: `get_memory_bw_summary()`": (
+        "cpu_only",
+        (failed("get_memory_bw_summary"), lambda facade: rows(facade.get_memory_bw_summary()) + " and a reason"),
+    ),
+}
+"""Text of the example -> (HTA's results, (its answer, ours))."""
+
+
+def largest_gap_of_clocks(real_traces: Path, _: Path) -> str:
+    """Return how far `end` is from `ts + dur`."""
+    frame = TraceAnalysis(trace_dir=str(real_traces / "dlrm_8rank")).t.get_trace(0)
+    return us((frame["end"] - frame["ts"] - frame["dur"]).abs().max())
+
+
+ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
+    "dlrm_8rank, rank 0: largest `end - ts - dur`": ("1,694,128,201,421,205 µs", largest_gap_of_clocks),
+    "ddp_gloo_4rank, rank 3 is slow: `get_potential_stragglers(num_candidates=1)`": (
+        "`ValueError`",
+        lambda real_traces, _: str(
+            TraceAnalysis(trace_dir=str(real_traces / "ddp_gloo_4rank")).get_potential_stragglers(num_candidates=1)
+        ),
+    ),
+    "dlrm_8rank: `rank` of `extract_ops(rank=[2, 5])`": (
+        "[0, 1]",
+        lambda real_traces, _: str(
+            sorted(set(LabeledTrace(trace_dir=str(real_traces / "dlrm_8rank")).extract_ops(rank=[2, 5])["rank"]))
+        ),
+    ),
+    "amd_mi250 with itself, `device_type=GPU`": (
+        "0 rows",
+        lambda real_traces, _: rows(
+            TraceDiff.compare_traces(*[str(real_traces / "amd_mi250")] * 2, device_type=DeviceType.GPU)
+        ),
+    ),
+    "alexnet with itself, a trace without steps": (
+        "`ValueError`",
+        lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
+    ),
+}
+"""Text of the example -> (HTA's answer, what computes ours from the traces and an empty folder)."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache_of_traces(tmp_path_factory) -> None:
+    """Keep what was read in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+        yield
+
+
+@cache
+def opened(real_traces: Path, name: str) -> TraceAnalysis:
+    """Open a trace once."""
+    return TraceAnalysis({rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()})
+
+
+def shown() -> dict[str, tuple[str, str]]:
+    """Return {example: (HTA's answer, ours)} of the page."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}
+
+
+def test_the_page_shows_these_examples() -> None:
+    """Every row of a table is checked below, and nothing is checked that the page does not show."""
+    assert sorted(shown()) == sorted([*EXAMPLES, *ASKED_BY_HAND, *QUIRKS])
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch, example) -> None:
+    """HTA's, as it gave it, and ours, as it is now."""
+    monkeypatch.chdir(tmp_path)
+    name, (theirs, ours) = EXAMPLES[example]
+    assert shown()[example] == (theirs(Htas(goldens / "hta" / name)), ours(opened(real_traces, name)))
+
+
+@pytest.mark.parametrize("example", ASKED_BY_HAND)
+def test_the_page_shows_our_answer_where_hta_was_asked_by_hand(real_traces, tmp_path, example) -> None:
+    """HTA's stands in this file."""
+    theirs, ours = ASKED_BY_HAND[example]
+    assert shown()[example] == (theirs, ours(real_traces, tmp_path))
+
+
+@pytest.mark.parametrize("example", QUIRKS)
+def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
+    """HTA's is kept beside the trace."""
+    quirk = QUIRKS[example]
+    assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))
