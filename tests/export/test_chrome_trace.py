@@ -135,6 +135,30 @@ def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, mon
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(text)
 
 
+GAPS = {
+    "in a name": '{"ph":"X","name":"a}, {b"},{"ph":"i","name":"}, {"}',
+    "in the args": '{"args":{"list":[{"a":1}, {"b":[{"c":2},{"d":3}]}]},"ph":"X"}',
+    "in no object": '{"name":"a"},[{"b":1},{"c":2}],7,{"name":"d"}',
+    "twice": '{"name":"a"},,{"name":"b"} , {"name":"c"},',
+}
+
+
+@pytest.mark.parametrize("events", GAPS.values(), ids=GAPS)
+@pytest.mark.parametrize("after", ["", ',"other":[{"a":1}, {"b":2}]'])
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, events, after, piece) -> None:
+    """Many events are read at once, up to such a place; the result is that of reading them one by one."""
+    monkeypatch.setattr("hta.export.trace_text.PIECE", piece)
+    text = f'{{"traceEvents":[{events}]{after}}}'
+    seen = []
+    rewritten(file_of(tmp_path, text), tmp_path / "out.json", lambda event: seen.append(event) or event)
+
+    expected = json.loads(text.replace(",,", ",").replace(",]", "]"))
+    objects = [event for event in expected["traceEvents"] if isinstance(event, dict)]
+    assert seen == objects
+    assert json.loads((tmp_path / "out.json").read_text()) == expected | {"traceEvents": objects}
+
+
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
 def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
     """It names the file, and what to do."""

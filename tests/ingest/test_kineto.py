@@ -19,7 +19,7 @@ from hta.errors import HtaError, NotATraceError, UnreadableTraceError
 from hta.execution.processes import THREADS_VARIABLE
 from hta.ingest.kineto import KinetoReader, Peek, peek
 from hta.ingest.open_trace import open_trace
-from hta.schema import TABLES
+from hta.schema import TABLES, EventKind
 from hta.store.arrow_tables import table_types
 from hta.store.trace import RankTrace
 
@@ -227,6 +227,24 @@ def test_one_thread_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(THREADS_VARIABLE, "1")
     on_one = read(path)
     assert all(on_one.table(name).equals(on_all_cores.table(name)) for name in TABLES)
+
+
+@pytest.mark.parametrize(
+    ("categories", "kind"),
+    [
+        (("cpu_op", "Operator", "operator"), EventKind.CPU_OP),
+        (("cuda_runtime", "Runtime", "runtime", "mtia_runtime", "xpu_runtime"), EventKind.RUNTIME),
+        (("gpu_memcpy", "Memcpy", "memcpy"), EventKind.GPU_MEMCPY),
+        (("gpu_memset", "Memset", "memset"), EventKind.GPU_MEMSET),
+        (("kernel", "Kernel"), EventKind.KERNEL),
+        (("Operators", ""), EventKind.OTHER),
+    ],
+)
+def test_a_kind_has_had_many_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
+    """Writers of other years and vendors spell the same kind in their own way."""
+    events = [{**KERNEL, "cat": category} for category in categories]
+    rank_trace = open_bytes(json.dumps({"traceEvents": events}).encode())
+    assert rank_trace.event_counts() == {kind: len(categories)}
 
 
 def test_a_look_at_the_beginning(tmp_path: Path) -> None:

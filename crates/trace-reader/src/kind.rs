@@ -30,15 +30,16 @@ impl Kind {
     /// The kind of a category; old and vendors' names are aliases.
     pub(crate) fn of_category(category: &[u8]) -> Self {
         match category {
-            b"cpu_op" | b"Operator" => Self::CpuOp,
+            b"cpu_op" | b"Operator" | b"operator" => Self::CpuOp,
             b"user_annotation" => Self::UserAnnotation,
             b"gpu_user_annotation" | b"gpu_user_Annotation" => Self::GpuUserAnnotation,
-            b"gpu_memcpy" | b"Memcpy" => Self::GpuMemcpy,
-            b"gpu_memset" | b"Memset" => Self::GpuMemset,
+            b"gpu_memcpy" | b"Memcpy" | b"memcpy" => Self::GpuMemcpy,
+            b"gpu_memset" | b"Memset" | b"memset" => Self::GpuMemset,
             b"kernel" | b"Kernel" => Self::Kernel,
             // Kineto's HPU_OP is Gaudi's host side, in spite of its name.
             b"cuda_runtime"
             | b"Runtime"
+            | b"runtime"
             | b"mtia_runtime"
             | b"xpu_runtime"
             | b"glow_runtime"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hta.algorithms.nesting import Nesting, nesting
+
 NO_OWNER = -1
 
 _Int64 = npt.NDArray[np.int64]
@@ -42,18 +44,36 @@ class Innermost:
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
     """Find the shortest half-open interval that covers each moment; of equally short ones the last row wins.
 
-    Intervals may overlap in any way; those without length cover nothing. The shortest intervals take their segments
-    first, and each longer one what is left: whoever looks for the next free segment jumps over all that are taken,
-    so this is O(n log n).
+    Intervals may overlap in any way; those without length cover nothing. Takes O(n log n), all in numpy where each
+    interval lies inside or beside every other, as calls of one thread do.
     """
-    bounds = np.unique(np.concatenate([start_ns, end_ns]))
-    order = np.lexsort((-np.arange(len(start_ns)), end_ns - start_ns))
-    first = np.searchsorted(bounds, start_ns[order]).tolist()
-    last = np.searchsorted(bounds, end_ns[order]).tolist()
-    return Innermost(bounds, _painted(len(bounds), order.tolist(), first, last))
+    rows = np.flatnonzero(end_ns > start_ns)
+    start, end = start_ns[rows], end_ns[rows]
+    bounds = np.unique(np.concatenate([start, end]))
+    first, last = np.searchsorted(bounds, start), np.searchsorted(bounds, end)
+    nested = nesting(np.zeros(len(rows), np.int64), start, end)
+    if nested.is_overlapping.any():
+        order = np.lexsort((-rows, end - start))
+        owners = _painted(len(bounds), *(values[order].tolist() for values in (np.arange(len(rows)), first, last)))
+    else:
+        owners = _nested(len(bounds), nested, first, last)
+    return Innermost(bounds, np.where(owners == NO_OWNER, NO_OWNER, rows[owners]) if len(rows) else owners)
+
+
+def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
+    """Own from each end on what lies around the outermost that ends, unless something starts: then its innermost."""
+    owners = np.full(count, NO_OWNER, np.int64)
+    outward = np.argsort(-nested.depth, kind="stable")
+    owners[last[outward]] = nested.parent[outward]  # of several values for one place the last one stays
+    owners[first[outward[::-1]]] = outward[::-1]
+    return owners
 
 
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
+    """Let the shortest intervals take their segments first, and each longer one what is left.
+
+    Whoever looks for the next free segment jumps over all that are taken.
+    """
     owners = [NO_OWNER] * count
     next_free = list(range(count + 1))
     for row, begin, end in zip(rows, first, last, strict=True):

@@ -12,7 +12,7 @@ import polars as pl
 from hta.algorithms.summary import summary
 from hta.algorithms.time_weighted import time_weighted
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
-from hta.enrich.kernel_kind import with_current_rules
+from hta.enrich.kernel_kind import Rule, active_rules, with_current_rules
 from hta.enrich.launches import launches
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
@@ -104,18 +104,39 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     return _combine(trace.map(with_current_rules(one_rank), executor))
 
 
+def queue_series(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `QueueLength.series` of one rank, and remember it for the rules in force; empty without launched work."""
+    rules, by_rules = active_rules(), rank_trace.derive(_series_by_rules)
+    if rules not in by_rules:
+        by_rules[rules] = _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
+    return by_rules[rules]
+
+
+def _series_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
+    """Make the place where `queue_series` is remembered."""
+    return {}
+
+
 def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDeviceWork:
-    work = device_work(rank_trace)
-    if work.is_empty():
+    if device_work(rank_trace).is_empty():
         return NoDeviceWork.of(rank_trace)
-    launched = work.select("event_index", "start_ns", *_STREAM).join(
-        rank_trace.derive(launches).select("event_index", "launch_index", "launch_start_ns"),
-        on="event_index",
-        how="left",
-        maintain_order="left",
+    series = queue_series(rank_trace)
+    by_time = _by_time(rank_trace.rank, _launched(rank_trace), series, full_length)
+    return _Partial(series, by_time, _by_change(series))
+
+
+def _launched(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the device work with its launch, null where none is known."""
+    return (
+        device_work(rank_trace)
+        .select("event_index", "start_ns", *_STREAM)
+        .join(
+            rank_trace.derive(launches).select("event_index", "launch_index", "launch_start_ns"),
+            on="event_index",
+            how="left",
+            maintain_order="left",
+        )
     )
-    series = _series(rank_trace.rank, launched.drop_nulls("launch_index"))
-    return _Partial(series, _by_time(rank_trace.rank, launched, series, full_length), _by_change(series))
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hta.errors import UnreadableTraceError
-from hta.export.event_json import event_text
+from hta.export.event_json import events_text
 from hta.export.event_reader import EventReader
 from hta.export.new_file import new_file
 from hta.export.trace_text import pieces
@@ -51,7 +51,7 @@ def with_events(rank_trace: RankTrace, target: Path, events: Iterable[Event | st
         rewritten(rank_trace.source, target, _unchanged, events, overwrite=overwrite)
         return
     with new_file(target, overwrite=overwrite) as file:
-        for piece in _with_events(rank_trace.source, end, _texts(events)):
+        for piece in _with_events(rank_trace.source, end, iter(events)):
             file.write(piece)
 
 
@@ -82,11 +82,11 @@ def rewritten(
 def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str]) -> Iterator[str]:
     yield reader.head()
     changed = (event for event in map(change, reader.events()) if event is not None)
-    yield from _joined(_texts(itertools.chain(changed, events)))
+    yield from _joined(itertools.chain(changed, events))
     yield from reader.tail()
 
 
-def _with_events(source: str, end: int, texts: Iterator[str]) -> Iterator[bytes]:
+def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
     """Yield the bytes of the file, with events before the bracket that ends at `end`."""
     passed, last = 0, b""
     for piece in pieces(source):
@@ -94,7 +94,7 @@ def _with_events(source: str, end: int, texts: Iterator[str]) -> Iterator[bytes]
         if 0 <= bracket < len(piece):
             last = piece[:bracket].rstrip(_BLANK)[-1:] or last
             yield piece[:bracket]
-            yield from _inserted(source, piece[bracket : bracket + 1], last, texts)
+            yield from _inserted(source, piece[bracket : bracket + 1], last, events)
             yield piece[bracket:]
         else:
             last = piece.rstrip(_BLANK)[-1:] or last
@@ -104,24 +104,20 @@ def _with_events(source: str, end: int, texts: Iterator[str]) -> Iterator[bytes]
         raise _changed_meanwhile(source)
 
 
-def _inserted(source: str, bracket: bytes, last: bytes, texts: Iterator[str]) -> Iterator[bytes]:
+def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
     """Yield the events, after a comma where the list has some already."""
     if bracket != b"]":
         raise _changed_meanwhile(source)
-    for index, text in enumerate(_joined(texts)):
+    for index, text in enumerate(_joined(events)):
         yield (f",{text}" if index == 0 and last not in {b"[", b","} else text).encode()
 
 
-def _joined(texts: Iterator[str]) -> Iterator[str]:
+def _joined(events: Iterator[Event | str]) -> Iterator[str]:
     """Put commas between events, many events to a piece."""
     separator = "\n"
-    while batch := list(itertools.islice(texts, _EVENTS_AT_ONCE)):
-        yield separator + ",\n".join(batch)
+    while batch := list(itertools.islice(events, _EVENTS_AT_ONCE)):
+        yield separator + events_text(batch)
         separator = ",\n"
-
-
-def _texts(events: Iterable[Event | str]) -> Iterator[str]:
-    return (event if isinstance(event, str) else event_text(event) for event in events)
 
 
 def _unchanged(event: dict[str, Any]) -> dict[str, Any]:

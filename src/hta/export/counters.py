@@ -9,7 +9,8 @@ from enum import Flag, auto
 import polars as pl
 
 from hta.analyses.memory_bandwidth import memory_bandwidth
-from hta.analyses.queue_length import queue_length
+from hta.analyses.queue_length import queue_series
+from hta.enrich.kernel_kind import with_current_rules
 from hta.errors import MissingDataError
 from hta.schema import DEVICE_WORK_KINDS
 from hta.store.trace import RankTrace, Trace
@@ -77,8 +78,9 @@ def _texts(
 
 
 def _queues(trace: Trace) -> pl.DataFrame:
-    series = queue_length(trace).series.select("device", "stream", "time_ns", "work_index", "queue_length")
-    return series.filter(_is_last_of_moment("device", "stream", "time_ns"))
+    series = pl.concat(trace.map(with_current_rules(queue_series)).values())
+    columns = series.select("device", "stream", "time_ns", "work_index", "queue_length")
+    return columns.filter(_is_last_of_moment("device", "stream", "time_ns"))
 
 
 def _bandwidths(trace: Trace) -> pl.DataFrame:

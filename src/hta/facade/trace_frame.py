@@ -12,6 +12,7 @@ import polars as pl
 from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
 from hta.facade.symbols import TraceSymbolTable
+from hta.facade.times import listed_events
 from hta.schema import DEVICE_WORK_KINDS, EventKind
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 _STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 """Kinds that keep their stream; host events have none, whatever their args say."""
 
-_LEFT_OUT = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds that are no ranges of time, and the span of the whole recording."""
+
+_LINKS = ("stream", "correlation", "external_id")
+_STORED = ("event_index", "kind", "category", "name", "track_id", "start_ns", "duration_ns", *_LINKS)
 
 
 class _Source(NamedTuple):
@@ -76,19 +78,23 @@ def trace_frame(rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int
     `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first one where a
     call launched several; -1 where there is none. `iteration` is the step, -1 outside.
     """
+    columns = _event_columns(rank_trace, symbols, origin_ns)  # the events themselves are gone before the rest is read
+    columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
+    frame = pd.DataFrame({name: _column(columns[name]) for name in COLUMNS}, copy=False)
+    return frame.set_axis(pd.Index(columns["index"]), axis="index")
+
+
+def _event_columns(rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int) -> dict[str, Any]:
     events = _events(rank_trace)
-    columns: dict[str, Any] = {
+    return {
         "index": events["event_index"].to_numpy().astype(np.int64),
         **_names(rank_trace, events, symbols),
         **_tracks(rank_trace, events),
         **_times(events, origin_ns),
-        **{name: events[name].fill_null(-1).to_numpy() for name in ("stream", "correlation", "external_id")},
+        **{name: events[name].fill_null(-1).to_numpy() for name in _LINKS},
         "iteration": events["step"].fill_null(-1).to_numpy(),
         "index_correlation": _partners(rank_trace, events),
-        **_side_columns(rank_trace, events["event_index"]),
     }
-    frame = pd.DataFrame({name: _column(columns[name]) for name in COLUMNS}, copy=False)
-    return frame.set_axis(pd.Index(columns["index"]), axis="index")
 
 
 def _column(values: np.ndarray[Any, Any]) -> pd.Series[Any]:
@@ -105,32 +111,22 @@ def symbol_table(trace: Trace) -> TraceSymbolTable:
     return table
 
 
-def origin_ns(trace: Trace) -> int:
-    """Return when the first range of time of any rank begins; 0 where there is none."""
-    return min((start for start in trace.map(_first_start).values() if start is not None), default=0)
-
-
-def _first_start(rank_trace: RankTrace) -> int | None:
-    start: int | None = _events(rank_trace)["start_ns"].min()  # type: ignore[assignment]
-    return start
-
-
 def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
-    events = _events(rank_trace)
+    events = listed_events(rank_trace, ["name", "category"])
     ids = pl.concat([events["name"], events["category"]]).unique()
     return rank_trace.texts(ids).to_list()
 
 
 def _events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events that HTA lists, with their step; streams of host events are left out."""
-    return rank_trace.derive(_listed_events)
+    """Return the events that HTA lists, with their step; streams of host events are left out.
 
-
-def _listed_events(rank_trace: RankTrace) -> pl.DataFrame:
+    They are not remembered: the frame made of them is, and holds as much again.
+    """
     on_device = pl.col("kind").is_in([kind.value for kind in _STREAM_KINDS])
-    events = rank_trace.table("events").with_columns(rank_trace.derive(step_of_event))
-    listed = pl.col("category").is_not_null() & ~pl.col("kind").is_in([kind.value for kind in _LEFT_OUT])
-    return events.filter(listed).with_columns(pl.when(on_device).then("stream").alias("stream"))
+    events = listed_events(rank_trace, _STORED)
+    steps = rank_trace.derive(step_of_event)
+    rows = rank_trace.table("events", ["event_index"])["event_index"].search_sorted(events["event_index"])
+    return events.with_columns(pl.when(on_device).then("stream").alias("stream"), steps.gather(rows))
 
 
 def _names(rank_trace: RankTrace, events: pl.DataFrame, symbols: TraceSymbolTable) -> dict[str, Any]:

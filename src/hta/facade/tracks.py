@@ -14,12 +14,20 @@ from hta.store.trace import RankTrace
 
 def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return pid and tid of each piece of device work: numbers, or texts where the file has texts."""
-    work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"]).sort("event_index")
-    rows = work["track_id"].to_numpy()[work["event_index"].search_sorted(work_index).to_numpy()]
+    rows = rank_trace.derive(_track_of_event)[work_index.to_numpy()]
     table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
     process = _numbers_or_texts(rank_trace, table["process_id"], table["process_text"])
     thread = _numbers_or_texts(rank_trace, table["thread_id"], table["thread_text"])
     return process[rows], thread[rows]
+
+
+def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:
+    """Return the row in `tracks` of the device work with each `event_index`, 0 at those of other events."""
+    work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
+    indexes = work["event_index"].to_numpy()
+    tracks = np.zeros(int(indexes.max(initial=0)) + 1, np.uint32)
+    tracks[indexes] = work["track_id"].to_numpy()
+    return tracks
 
 
 def _numbers_or_texts(rank_trace: RankTrace, numbers: pl.Series, text_ids: pl.Series) -> npt.NDArray[Any]:

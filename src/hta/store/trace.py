@@ -16,7 +16,7 @@ import polars as pl
 from hta.errors import InvalidOptionError, NotATraceError, UnknownRankError, UnreadableTraceError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import EventKind
-from hta.store.arrow_tables import ColumnMemo, known_columns, of_kinds
+from hta.store.arrow_tables import ColumnMemo, known_columns
 from hta.store.header import Header
 from hta.store.health import Health
 from hta.store.trace_file import TraceFile
@@ -112,8 +112,8 @@ class RankTrace:
         """
         if not self._selections:
             return self._file.events_of(tuple(kinds), columns)
-        events = self.table("events", list(dict.fromkeys([*columns, "kind"])))
-        return of_kinds(events, tuple(kinds)).select(columns)
+        events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])))
+        return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
     def derive(self, function: Callable[[RankTrace], T]) -> T:
         """Return `function(self)`, computed once; `function` is a module-level function."""
@@ -145,7 +145,7 @@ class RankTrace:
 
     def _forget_own(self) -> None:
         self._derived.clear()
-        for cached in ("strings", "_mask", "_selected_events"):
+        for cached in ("strings", "_mask", "_is_selected", "_selected_events"):
             self.__dict__.pop(cached, None)
 
     @functools.cached_property
@@ -157,6 +157,14 @@ class RankTrace:
         row_count = self.unselected.table("events", ["event_index"]).height
         masks = [_checked(selection, selection(self.unselected), row_count) for selection in self._selections]
         return pl.Series(np.logical_and.reduce(masks))
+
+    @functools.cached_property
+    def _is_selected(self) -> npt.NDArray[np.bool_]:
+        """Say of each `event_index` whether its event is selected."""
+        event_index = self.unselected.table("events", ["event_index"])["event_index"].to_numpy()
+        is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
+        is_selected[event_index] = self._mask.to_numpy()
+        return is_selected
 
 
 Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
