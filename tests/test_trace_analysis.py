@@ -130,6 +130,15 @@ def test_signatures_are_htas() -> None:
     }
     assert parameters == {
         "__init__": {"trace_files": None, "trace_dir": "/tmp/trace", "include_last_profiler_step": False},  # noqa: S108
+        "critical_path_analysis": {
+            **dict.fromkeys(("rank", "annotation", "instance_id"), inspect.Parameter.empty),
+            "data_load_events": None,
+        },
+        "overlay_critical_path_analysis": {
+            **dict.fromkeys(("rank", "critical_path_graph", "output_dir"), inspect.Parameter.empty),
+            "only_show_critical_events": True,
+            "show_all_edges": False,
+        },
         "generate_trace_with_counters": {
             "time_series": None,
             "ranks": None,

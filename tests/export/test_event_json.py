@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.export.event_json import event_text, exact_number, file_time
+from hta.export.event_json import event_text, events_text, exact_number, file_time
 
 
 @pytest.mark.parametrize("text", ["1725000000000000.123", "0.1", "14.431178472007424", "1e5", "-2.50", "1.0E+400"])
@@ -33,6 +33,13 @@ def test_an_event_with_a_decimal_is_the_same_json() -> None:
     text = event_text(event)
     assert '"ts":1725000000000000.123' in text
     assert json.loads(text)["args"] == {"a": [1, 'x"', None, True], "b": [0.5]}
+
+
+@pytest.mark.parametrize("events", [[], [{"a": 1}], [{"a": 1}, {"é": [True]}], [{"a": Decimal("0.1")}, {"b": 2}]])
+def test_many_events_are_those_of_a_list(events: list[dict]) -> None:
+    """At once where json can, one by one where there is a Decimal or a text."""
+    assert json.loads(f"[{events_text(events)}]") == json.loads(f"[{','.join(map(event_text, events))}]")
+    assert json.loads(f"[{events_text([*events, '[]'])}]")[-1] == []
 
 
 @settings(deadline=None)

@@ -40,7 +40,7 @@ FOLDERS = (
 
 NOT_OFFERED = {
     r"_env": "the versions HTA ran with, no call",
-    r"critical_path_analysis\..*": "there is no critical path analysis",
+    r"critical_path_analysis\..*": "tests/facade/test_critical_path_goldens.py makes it",
     r"call_graph(_legacy)?": "call stacks are the columns of hta.enrich.call_stack, not an object of the facade",
     r"timeline_events": "HTA's timeline plots have no counterpart; Perfetto shows the files",
     r"validate_trace_format\..*": "a function of HTA's utils; here it is the command hta check --strict",

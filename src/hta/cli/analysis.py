@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hta.catalogue import Analysis, Result, analysis
@@ -21,13 +22,17 @@ def run_analysis(name: str, options: JobOptions, *, as_json: bool, figure: Path 
         trace = opened.readable(executor)
         result = chosen.compute(trace, executor=executor, **settings)
     if figure is not None:
-        _write_figure(chosen, result, figure)
-    _print(chosen, list(trace.ranks), result, as_json=as_json)
+        write_figure(chosen, result, figure)
+    print_result(chosen, list(trace.ranks), result, as_json=as_json)
 
 
-def _print(chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool) -> None:
+def print_result(
+    chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool, further: Mapping[str, object] | None = None
+) -> None:
+    """Print the tables of a result, or all of it as one JSON object with `further` keys."""
     if as_json:
-        print_json({"analysis": chosen.name, "ranks": ranks, **tables_of(result), "findings": result.findings})
+        content = {"analysis": chosen.name, "ranks": ranks, **tables_of(result), "findings": result.findings}
+        print_json(content | dict(further or {}))
         return
     to = console()
     print_line(to, chosen.question, "bold cyan")
@@ -36,6 +41,7 @@ def _print(chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool)
         print_table(to, print_view(view, result, MOST_ROWS))
 
 
-def _write_figure(chosen: Analysis, result: Result, path: Path) -> None:
+def write_figure(chosen: Analysis, result: Result, path: Path) -> None:
+    """Write the figure of a result as a page that works offline."""
     page = chosen.plot(result).to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
     write_atomically(path, page)

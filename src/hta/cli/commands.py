@@ -9,6 +9,7 @@ import typer
 
 from hta.cli.check import check
 from hta.cli.communication_overlap import communication_overlap
+from hta.cli.critical_path import critical_path
 from hta.cli.cupti_counters import cupti_counters
 from hta.cli.diff import diff
 from hta.cli.export import export
@@ -39,6 +40,7 @@ for command in (
     kernel_breakdown,
     communication_overlap,
     idle_time,
+    critical_path,
     launch_statistics,
     queue_length,
     memory_bandwidth,

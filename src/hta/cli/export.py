@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import NoCache, Ranks, Sources
+from hta.cli.options import Force, NoCache, Ranks, Sources
 from hta.cli.output import console, print_line
 from hta.export.new_file import expect_writable_folder
 from hta.export.tables import export_tables
@@ -34,7 +34,6 @@ To = Annotated[
 Folder = Annotated[
     Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write; made if it is missing.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 
 
 def export(  # noqa: PLR0913 -- one argument an option

@@ -44,3 +44,4 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, 
 Figure = Annotated[
     Path | None, typer.Option("--figure", metavar="FILE", help="Also write the figure, as an HTML file.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]

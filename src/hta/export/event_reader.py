@@ -18,8 +18,18 @@ _DECODER = json.JSONDecoder(parse_float=exact_number, strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
+_GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
+_LOOK_BACK = 1 << 16
+"""Characters at the end of the buffer in which a gap is looked for; events are shorter, with few exceptions."""
+
 _CUT_OFF = object()
 """Stands for a value that the file does not hold to its end."""
+
+
+def read_event(text: str) -> dict[str, Any]:
+    """Read the JSON of one event; numbers keep all their digits."""
+    event: dict[str, Any] = _DECODER.decode(text)
+    return event
 
 
 class EventReader:
@@ -36,6 +46,7 @@ class EventReader:
         self._at = 0
         self._passed = 0
         self._missing_end = ""
+        self._is_tried = False
 
     def head(self) -> str:
         """Return the text up to and including the bracket that opens the list of events.
@@ -61,11 +72,12 @@ class EventReader:
             UnreadableTraceError: an event is no JSON.
         """
         while (start := self._skip(_BETWEEN)) != "]":
-            event = self._value() if start else _CUT_OFF
-            if event is _CUT_OFF:
-                return
-            if isinstance(event, dict):
-                yield event
+            found = self._whole_values() or [self._value() if start else _CUT_OFF]
+            for event in found:
+                if event is _CUT_OFF:
+                    return
+                if isinstance(event, dict):
+                    yield event
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
@@ -98,6 +110,26 @@ class EventReader:
                 return self._buffer[self._at]
             if not self._more():
                 return ""
+
+    def _whole_values(self) -> list[Any]:
+        """Read what the buffer holds up to the last place that looks like a gap between events, and go behind it.
+
+        If it is another kind of place, the text before it is no list of values. Then nothing is read, here and until
+        there is more text: the events come one by one.
+        """
+        if self._is_tried:
+            return []
+        self._is_tried = True
+        *_, end = self._at, *(gap.end() for gap in _GAP.finditer(self._buffer, self._look_from()))
+        try:
+            values: list[Any] = _DECODER.decode(f"[{self._buffer[self._at : end]}]")
+        except json.JSONDecodeError:
+            return []
+        self._at = end
+        return values
+
+    def _look_from(self) -> int:
+        return max(self._at, len(self._buffer) - _LOOK_BACK)
 
     def _value(self) -> Any:  # noqa: ANN401 -- any JSON
         """Read a value and go behind it; `_CUT_OFF`, at the same place, where the file ends within it."""
@@ -132,6 +164,7 @@ class EventReader:
             self._passed += self._at
             self._at = 0
         self._buffer = "".join(unread)
+        self._is_tried = False
         return taken > 0
 
     def _taken(self, *, to_the_end: bool = False) -> str:

@@ -26,7 +26,7 @@ def expect_writable(target: Path, *, overwrite: bool) -> None:
         message = f"{target} is a folder; name a file"
         raise InvalidOptionError(message)
     if target.exists() and not overwrite:
-        message = f"{target} exists already; choose another name, or ask for it to be overwritten"
+        message = f"{target} exists already; remove it, choose another name, or ask for it to be overwritten"
         raise InvalidOptionError(message)
     expect_writable_folder(target.absolute().parent)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from hta.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
@@ -32,7 +31,7 @@ _UNMARKED = -1
 class _Marks(NamedTuple):
     """What to write into the args of which event: the row in `labels` of each event, `_UNMARKED` for most."""
 
-    places: npt.NDArray[np.int32]
+    places: list[int]
     labels: list[dict[str, int]]
 
     def of(self, event_index: int) -> dict[str, int] | None:
@@ -107,7 +106,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
     indexes = pl.concat([chosen["operator_index"], marked["event_index"], marked["launch_index"]]).to_numpy()
     places = np.full(int(indexes.max(initial=0)) + 1, _UNMARKED, np.int32)
     places[indexes] = pl.concat([chosen["place"], marked["place"], marked["place"]]).to_numpy()
-    return _Marks(places, [{_label(row): row["count"]} for row in patterns.iter_rows(named=True)])
+    return _Marks(places.tolist(), [{_label(row): row["count"]} for row in patterns.iter_rows(named=True)])
 
 
 def _label(row: dict[str, Any]) -> str:
