@@ -22,7 +22,7 @@ test-python: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q -n auto
 
 test-rust: needs
-	cargo test --release --quiet -p trace-reader
+	cargo test --release --quiet -p event-graph -p trace-reader
 
 check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
 

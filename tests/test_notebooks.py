@@ -110,6 +110,23 @@ def test_what_timelines_shows(run, monkeypatch) -> None:
     assert (names["under"].timeline_events["name"] == "DistributedDataParallel.forward").sum() == 1
 
 
+def test_what_critical_path_shows(run, capsys) -> None:
+    """The classes of a rank sum to its step, and hiding communication saves at least as much as halving it."""
+    names, shown = run("critical_path")
+    durations = names["result"].per_rank["duration_ns"].to_list()
+    assert (
+        shown["path"].group_by("rank", maintain_order=True).agg("duration_ns")["duration_ns"].list.sum().to_list()
+        == durations
+    )
+    halved, hidden = (answer.saved_ns for answer in names["answers"].values())
+    assert halved > 0
+    assert hidden > 0
+    assert names["succeeded"]
+    assert shown["facade"].sum() == pytest.approx(100)
+    assert "overlaid_critical_path_" in capsys.readouterr().out
+    assert isinstance(shown["figure"], go.Figure)
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_clean(path) -> None:
     """No outputs and no counts, an id of its own for each cell, and few cells."""

@@ -40,6 +40,15 @@ SIGNATURES: dict[str, dict[str, object]] = {
         "include_last_profiler_step": False,
         "parser_config": None,
     },
+    "critical_path_analysis": {
+        **dict.fromkeys(("rank", "annotation", "instance_id"), inspect.Parameter.empty),
+        "data_load_events": None,
+    },
+    "overlay_critical_path_analysis": {
+        **dict.fromkeys(("rank", "critical_path_graph", "output_dir"), inspect.Parameter.empty),
+        "only_show_critical_events": True,
+        "show_all_edges": False,
+    },
     "generate_trace_with_counters": {
         "time_series": None,
         "ranks": None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap, communication_overlap
+    from hta.analyses.critical_path import CriticalPath, critical_path
     from hta.analyses.cupti_counters import CuptiCounters, cupti_counters
     from hta.analyses.idle_time import IdleTime, idle_time
     from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
@@ -28,11 +29,23 @@ if TYPE_CHECKING:
     from hta.analyses.temporal_breakdown import TemporalBreakdown, temporal_breakdown
     from hta.analyses.user_annotations import UserAnnotations, user_annotations
     from hta.comparisons.compare_traces import TraceComparison, compare_traces
+    from hta.comparisons.what_if import (
+        NoLaunchOverhead,
+        PerfectOverlap,
+        Remove,
+        Replace,
+        Scale,
+        WhatIf,
+        what_if,
+    )
+    from hta.enrich.path_graph import PathGraph, critical_path_graph
     from hta.errors import (
         DuplicateRankError,
         HtaError,
+        InconsistentTimesError,
         InvalidOptionError,
         MissingDataError,
+        NotASavedPathError,
         NotATraceError,
         TraceNotFoundError,
         UnknownRankError,
@@ -48,12 +61,14 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "CommunicationOverlap": "hta.analyses.communication_overlap",
+    "CriticalPath": "hta.analyses.critical_path",
     "CuptiCounters": "hta.analyses.cupti_counters",
     "DuplicateRankError": "hta.errors",
     "EventKind": "hta.schema",
     "HtaError": "hta.errors",
     "IN_PROCESS": "hta.execution.executor",
     "IdleTime": "hta.analyses.idle_time",
+    "InconsistentTimesError": "hta.errors",
     "InvalidOptionError": "hta.errors",
     "KernelBreakdown": "hta.analyses.kernel_breakdown",
     "KernelKind": "hta.schema",
@@ -62,10 +77,17 @@ _MODULES = {
     "MemoryBandwidth": "hta.analyses.memory_bandwidth",
     "MemoryTimeline": "hta.analyses.memory_timeline",
     "MissingDataError": "hta.errors",
+    "NoLaunchOverhead": "hta.comparisons.what_if",
+    "NotASavedPathError": "hta.errors",
     "NotATraceError": "hta.errors",
     "OperatorKernels": "hta.analyses.operator_kernels",
+    "PathGraph": "hta.enrich.path_graph",
+    "PerfectOverlap": "hta.comparisons.what_if",
     "QueueLength": "hta.analyses.queue_length",
     "RankTrace": "hta.store.trace",
+    "Remove": "hta.comparisons.what_if",
+    "Replace": "hta.comparisons.what_if",
+    "Scale": "hta.comparisons.what_if",
     "Stragglers": "hta.analyses.stragglers",
     "TemporalBreakdown": "hta.analyses.temporal_breakdown",
     "Trace": "hta.store.trace",
@@ -74,8 +96,11 @@ _MODULES = {
     "UnknownRankError": "hta.errors",
     "UnreadableTraceError": "hta.errors",
     "UserAnnotations": "hta.analyses.user_annotations",
-    "compare_traces": "hta.comparisons.compare_traces",
+    "WhatIf": "hta.comparisons.what_if",
     "communication_overlap": "hta.analyses.communication_overlap",
+    "compare_traces": "hta.comparisons.compare_traces",
+    "critical_path": "hta.analyses.critical_path",
+    "critical_path_graph": "hta.enrich.path_graph",
     "cupti_counters": "hta.analyses.cupti_counters",
     "idle_time": "hta.analyses.idle_time",
     "kernel_breakdown": "hta.analyses.kernel_breakdown",
@@ -90,16 +115,19 @@ _MODULES = {
     "stragglers": "hta.analyses.stragglers",
     "temporal_breakdown": "hta.analyses.temporal_breakdown",
     "user_annotations": "hta.analyses.user_annotations",
+    "what_if": "hta.comparisons.what_if",
 }
 
 __all__ = [
     "IN_PROCESS",
     "CommunicationOverlap",
+    "CriticalPath",
     "CuptiCounters",
     "DuplicateRankError",
     "EventKind",
     "HtaError",
     "IdleTime",
+    "InconsistentTimesError",
     "InvalidOptionError",
     "KernelBreakdown",
     "KernelKind",
@@ -108,10 +136,17 @@ __all__ = [
     "MemoryBandwidth",
     "MemoryTimeline",
     "MissingDataError",
+    "NoLaunchOverhead",
+    "NotASavedPathError",
     "NotATraceError",
     "OperatorKernels",
+    "PathGraph",
+    "PerfectOverlap",
     "QueueLength",
     "RankTrace",
+    "Remove",
+    "Replace",
+    "Scale",
     "Stragglers",
     "TemporalBreakdown",
     "Trace",
@@ -120,9 +155,12 @@ __all__ = [
     "UnknownRankError",
     "UnreadableTraceError",
     "UserAnnotations",
+    "WhatIf",
     "__version__",
     "communication_overlap",
     "compare_traces",
+    "critical_path",
+    "critical_path_graph",
     "cupti_counters",
     "idle_time",
     "kernel_breakdown",
@@ -137,6 +175,7 @@ __all__ = [
     "stragglers",
     "temporal_breakdown",
     "user_annotations",
+    "what_if",
 ]
 
 

@@ -1,9 +1,32 @@
-"""The reader, in Rust. Only `hta.ingest.kineto` calls it."""
+"""What is written in Rust: the reader, called by `hta.ingest.kineto`, and graphs, by `hta.algorithms.longest_path`.
+
+Edges are two arrays: edge i leads from node source[i] to node target[i]. ValueError: they differ in length, name a node
+that is not there, or form a cycle where there must be none.
+"""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
-__all__ = ["ArrowTable", "NotATraceError", "SinkError", "content_hash", "peek", "read_trace", "schema"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ArrowTable",
+    "NotATraceError",
+    "SinkError",
+    "binding_edges",
+    "content_hash",
+    "earliest_times",
+    "has_cycle",
+    "peek",
+    "read_trace",
+    "schema",
+    "slacks",
+    "way_to",
+]
+
+_Nodes: TypeAlias = npt.NDArray[np.uint32]
+_Numbers: TypeAlias = npt.NDArray[np.int64]
 
 @final
 class ArrowTable:
@@ -54,3 +77,18 @@ def content_hash(path: str) -> str:
 
 def schema() -> dict[str, list[tuple[str, str]]]:
     """Return {table: [(column, type)]} as the reader writes them."""
+
+def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
+    """Say whether some node comes before itself."""
+
+def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
+    """Return the edge into each node with the greatest arrival, of equal ones the first; -1 where none leads in."""
+
+def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers) -> _Numbers:
+    """Return the length of the longest way to each node, from nodes without a predecessor."""
+
+def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> _Numbers:
+    """Return how much later each node could be without any node being later that nothing follows."""
+
+def way_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
+    """Return the edges on the way back from `last` along the binding edge of each node, the first one first."""

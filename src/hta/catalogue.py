@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hta import tables
 from hta.analyses.communication_overlap import communication_overlap
+from hta.analyses.critical_path import critical_path
 from hta.analyses.cupti_counters import cupti_counters
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
@@ -285,11 +286,41 @@ _MEMORY_TIMELINE = Analysis(
     ),
 )
 
+_CRITICAL_PATH = Analysis(
+    name="critical_path",
+    title="Critical path",
+    question="What bounds the step?",
+    compute=critical_path,
+    views=(
+        View(
+            "Each rank: shares of its critical path, which is as long as the window",
+            tables.path_per_rank,
+            "duration_ns",
+        ),
+        View("The same by event, over all ranks", tables.path_by_name, "duration_ns"),
+    ),
+    definitions=(
+        ("critical path", "the chain of work and waiting that reaches over the whole window without a gap"),
+        ("window", "a step, by default the last one that another one follows; without steps the whole recording"),
+        ("CPU operators", "time inside operators and calls of the host, less what was called from there"),
+        ("host gaps", "time of a thread outside of all that was recorded: Python, mostly"),
+        ("loading", "time inside ranges that load data, by their names"),
+        ("launches", "launch delay: from the end of a launch to the start of its work, where nothing else held it up"),
+        (
+            "between kernels",
+            "kernel-kernel delay: from the end of work on a stream to the start of the next, launched before",
+        ),
+        ("compute, comm., copies", "work of the device by its kind; collectives of the host are communication too"),
+        ("sync", "synchronisation wait: from the end of what was waited for until the waiting one goes on"),
+    ),
+)
+
 ANALYSES: tuple[Analysis, ...] = (
     _TEMPORAL_BREAKDOWN,
     _KERNEL_BREAKDOWN,
     _COMMUNICATION_OVERLAP,
     _IDLE_TIME,
+    _CRITICAL_PATH,
     _LAUNCH_STATISTICS,
     _QUEUE_LENGTH,
     _MEMORY_BANDWIDTH,

@@ -4,10 +4,12 @@
     ├── TraceNotFoundError    (FileNotFoundError)  a path leads to no trace
     ├── NotATraceError        (ValueError)         a file is there, but it holds no profiler trace
     ├── UnreadableTraceError  (OSError)            a file could not be read
+    ├── NotASavedPathError    (ValueError)         a file is no saved critical path, or a damaged one
     ├── DuplicateRankError    (ValueError)         two files were given the same rank
     ├── UnknownRankError      (KeyError)           a rank was asked for that the job does not have
     ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
-    └── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
+    ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
+    └── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
 
 A message is one string: it says what was found, where, and the way out, and it survives pickling.
 """
@@ -63,6 +65,10 @@ class UnreadableTraceError(HtaError, OSError):
     """A file could not be read: permissions, a failing disk, a damaged compressed stream without any content."""
 
 
+class NotASavedPathError(HtaError, ValueError):
+    """A file is no saved critical path, is damaged, or was saved by another version."""
+
+
 class DuplicateRankError(HtaError, ValueError):
     """Two files were given the same rank."""
 
@@ -99,3 +105,7 @@ class MissingDataError(HtaError, LookupError):
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
         )
+
+
+class InconsistentTimesError(HtaError, ValueError):
+    """The times of a trace contradict each other too much to compute with."""

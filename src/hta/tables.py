@@ -15,11 +15,13 @@ from hta.analyses.kernel_sequences import SEPARATOR as PATTERN_SEPARATOR
 from hta.analyses.kernel_sequences import sequences_over_ranks
 from hta.analyses.operator_kernels import SEPARATOR as SEQUENCE_SEPARATOR
 from hta.analyses.operator_kernels import operators_over_ranks
+from hta.enrich.event_graph import PathClass
 from hta.figures.names import printable, short_name
 from hta.units import bandwidth_text, duration_text, percent_text, size_text
 
 if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap
+    from hta.analyses.critical_path import CriticalPath
     from hta.analyses.cupti_counters import CuptiCounters
     from hta.analyses.idle_time import IdleTime
     from hta.analyses.kernel_breakdown import KernelBreakdown
@@ -120,7 +122,29 @@ _HEADINGS = {
     "control_mean_ns": "control mean",
     "test_mean_ns": "test mean",
     "rank_count": "ranks",
+    "path_class": "class",
+    "segment_count": "segments",
+    "measured_ns": "measured",
+    "predicted_ns": "predicted",
+    "saved_ns": "saves",
+    "saved_fraction": "of it",
+    "replayed_ns": "without a change",
 }
+
+_PATH_CLASSES = {
+    PathClass.CPU_OPERATOR: "CPU operators",
+    PathClass.HOST_GAP: "host gaps",
+    PathClass.DATA_LOADING: "loading",
+    PathClass.LAUNCH_DELAY: "launches",
+    PathClass.KERNEL_KERNEL_DELAY: "between kernels",
+    PathClass.COMPUTE: "compute",
+    PathClass.COMMUNICATION: "comm.",
+    PathClass.COPY: "copies",
+    PathClass.SYNCHRONISATION_WAIT: "sync",
+}
+"""Headings of the shares of a critical path, short enough to stand side by side."""
+
+_HEADINGS |= {f"{each.name.lower()}_path_fraction": text for each, text in _PATH_CLASSES.items()}
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 _KERNELS_SHOWN = 3
@@ -315,6 +339,34 @@ def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:
 def counted_kernels(result: CuptiCounters) -> pl.DataFrame:
     """Return each measured kernel with its operators."""
     return result.per_kernel.select("rank", "name", _whole_flop(), "top_level_op", "bottom_level_op")
+
+
+def path_per_rank(result: CriticalPath) -> pl.DataFrame:
+    """Return how long the critical path of each rank is, and which shares its classes have, those that occur."""
+    occurring = set(result.per_class.filter(pl.col("duration_ns") > 0).get_column("path_class"))
+    shares = [_class_share(each.name.lower()) for each in _PATH_CLASSES if each.name.lower() in occurring]
+    per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)
+    return result.per_rank.select("rank", "window", "duration_ns").join(per_rank, on="rank", maintain_order="left")
+
+
+def path_by_name(result: CriticalPath) -> pl.DataFrame:
+    """Return what the critical paths of all ranks consist of by name, the longest first."""
+    total = max(1, result.per_rank.get_column("duration_ns").sum())
+    sums = result.per_name.group_by("name", "path_class").agg(pl.col("duration_ns", "segment_count").sum())
+    share = (pl.col("duration_ns") / total).alias("fraction")
+    event = pl.col("name").map_elements(_event_name, pl.String).alias("event")
+    columns = (event, pl.col("path_class").str.replace_all("_", " "))
+    longest = sums.sort(["duration_ns", "name", "path_class"], descending=[True, False, False])
+    return longest.select(*columns, "duration_ns", share, "segment_count")
+
+
+def _event_name(name: str) -> str:
+    """Shorten the signature of a kernel; names of operators and calls stay as they are."""
+    return short_name(name) if "<" in name or name.endswith(")") else name
+
+
+def _class_share(name: str) -> pl.Expr:
+    return pl.col("fraction").filter(pl.col("path_class") == name).first().alias(f"{name}_path_fraction")
 
 
 def _whole_flop() -> pl.Expr:

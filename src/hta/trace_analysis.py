@@ -23,6 +23,7 @@ from hta.enrich.steps import before_last_step
 from hta.errors import InvalidOptionError, MissingDataError
 from hta.export.counters import TimeSeriesTypes
 from hta.facade.counters import traces_with_counters
+from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
 from hta.facade.cupti_counters import counters_with_operators
 from hta.facade.kernel_sequences import sequence_frame
 from hta.facade.launch_statistics import launch_frames
@@ -434,6 +435,71 @@ class TraceAnalysis:
             top_level_op and bottom_level_op.
         """
         return counters_with_operators(self.t, ranks)
+
+    def critical_path_analysis(
+        self,
+        rank: int,
+        annotation: str,
+        instance_id: int | tuple[int, int] | None,
+        data_load_events: list[str] | None = None,
+    ) -> tuple[CPGraph, bool]:
+        """Find what bounds a part of a rank's recording, from its beginning to its end.
+
+        Args:
+            rank: whose trace.
+            annotation: the name of annotations, or a part of their names such as "ProfilerStep"; "" for the whole
+                trace.
+            instance_id: which of them, counted from 0 as they begin; (first, last) for several with all between them;
+                None for the first.
+            data_load_events: what loads data has one of these in its name; by default the usual names.
+
+        Returns:
+            The graph with its critical path, and whether that succeeded: see `CPGraph.critical_path`.
+
+        Raises:
+            UnknownRankError: there is no such rank.
+            InvalidOptionError: there is no such annotation or instance; the message says which there are.
+            MissingDataError: nothing was recorded there.
+        """
+        return critical_path_of(self.t, rank, annotation, instance_id, data_load_events)
+
+    def overlay_critical_path_analysis(
+        self,
+        rank: int,
+        critical_path_graph: CPGraph,
+        output_dir: str,
+        only_show_critical_events: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
+        show_all_edges: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+    ) -> str:
+        """Write a copy of a rank's trace in which the critical path is marked, for Perfetto.
+
+        Events on the path have the arg `critical`; arrows of the category `critical_path` lead along the path where it
+        goes from one event to another.
+
+        Args:
+            rank: whose trace.
+            critical_path_graph: what `critical_path_analysis` returned.
+            output_dir: where to write, made where it is missing: `overlaid_critical_path_<name of the file>`; if that
+                exists, `overlaid_critical_path_2_<name>` and so on. Nothing is overwritten.
+            only_show_critical_events: leave out events with a duration that are not on the path, except annotations
+                and Python functions.
+            show_all_edges: draw all edges of the graph; only without `only_show_critical_events`. Launches that delay
+                nothing are among them if the environment variable CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE is 1.
+
+        Returns:
+            The path of the copy.
+
+        Raises:
+            InvalidOptionError: the folder cannot be written, or the graph is of another rank.
+        """
+        return overlaid_critical_path(
+            self.t,
+            rank,
+            critical_path_graph,
+            output_dir,
+            only_show_critical_events=only_show_critical_events,
+            show_all_edges=show_all_edges,
+        )
 
 
 def _show(figure: go.Figure, renderer: str = "") -> None:

@@ -6,12 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hta import open_trace
 from hta.errors import InvalidOptionError, UnreadableTraceError
 from hta.export import event_reader
-from hta.export.chrome_trace import rewritten, with_events
+from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, edited, rewritten, with_events
 from hta.store.trace import RankTrace
 from hta.testing.builder import TraceBuilder
 
@@ -236,3 +237,74 @@ def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
     before, after = (opened(each).table("events") for each in (path, tmp_path / "copy.json.gz"))
     assert after["start_ns"].to_list()[: len(before)] == before["start_ns"].to_list()
     assert len(after) == len(before) + 1
+
+
+def marked(index: int) -> str:
+    """Return the index of an event as an arg."""
+    return f'"index":{index}'
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
+    """What is kept stays letter by letter, lists before and after stay too, events beyond the fates are kept."""
+    kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
+    before = '{"a":[{"name":"é]"}], "traceEvents": ['
+    text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
+    source, target = file_of(tmp_path, text), tmp_path / f"out.json{ending}"
+
+    edited(opened(source), target, np.array([KEPT, MARKED, LEFT_OUT], np.uint8), marked, [MARK, EVENT])
+
+    found = gzip.decompress(target.read_bytes()).decode() if ending else target.read_text()
+    changed = EVENT.replace('"args":{', '"args":{"index":1,')
+    mark = json.dumps(MARK, separators=(",", ":"))
+    assert found == f'{before}\n{kept},\n{changed},\n{kept}, {kept},\n{mark},\n{EVENT}] ,"b":[{{"name":"y"}}]}}'
+
+
+@pytest.mark.parametrize("events", ["", "null", EVENT])
+def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) -> None:
+    """No comma without an event before it."""
+    rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{events}]}}'))
+    for added in ([], [MARK]):
+        edited(rank_trace, tmp_path / "out.json", np.array([LEFT_OUT], np.uint8), marked, added, overwrite=True)
+        assert json.loads((tmp_path / "out.json").read_text()) == {"traceEvents": added}
+
+
+@pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
+def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> None:
+    """The events have no end to go by, so each of them is read."""
+    fates = np.array([LEFT_OUT, MARKED, KEPT, KEPT], np.uint8)
+    edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", fates, marked, [MARK])
+    assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
+
+
+def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path) -> None:
+    """The fates would be those of other events; nothing is written."""
+    source = file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT}]}}')
+    rank_trace = opened(source)
+    assert rank_trace.health.event_count == 2
+    file_of(tmp_path, f'{{"traceEvents":[{EVENT} {" " * len(EVENT)}]}}')
+
+    with pytest.raises(UnreadableTraceError, match="has changed since"):
+        edited(rank_trace, tmp_path / "out.json", np.zeros(2, np.uint8), marked)
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ('"args":{}', '"args":{"index":0}'),
+        ('"args": { }', '"args": {"index":0 }'),
+        ('"args":{"a":{"args":{}}}', '"args":{"index":0,"a":{"args":{}}}'),
+        ('"args" : {"a":1}', '"args":{"index":0,"a":1}'),
+        ('"cat":"x"', '"cat":"x","args":{"index":0}'),
+        ('"args":null', '"args":{"index":0}'),
+        (r'"a\"args":{"b":1}', r'"a\"args":{"b":1},"args":{"index":0}'),
+        ('"b":[{"args":{"c":2}}],"args":{"a":1}', '"b":[{"args":{"c":2}}],"args":{"index":0,"a":1}'),
+    ],
+)
+def test_args_are_added_wherever_and_however_they_are_written(tmp_path, args, expected) -> None:
+    """At the beginning of the event's own args; of events without any, and of unusual writing, behind all else."""
+    event = f'{{"ph":"X","name":"n","pid":0,"tid":0,"ts":1,"dur":2,{args}}}'
+    rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{event}]}}'))
+    edited(rank_trace, tmp_path / "out.json", np.array([MARKED], np.uint8), marked)
+    assert (tmp_path / "out.json").read_text() == f'{{"traceEvents":[\n{event.replace(args, expected)}]}}'

@@ -16,12 +16,26 @@ FILLS = [
     theme.IDLE,
     theme.HOST_WAIT,
     theme.KERNEL_WAIT,
+    theme.HOST_GAP,
+    theme.DATA_LOADING,
+    theme.KERNEL_GAP,
 ]
 TOGETHER = [
     (theme.COMPUTATION, theme.COMMUNICATION, theme.IDLE),
     (theme.COMPUTATION, theme.COMMUNICATION, theme.MEMORY, theme.OTHER),
     (theme.HIDDEN, theme.COMMUNICATION),
     (theme.HOST_WAIT, theme.KERNEL_WAIT, theme.IDLE),
+    (
+        theme.COMPUTATION,
+        theme.COMMUNICATION,
+        theme.MEMORY,
+        theme.OTHER,
+        theme.IDLE,
+        theme.KERNEL_WAIT,
+        theme.HOST_GAP,
+        theme.DATA_LOADING,
+        theme.KERNEL_GAP,
+    ),
 ]
 # Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red and without green cones.
 BLIND = {

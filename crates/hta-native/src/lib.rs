@@ -2,6 +2,7 @@
 
 mod arrow;
 mod error;
+mod graph;
 mod read;
 
 use pyo3::prelude::*;
@@ -12,6 +13,8 @@ mod _native {
     use crate::arrow::ArrowTable;
     #[pymodule_export]
     use crate::error::{NotATraceError, SinkError};
+    #[pymodule_export]
+    use crate::graph::{binding_edges, earliest_times, has_cycle, slacks, way_to};
     #[pymodule_export]
     use crate::read::{content_hash, peek, read_trace, schema};
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hta.catalogue import Analysis, Result, analysis
@@ -28,8 +28,8 @@ def run_analysis(
         trace = opened.readable(executor)
         result = chosen.compute(trace, executor=executor, **settings)
     if figure is not None:
-        _write_figure(chosen, result, figure)
-    _print(chosen, list(trace.ranks), result, as_json=as_json)
+        write_figure(chosen, result, figure)
+    print_result(chosen, list(trace.ranks), result, as_json=as_json)
 
 
 def plain_command(entry: Analysis) -> Callable[..., None]:
@@ -52,9 +52,13 @@ def plain_command(entry: Analysis) -> Callable[..., None]:
     return command
 
 
-def _print(chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool) -> None:
+def print_result(
+    chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool, further: Mapping[str, object] | None = None
+) -> None:
+    """Print the tables of a result, or all of it as one JSON object with `further` keys."""
     if as_json:
-        print_json({"analysis": chosen.name, "ranks": ranks, **tables_of(result), "findings": result.findings})
+        content = {"analysis": chosen.name, "ranks": ranks, **tables_of(result), "findings": result.findings}
+        print_json(content | dict(further or {}))
         return
     to = console()
     print_line(to, chosen.question, "bold cyan")
@@ -63,6 +67,7 @@ def _print(chosen: Analysis, ranks: list[int], result: Result, *, as_json: bool)
         print_table(to, print_view(view, result, MOST_ROWS))
 
 
-def _write_figure(chosen: Analysis, result: Result, path: Path) -> None:
+def write_figure(chosen: Analysis, result: Result, path: Path) -> None:
+    """Write the figure of a result as a page that works offline."""
     page = chosen.plot(result).to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
     write_atomically(path, page)

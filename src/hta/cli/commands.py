@@ -10,6 +10,7 @@ import typer
 from hta.catalogue import ANALYSES
 from hta.cli.analysis import plain_command
 from hta.cli.check import check
+from hta.cli.critical_path import critical_path
 from hta.cli.diff import diff
 from hta.cli.export import export
 from hta.cli.idle_time import idle_time
@@ -32,6 +33,7 @@ _WITH_OPTIONS = {
     each.__name__: each
     for each in (
         idle_time,
+        critical_path,
         launch_statistics,
         queue_length,
         operator_kernels,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hta.store.trace import RankTrace
 
-_HOST_NAME = r"^(gloo|mpi|ucc):\w"
+HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
 """Annotations by which PyTorch marks collectives that the host itself carries out; `nccl:` only hands work over."""
 
 _FAMILIES = (
@@ -196,7 +196,7 @@ def _on_host(rank_trace: RankTrace) -> pl.DataFrame:
     columns = ["event_index", "start_ns", "end_ns", "name"]
     rows = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns)
     inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "input_types"])
-    named = rows.with_columns(rank_trace.texts(rows["name"])).filter(pl.col("name").str.contains(_HOST_NAME))
+    named = rows.with_columns(rank_trace.texts(rows["name"])).filter(pl.col("name").str.contains(HOST_COLLECTIVE))
     known = named.join(inputs, on="event_index", how="left", maintain_order="left")
     content = [rank_trace.texts(known[column]).fill_null("") for column in ("input_types", "input_dims")]
     return known.with_columns(_family_of(known["name"])).select(

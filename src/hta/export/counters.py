@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from enum import Flag, auto
 
@@ -12,6 +11,7 @@ from hta.analyses.memory_bandwidth import memory_bandwidth
 from hta.analyses.queue_length import queue_series
 from hta.enrich.kernel_kind import with_current_rules
 from hta.errors import MissingDataError
+from hta.export.json_columns import decimal_text, joined, track_texts
 from hta.schema import DEVICE_WORK_KINDS
 from hta.store.trace import RankTrace, Trace
 
@@ -42,25 +42,13 @@ def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS)
         yield from _texts(rank_trace, _bandwidths, _BANDWIDTH)
 
 
-def _joined(*parts: pl.Expr | str) -> pl.Expr:
-    return pl.concat_str([pl.lit(part) if isinstance(part, str) else part.cast(pl.String) for part in parts])
-
-
-def _decimal(value: pl.Expr, places: int) -> pl.Expr:
-    """Return the text of a whole number divided by a power of ten, exactly."""
-    sign = pl.when(value < 0).then(pl.lit("-")).otherwise(pl.lit(""))
-    whole, rest = (part.cast(pl.String) for part in (value.abs() // 10**places, value.abs() % 10**places))
-    fraction = pl.when(rest != "0").then(pl.lit(".") + rest.str.zfill(places)).otherwise(pl.lit(""))
-    return _joined(sign, whole, fraction)
-
-
 _QUEUE_LENGTH = (
-    _joined('"ph":"C","name":"Queue Length","id":', pl.col("stream")),
-    _joined('"Queue Length":', pl.col("queue_length")),
+    joined('"ph":"C","name":"Queue Length","id":', pl.col("stream")),
+    joined('"Queue Length":', pl.col("queue_length")),
 )
 _BANDWIDTH = (
-    _joined('"ph":"C","name":"', pl.col("name"), '"'),
-    _joined('"Memcpy BW":', _decimal(pl.col("bytes_per_s"), 9)),  # GB/s
+    joined('"ph":"C","name":"', pl.col("name"), '"'),
+    joined('"Memcpy BW":', decimal_text(pl.col("bytes_per_s"), 9)),  # GB/s
 )
 
 
@@ -95,16 +83,12 @@ def _is_last_of_moment(*keys: str) -> pl.Expr:
 
 def _text(which: pl.Expr, value: pl.Expr, base_time_ns: int) -> pl.Expr:
     """Return the JSON text of a counter event, its time in microseconds from the file's base."""
-    place = _joined(',"pid":', pl.col("pid"), ',"tid":0,"ts":', _decimal(pl.col("time_ns") - base_time_ns, 3))
-    return _joined("{", which, place, ',"args":{', value, "}}")
+    place = joined(',"pid":', pl.col("pid"), ',"tid":0,"ts":', decimal_text(pl.col("time_ns") - base_time_ns, 3))
+    return joined("{", which, place, ',"args":{', value, "}}")
 
 
 def _processes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return work_index and the JSON text of the pid of all device work."""
-    tracks = rank_trace.table("tracks", ["track_id", "process_id", "process_text"])
-    texts = rank_trace.texts(tracks["process_text"]).to_list()
-    numbers = tracks["process_id"].to_list()
-    pids = [json.dumps(text if number is None else number) for number, text in zip(numbers, texts, strict=True)]
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
-    named = tracks.select("track_id", pl.Series("pid", pids, dtype=pl.String))
-    return work.join(named, on="track_id").select(pl.col("event_index").alias("work_index"), "pid")
+    named = work.join(track_texts(rank_trace), on="track_id")
+    return named.select(pl.col("event_index").alias("work_index"), "pid")

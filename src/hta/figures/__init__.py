@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hta.figures.communication_overlap import plot_communication_overlap
     from hta.figures.compare_traces import plot_compare_traces
+    from hta.figures.critical_path import plot_critical_path
     from hta.figures.cupti_counters import plot_cupti_counters
     from hta.figures.idle_time import plot_idle_time
     from hta.figures.kernel_breakdown import plot_kernel_breakdown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "plot_communication_overlap",
     "plot_compare_traces",
+    "plot_critical_path",
     "plot_cupti_counters",
     "plot_idle_time",
     "plot_kernel_breakdown",

@@ -21,11 +21,14 @@ IDLE = "#a9b3be"
 HIDDEN = "#27967b"
 HOST_WAIT = "#cc5f74"
 KERNEL_WAIT = "#d9c15f"
+HOST_GAP = "#c7b3e5"
+DATA_LOADING = "#7a4a2b"
+KERNEL_GAP = "#e6c9a8"
 
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by the name results give it."""
 
-_PALE = {IDLE, KERNEL_WAIT}
+_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 

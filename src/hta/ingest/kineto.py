@@ -1,4 +1,4 @@
-"""PyTorch profiler (Kineto) traces, read by the native reader; the only caller of `hta._native`."""
+"""PyTorch profiler (Kineto) traces, read by the native reader."""
 
 from __future__ import annotations
 

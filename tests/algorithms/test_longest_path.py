@@ -1,0 +1,91 @@
+"""Longest paths, against every path tried."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, slacks, way_to
+
+
+def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:
+    """Return the edges between these pairs."""
+    table = np.array(pairs, np.uint32).reshape(-1, 2)
+    return Edges(node_count, table[:, 0].copy(), table[:, 1].copy())
+
+
+DIAMOND = edges_of(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+
+
+def numbers(*values: int) -> np.ndarray:
+    """Return an array of whole numbers."""
+    return np.array(values, np.int64)
+
+
+def test_the_longest_way_decides() -> None:
+    """0 → 1 → 3 takes 1 + 1, 0 → 2 → 3 takes 5 + 2."""
+    assert earliest_times(DIAMOND, numbers(1, 5, 1, 2)).tolist() == [0, 1, 5, 7]
+    assert slacks(DIAMOND, numbers(0, 0, 5, 0)).tolist() == [0, 5, 0, 0]
+
+
+def test_the_latest_arrival_binds_and_of_equal_ones_the_first() -> None:
+    """Node 3 is reached at 4 by edges 2 and 3."""
+    binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
+
+    assert binding.tolist() == [NO_EDGE, 0, 1, 2]
+    assert way_to(3, DIAMOND, binding).tolist() == [0, 2]
+
+
+def test_a_cycle_is_an_error() -> None:
+    """1 comes before 2, and 2 before 1."""
+    circle = edges_of(3, [(0, 1), (1, 2), (2, 1)])
+
+    assert has_cycle(circle)
+    assert not has_cycle(DIAMOND)
+    for question in (earliest_times, slacks):
+        with pytest.raises(ValueError, match="cycle"):
+            question(circle, numbers(1, 1, 1))
+    with pytest.raises(ValueError, match="cycle"):
+        way_to(1, circle, numbers(NO_EDGE, 2, 1))
+
+
+def test_edges_that_do_not_fit_are_errors() -> None:
+    """An unknown node, and too few weights."""
+    with pytest.raises(ValueError, match="node 7"):
+        has_cycle(edges_of(2, [(0, 7)]))
+    with pytest.raises(ValueError, match="equally long"):
+        earliest_times(DIAMOND, numbers(1))
+
+
+@st.composite
+def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[int]]:
+    """Return a node count, edges from smaller to greater places under shuffled numbers, and weights."""
+    count = draw(st.integers(1, 9))
+    names = draw(st.permutations(range(count)))
+    pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=20))
+    forward = [(names[min(pair)], names[max(pair)]) for pair in pairs if pair[0] != pair[1]]
+    weights = draw(st.lists(st.integers(-5, 50), min_size=len(forward), max_size=len(forward)))
+    return count, forward, weights
+
+
+@given(weighted_graphs())
+def test_times_and_slacks_are_those_of_all_ways_tried(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
+    """The native passes visit each edge once; the twins here try every way."""
+    count, pairs, weights = graph
+    known = list(zip(pairs, weights, strict=True))
+
+    @cache
+    def longest_to(node: int) -> int:
+        return max((longest_to(a) + weight for (a, b), weight in known if b == node), default=0)
+
+    @cache
+    def least_from(node: int) -> int:
+        return min((least_from(b) + weight for (a, b), weight in known if a == node), default=0)
+
+    edges, values = edges_of(count, pairs), numbers(*weights)
+    assert earliest_times(edges, values).tolist() == [longest_to(node) for node in range(count)]
+    assert slacks(edges, values).tolist() == [least_from(node) for node in range(count)]

@@ -1,0 +1,17 @@
+"""Golden tables of the critical path of a made-up job."""
+
+from __future__ import annotations
+
+from hta import critical_path, open_trace
+from hta.testing.synthetic import write_job
+
+
+def test_numbers_stay_as_they_are(tmp_path, golden) -> None:
+    """Three ranks, two steps, the last rank slow."""
+    write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
+
+    result = critical_path(open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_rank, "critical_path/synthetic_job.per_rank")
+    golden.check(result.per_class, "critical_path/synthetic_job.per_class")
+    golden.check(result.per_name, "critical_path/synthetic_job.per_name")

@@ -1,0 +1,183 @@
+"""Critical paths in files of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal, assert_series_equal
+
+from hta import critical_path_graph, open_trace
+from hta.errors import InvalidOptionError, NotASavedPathError
+from hta.export.saved_path_graph import load_path_graph, save_path_graph
+from hta.store.trace import RankTrace
+from hta.testing.builder import TraceBuilder
+
+
+def rank_of(folder: Path, duration_us: int = 20) -> RankTrace:
+    """Return a rank with an operator that launches a kernel."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=duration_us)
+    builder.kernel("gemm", start_us=30, duration_us=9, launch_us=5)
+    return open_trace(builder.write(folder), cache=False).ranks[0]
+
+
+@pytest.fixture
+def rank_trace(tmp_path) -> RankTrace:
+    """Return the rank that is saved."""
+    return rank_of(tmp_path / "job")
+
+
+@pytest.fixture
+def saved(rank_trace, tmp_path) -> Path:
+    """Save its path."""
+    save_path_graph(rank_trace, critical_path_graph(rank_trace), tmp_path / "path.zip")
+    return tmp_path / "path.zip"
+
+
+def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
+    """Return a copy of an archive in which a member is another one, or is left out where it is empty."""
+    changed = saved.with_name("changed.zip")
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(changed, "w", **options) as new:
+        members = {each: old.read(each) for each in old.namelist()} | {name: content}
+        for each, text in members.items():
+            if text:
+                new.writestr(each, text)
+    return changed
+
+
+def with_manifest(saved: Path, **keys: object) -> Path:
+    """Return a copy with other values in the manifest."""
+    with zipfile.ZipFile(saved) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    return with_member(saved, "manifest.json", json.dumps(manifest | keys).encode())
+
+
+def test_everything_comes_back(rank_trace, saved) -> None:
+    """Each table and each number, with its type."""
+    written, read = critical_path_graph(rank_trace), load_path_graph(saved, rank_trace)
+
+    for before, after in ((written, read), (written.graph, read.graph)):
+        for name in (each.name for each in fields(before)):
+            first, second = getattr(before, name), getattr(after, name)
+            if isinstance(first, pl.DataFrame):
+                assert_frame_equal(first, second, check_row_order=name != "names")
+            elif isinstance(first, pl.Series):
+                assert_series_equal(first, second)
+            elif name != "graph":
+                assert first == second
+
+
+def test_other_tools_read_the_tables(saved) -> None:
+    """Names are texts, and the manifest is JSON."""
+    with zipfile.ZipFile(saved) as archive:
+        activities = pl.read_parquet(io.BytesIO(archive.read("activities.parquet")))
+        manifest = json.loads(archive.read("manifest.json"))
+    assert activities["name"].to_list() == ["aten::mm", "cudaLaunchKernel", "gemm"]
+    assert (manifest["format"], manifest["version"], manifest["rank"]) == ("hta critical path", 1, 0)
+
+
+def test_a_file_is_never_overwritten_unasked(rank_trace, saved) -> None:
+    """The first one stays."""
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        save_path_graph(rank_trace, critical_path_graph(rank_trace), saved)
+    save_path_graph(rank_trace, critical_path_graph(rank_trace), saved, overwrite=True)
+
+
+def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
+    """Its events would be others there."""
+    with pytest.raises(InvalidOptionError, match="saved from another trace than"):
+        load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
+
+
+@pytest.mark.parametrize("length", [0, 10, 700, -20])
+def test_a_file_that_is_cut_off_is_a_clear_error(saved, rank_trace, length) -> None:
+    """Wherever it was cut."""
+    saved.write_bytes(saved.read_bytes()[:length])
+    with pytest.raises(NotASavedPathError, match=r"path\.zip holds no critical path that can be restored: "):
+        load_path_graph(saved, rank_trace)
+
+
+def test_damage_is_found(saved, rank_trace) -> None:
+    """A bit that has changed within a table."""
+    content = bytearray(saved.read_bytes())
+    content[content.index(b"PAR1") + 40] ^= 1
+    saved.write_bytes(content)
+    with pytest.raises(NotASavedPathError, match=r"Bad CRC-32|damaged"):
+        load_path_graph(saved, rank_trace)
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    """Return a table as Parquet."""
+    content = io.BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("member", "content", "reason"),
+    [
+        ("manifest.json", b"", "it has no manifest.json"),
+        ("manifest.json", b"[]", "not of this package"),
+        ("manifest.json", b'{"format":"x"}', "not of this package"),
+        ("manifest.json", b"{", "Expecting property name"),
+        ("edges.parquet", b"", "it has no edges.parquet"),
+        ("edges.parquet", b"PAR1", "edges.parquet is damaged"),
+    ],
+)
+def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, reason) -> None:
+    """What is missing or other is named."""
+    with pytest.raises(NotASavedPathError, match=reason):
+        load_path_graph(with_member(saved, member, content), rank_trace)
+
+
+def test_another_version_is_named(saved, rank_trace) -> None:
+    """It may hold what this one cannot know."""
+    with pytest.raises(NotASavedPathError, match="it is of version 2, this hta reads version 1"):
+        load_path_graph(with_manifest(saved, version=2), rank_trace)
+
+
+def test_members_that_unfold_are_refused(saved, rank_trace) -> None:
+    """A few KiB could become many GiB."""
+    packed = with_member(saved, "manifest.json", b'{"format":"hta critical path"}', compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(NotASavedPathError, match=r"its manifest\.json is compressed"):
+        load_path_graph(packed, rank_trace)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"source": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to nodes that are not there"),
+        ({"activity": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to activities that are not there"),
+        ({"source": pl.lit("x")}, r"edges\.parquet has other columns"),
+    ],
+)
+def test_tables_that_do_not_fit_each_other_are_refused(saved, rank_trace, change, reason) -> None:
+    """Even where their hashes are right: a number of a row that is not there must reach no algorithm."""
+    with zipfile.ZipFile(saved) as archive:
+        edges = pl.read_parquet(io.BytesIO(archive.read("edges.parquet")))
+        hashes = json.loads(archive.read("manifest.json"))["hashes"]
+    content = parquet(edges.with_columns(**change))
+    forged = with_member(saved, "edges.parquet", content)
+    hashes["edges.parquet"] = hashlib.sha256(content).hexdigest()
+    with pytest.raises(NotASavedPathError, match=reason):
+        load_path_graph(with_manifest(forged.rename(saved), hashes=hashes), rank_trace)
+
+
+def test_a_missing_file_is_the_error_of_the_system(tmp_path, rank_trace) -> None:
+    """As for any file."""
+    with pytest.raises(FileNotFoundError):
+        load_path_graph(tmp_path / "nothing.zip", rank_trace)
+
+
+def test_nothing_is_written_where_an_archive_says(saved, rank_trace, tmp_path) -> None:
+    """A member that names another folder is not looked at."""
+    before = sorted(tmp_path.rglob("*"))
+    forged = with_member(saved, "../../escaped.parquet", b"x")
+    load_path_graph(forged, rank_trace)
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, forged])

@@ -1,0 +1,73 @@
+"""The figure of the critical path."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from hta.analyses.critical_path import CriticalPath, critical_path
+from hta.enrich.event_graph import PathClass
+from hta.figures.critical_path import _CLASSES, plot_critical_path
+from hta.tables import path_by_name, path_per_rank
+from hta.testing.builder import TraceBuilder
+from jobs import MARKUP
+
+
+def found() -> CriticalPath:
+    """Return the path of two ranks; on rank 1, the longer one: mm 20 µs, launch delay 20, a kernel 50, for which a call waits, a gap 10."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
+    builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
+    builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)
+    builder.runtime("cudaDeviceSynchronize", start_us=30, duration_us=60, correlation=5)
+    return critical_path(builder.build())
+
+
+def test_bars_are_the_shares_of_each_rank_and_the_path_lies_below() -> None:
+    """Only classes that occur; segments lie where they were, in ns of the largest fitting unit."""
+    figure = plot_critical_path(found())
+
+    bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}
+    assert bars == {
+        "CPU operator": pytest.approx([100, 20]),
+        "host gap": pytest.approx([0, 10]),
+        "launch delay": pytest.approx([0, 20]),
+        "compute": pytest.approx([0, 50]),
+    }
+    lanes = {bar.name: (list(bar.base), list(bar.x)) for bar in figure.data if not bar.showlegend}
+    assert lanes["compute"] == ([40], [50])
+    assert lanes["launch delay"] == ([20], [20])
+    assert figure.layout.annotations[-1].text == "Rank 1, ProfilerStep#1: when it was where"
+    assert figure.layout.xaxis2.title.text == "time (µs)"
+
+
+def test_names_are_text_and_never_markup() -> None:
+    """They come from the traced program."""
+    hovers = [text for bar in plot_critical_path(found()).data for text in bar.customdata]
+    assert not any("<script>" in text for text in hovers)
+    assert any("&lt;script&gt;" in text for text in hovers)
+
+
+def test_every_class_has_its_name_and_colour() -> None:
+    """In the order of the enumeration."""
+    assert list(_CLASSES) == [each.name.lower() for each in PathClass]
+    assert len({color for _, color in _CLASSES.values()}) == len(PathClass)
+
+
+def test_a_path_without_length_says_so() -> None:
+    """No empty axes without a word."""
+    result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
+    assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded anything that takes time."
+
+
+def test_tables_for_people_show_shares_and_names() -> None:
+    """A column for each class that occurs; names of kernels without their signature, of operators whole."""
+    result = found()
+
+    per_rank = path_per_rank(result)
+    shares = [f"{name}_path_fraction" for name in ("cpu_operator", "host_gap", "launch_delay", "compute")]
+    assert per_rank.columns == ["rank", "window", "duration_ns", *shares]
+    assert per_rank.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
+    by_name = path_by_name(result)
+    assert by_name["duration_ns"].sum() == 120_000
+    assert by_name["fraction"].sum() == pytest.approx(1)
+    assert {"aten::mm", "host gap"} <= set(by_name["event"])
