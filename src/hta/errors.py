@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MOST_LISTED = 20
+
 
 class HtaError(Exception):
     """Base of all errors raised on purpose; `str(error)` is the whole message."""
@@ -54,6 +56,13 @@ class UnknownRankError(HtaError, KeyError):
 class InvalidOptionError(HtaError, ValueError):
     """An option has a value that means nothing."""
 
+    @classmethod
+    def no_annotation(cls, annotation: str, available: Iterable[str]) -> InvalidOptionError:
+        """No rank has host annotations or operators of that name; name some annotations that there are."""
+        names = sorted(set(available))
+        listed = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+        return cls(f"there is no annotation {annotation!r} in this trace; it has: {listed or 'none'}")
+
 
 class MissingDataError(HtaError, LookupError):
     """An analysis lacks its input; the message says which profiler option was off."""
@@ -64,4 +73,12 @@ class MissingDataError(HtaError, LookupError):
         return cls(
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
+        )
+
+    @classmethod
+    def no_operators(cls, *, analysis: str, rank: int, source: str) -> MissingDataError:
+        """No rank has operators, which `analysis` measures."""
+        return cls(
+            f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU as well as that of "
+            f"the device."
         )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hta.algorithms.intervals import (
     Intervals,
     concatenated,
+    covered_before,
     covered_length,
     gap_begins,
     gaps,
@@ -156,3 +157,12 @@ def test_a_million_intervals_take_well_under_a_second(function: object) -> None:
     function(starts, ends)
 
     assert time.perf_counter() - began < 2.0
+
+
+@given(pairs_of_moments)
+def test_what_is_covered_before_each_moment(pairs: Pairs) -> None:
+    """Counted nanosecond by nanosecond; two moments give what lies between them."""
+    moments = np.arange(-45, 60)
+    expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
+
+    assert covered_before(union(*arrays(pairs)), moments).tolist() == expected

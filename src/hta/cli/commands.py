@@ -9,18 +9,27 @@ import typer
 
 from hta.cli.check import check
 from hta.cli.communication_overlap import communication_overlap
+from hta.cli.compare_operators import compare_operators
 from hta.cli.cupti_counters import cupti_counters
 from hta.cli.diff import diff
+from hta.cli.distributed import distributed
 from hta.cli.export import export
+from hta.cli.gpu_summary import gpu_summary
 from hta.cli.idle_time import idle_time
 from hta.cli.kernel_breakdown import kernel_breakdown
 from hta.cli.kernel_sequences import kernel_sequences
+from hta.cli.kernels import kernels
 from hta.cli.launch_statistics import launch_statistics
 from hta.cli.memory_bandwidth import memory_bandwidth
 from hta.cli.memory_timeline import memory_timeline
+from hta.cli.modules import modules
 from hta.cli.operator_kernels import operator_kernels
+from hta.cli.operator_memory import operator_memory
+from hta.cli.operators import operators
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
+from hta.cli.runs import runs
+from hta.cli.step_time import step_time
 from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
 from hta.cli.temporal_breakdown import temporal_breakdown
@@ -33,21 +42,30 @@ for command in (
     summary,
     report,
     check,
+    runs,
     export,
     diff,
+    compare_operators,
     temporal_breakdown,
+    step_time,
+    gpu_summary,
     kernel_breakdown,
+    kernels,
     communication_overlap,
     idle_time,
     launch_statistics,
     queue_length,
     memory_bandwidth,
+    operators,
+    modules,
     operator_kernels,
     kernel_sequences,
     user_annotations,
     stragglers,
+    distributed,
     cupti_counters,
     memory_timeline,
+    operator_memory,
 ):
     app.command()(command)
 

@@ -16,6 +16,7 @@ Theme = Literal["light", "dark"]
 COMPUTATION = "#2f7fc1"
 COMMUNICATION = "#d96b24"
 MEMORY = "#27967b"
+MEMSET = "#8ccfbf"
 OTHER = "#b07aa8"
 IDLE = "#a9b3be"
 HIDDEN = "#27967b"
@@ -25,7 +26,7 @@ KERNEL_WAIT = "#d9c15f"
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by the name results give it."""
 
-_PALE = {IDLE, KERNEL_WAIT}
+_PALE = {IDLE, KERNEL_WAIT, MEMSET}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
