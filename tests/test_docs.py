@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from hta import errors
 from hta.cli.commands import app
-from hta.enrich.kernel_kind import remove_added_rules
+from hta.enrich import kernel_kind, tensor_cores
 from hta.testing.synthetic import write_job
 from pages import PAGES, ROOT, python_blocks, relative_links, run_blocks
 
@@ -28,6 +28,7 @@ def job(tmp_path_factory) -> Path:
     (folder / "mine").mkdir()
     for source, name in zip(sorted((folder / "traces").glob("*.gz")), ("first", "second"), strict=False):
         shutil.copy(source, folder / "mine" / f"{name}.json.gz")
+    shutil.copytree(folder / "mine", folder / "log" / "baseline")
     return folder
 
 
@@ -41,7 +42,8 @@ def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
     try:
         run_blocks(page)
     finally:
-        remove_added_rules()
+        kernel_kind.remove_added_rules()
+        tensor_cores.remove_added_rules()
 
 
 @each_page

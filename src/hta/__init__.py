@@ -17,17 +17,25 @@ if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap, communication_overlap
     from hta.analyses.critical_path import CriticalPath, critical_path
     from hta.analyses.cupti_counters import CuptiCounters, cupti_counters
+    from hta.analyses.distributed import Distributed, distributed
+    from hta.analyses.gpu_summary import GpuSummary, gpu_summary
     from hta.analyses.idle_time import IdleTime, idle_time
     from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
     from hta.analyses.kernel_sequences import KernelSequences, kernel_sequences
+    from hta.analyses.kernels import Kernels, kernels
     from hta.analyses.launch_statistics import LaunchStatistics, launch_statistics
     from hta.analyses.memory_bandwidth import MemoryBandwidth, memory_bandwidth
     from hta.analyses.memory_timeline import MemoryTimeline, memory_timeline
+    from hta.analyses.modules import Modules, modules
     from hta.analyses.operator_kernels import OperatorKernels, operator_kernels
+    from hta.analyses.operator_memory import OperatorMemory, operator_memory
+    from hta.analyses.operators import Operators, operators
     from hta.analyses.queue_length import QueueLength, queue_length
+    from hta.analyses.step_time import StepTime, step_time
     from hta.analyses.stragglers import Stragglers, stragglers
     from hta.analyses.temporal_breakdown import TemporalBreakdown, temporal_breakdown
     from hta.analyses.user_annotations import UserAnnotations, user_annotations
+    from hta.comparisons.compare_operators import OperatorComparison, compare_operators
     from hta.comparisons.compare_traces import TraceComparison, compare_traces
     from hta.comparisons.what_if import (
         NoLaunchOverhead,
@@ -54,6 +62,7 @@ if TYPE_CHECKING:
     from hta.execution.executor import IN_PROCESS
     from hta.execution.processes import processes
     from hta.ingest.open_trace import open_trace
+    from hta.ingest.runs import Run, Runs, find_runs
     from hta.schema import EventKind, KernelKind
     from hta.store.trace import RankTrace, Trace
 
@@ -63,8 +72,10 @@ _MODULES = {
     "CommunicationOverlap": "hta.analyses.communication_overlap",
     "CriticalPath": "hta.analyses.critical_path",
     "CuptiCounters": "hta.analyses.cupti_counters",
+    "Distributed": "hta.analyses.distributed",
     "DuplicateRankError": "hta.errors",
     "EventKind": "hta.schema",
+    "GpuSummary": "hta.analyses.gpu_summary",
     "HtaError": "hta.errors",
     "IN_PROCESS": "hta.execution.executor",
     "IdleTime": "hta.analyses.idle_time",
@@ -73,21 +84,29 @@ _MODULES = {
     "KernelBreakdown": "hta.analyses.kernel_breakdown",
     "KernelKind": "hta.schema",
     "KernelSequences": "hta.analyses.kernel_sequences",
+    "Kernels": "hta.analyses.kernels",
     "LaunchStatistics": "hta.analyses.launch_statistics",
     "MemoryBandwidth": "hta.analyses.memory_bandwidth",
     "MemoryTimeline": "hta.analyses.memory_timeline",
     "MissingDataError": "hta.errors",
+    "Modules": "hta.analyses.modules",
     "NoLaunchOverhead": "hta.comparisons.what_if",
     "NotASavedPathError": "hta.errors",
     "NotATraceError": "hta.errors",
+    "OperatorComparison": "hta.comparisons.compare_operators",
     "OperatorKernels": "hta.analyses.operator_kernels",
+    "OperatorMemory": "hta.analyses.operator_memory",
+    "Operators": "hta.analyses.operators",
     "PathGraph": "hta.enrich.path_graph",
     "PerfectOverlap": "hta.comparisons.what_if",
     "QueueLength": "hta.analyses.queue_length",
     "RankTrace": "hta.store.trace",
     "Remove": "hta.comparisons.what_if",
     "Replace": "hta.comparisons.what_if",
+    "Run": "hta.ingest.runs",
+    "Runs": "hta.ingest.runs",
     "Scale": "hta.comparisons.what_if",
+    "StepTime": "hta.analyses.step_time",
     "Stragglers": "hta.analyses.stragglers",
     "TemporalBreakdown": "hta.analyses.temporal_breakdown",
     "Trace": "hta.store.trace",
@@ -98,20 +117,29 @@ _MODULES = {
     "UserAnnotations": "hta.analyses.user_annotations",
     "WhatIf": "hta.comparisons.what_if",
     "communication_overlap": "hta.analyses.communication_overlap",
+    "compare_operators": "hta.comparisons.compare_operators",
     "compare_traces": "hta.comparisons.compare_traces",
     "critical_path": "hta.analyses.critical_path",
     "critical_path_graph": "hta.enrich.path_graph",
     "cupti_counters": "hta.analyses.cupti_counters",
+    "distributed": "hta.analyses.distributed",
+    "find_runs": "hta.ingest.runs",
+    "gpu_summary": "hta.analyses.gpu_summary",
     "idle_time": "hta.analyses.idle_time",
     "kernel_breakdown": "hta.analyses.kernel_breakdown",
     "kernel_sequences": "hta.analyses.kernel_sequences",
+    "kernels": "hta.analyses.kernels",
     "launch_statistics": "hta.analyses.launch_statistics",
     "memory_bandwidth": "hta.analyses.memory_bandwidth",
     "memory_timeline": "hta.analyses.memory_timeline",
+    "modules": "hta.analyses.modules",
     "open_trace": "hta.ingest.open_trace",
     "operator_kernels": "hta.analyses.operator_kernels",
+    "operator_memory": "hta.analyses.operator_memory",
+    "operators": "hta.analyses.operators",
     "processes": "hta.execution.processes",
     "queue_length": "hta.analyses.queue_length",
+    "step_time": "hta.analyses.step_time",
     "stragglers": "hta.analyses.stragglers",
     "temporal_breakdown": "hta.analyses.temporal_breakdown",
     "user_annotations": "hta.analyses.user_annotations",
@@ -123,8 +151,10 @@ __all__ = [
     "CommunicationOverlap",
     "CriticalPath",
     "CuptiCounters",
+    "Distributed",
     "DuplicateRankError",
     "EventKind",
+    "GpuSummary",
     "HtaError",
     "IdleTime",
     "InconsistentTimesError",
@@ -132,21 +162,29 @@ __all__ = [
     "KernelBreakdown",
     "KernelKind",
     "KernelSequences",
+    "Kernels",
     "LaunchStatistics",
     "MemoryBandwidth",
     "MemoryTimeline",
     "MissingDataError",
+    "Modules",
     "NoLaunchOverhead",
     "NotASavedPathError",
     "NotATraceError",
+    "OperatorComparison",
     "OperatorKernels",
+    "OperatorMemory",
+    "Operators",
     "PathGraph",
     "PerfectOverlap",
     "QueueLength",
     "RankTrace",
     "Remove",
     "Replace",
+    "Run",
+    "Runs",
     "Scale",
+    "StepTime",
     "Stragglers",
     "TemporalBreakdown",
     "Trace",
@@ -158,20 +196,29 @@ __all__ = [
     "WhatIf",
     "__version__",
     "communication_overlap",
+    "compare_operators",
     "compare_traces",
     "critical_path",
     "critical_path_graph",
     "cupti_counters",
+    "distributed",
+    "find_runs",
+    "gpu_summary",
     "idle_time",
     "kernel_breakdown",
     "kernel_sequences",
+    "kernels",
     "launch_statistics",
     "memory_bandwidth",
     "memory_timeline",
+    "modules",
     "open_trace",
     "operator_kernels",
+    "operator_memory",
+    "operators",
     "processes",
     "queue_length",
+    "step_time",
     "stragglers",
     "temporal_breakdown",
     "user_annotations",

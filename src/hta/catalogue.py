@@ -15,14 +15,21 @@ from hta import tables
 from hta.analyses.communication_overlap import communication_overlap
 from hta.analyses.critical_path import critical_path
 from hta.analyses.cupti_counters import cupti_counters
+from hta.analyses.distributed import distributed
+from hta.analyses.gpu_summary import gpu_summary
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
 from hta.analyses.kernel_sequences import kernel_sequences
+from hta.analyses.kernels import kernels
 from hta.analyses.launch_statistics import launch_statistics
 from hta.analyses.memory_bandwidth import memory_bandwidth
 from hta.analyses.memory_timeline import memory_timeline
+from hta.analyses.modules import modules
 from hta.analyses.operator_kernels import operator_kernels
+from hta.analyses.operator_memory import operator_memory
+from hta.analyses.operators import operators
 from hta.analyses.queue_length import queue_length
+from hta.analyses.step_time import step_time
 from hta.analyses.stragglers import stragglers
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.analyses.user_annotations import user_annotations
@@ -186,6 +193,26 @@ _STRAGGLERS = Analysis(
         ("late", "it waits at most half as long as the median rank, and most of the waiting around it is for it"),
     ),
 )
+_DISTRIBUTED = Analysis(
+    name="distributed",
+    title="Distributed",
+    question="How do the ranks share the work, and who waits?",
+    compute=distributed,
+    views=(
+        View("The mean step of each rank, and its time in collectives", tables.mean_steps_of_ranks, "step_ns"),
+        View("Collectives of each rank, by element type", tables.collectives_of_ranks, "latency_ns"),
+        View("Each step of each rank", tables.steps_of_ranks, "step_ns", is_detail=True),
+        View("Devices", tables.devices_of_ranks, "memory_bytes", is_detail=True),
+    ),
+    definitions=(
+        ("step", "as the host announced it, extended to the device work that it launched"),
+        ("computing, communicating, both, neither", "parts of the step in which the rank does that; they add up"),
+        ("data transfer", "the shortest time of a rank in a collective: from the arrival of the last one to the end"),
+        ("waiting", "the rest of the time in collectives: other ranks have not arrived"),
+        ("not known", "collectives that no other rank recorded, and sends between two ranks"),
+        ("latency", "time in which at least one of the calls runs; the mean is over the calls"),
+    ),
+)
 _CUPTI_COUNTERS = Analysis(
     name="cupti_counters",
     title="CUPTI counters",
@@ -245,6 +272,44 @@ _LAUNCH_STATISTICS = Analysis(
         ("late start", "a delay of more than 100 µs: the work was held up, usually by work launched before"),
     ),
 )
+_OPERATORS = Analysis(
+    name="operators",
+    title="Operators",
+    question="Where do operators spend time?",
+    compute=operators,
+    views=(
+        View("Operators, over all ranks", tables.operators_by_name, "host_self_ns"),
+        View("Operators by the shapes of their inputs", tables.operators_by_shape, "host_self_ns", is_detail=True),
+        View(
+            "Operators by call stack, the innermost frame first",
+            tables.operators_by_stack,
+            "host_self_ns",
+            is_detail=True,
+        ),
+    ),
+    definitions=(
+        ("device, itself", "kernels, copies and memsets whose innermost operator it is; parallel ones both count"),
+        ("device, with inner", "the same with those of all operators inside it; of nested calls both count"),
+        ("device busy", "time in which at least one of its own runs, parallel or not"),
+        ("host, itself", "outside operators inside it, and outside runtime and driver calls"),
+        ("eligible", "tensor or matrix cores could do some of its work, by its name"),
+        ("on tensor cores", "the share of its own device time in kernels that use tensor or matrix cores"),
+    ),
+)
+_MODULES = Analysis(
+    name="modules",
+    title="Modules",
+    question="Which modules take the time?",
+    compute=modules,
+    views=(View("Modules by their place in the model, over all ranks", tables.times_of_modules, "host_total_ns"),),
+    definitions=(
+        ("module", "a dot for each module around it; what is called several times in one place is one row"),
+        ("operators", "called in the module itself: not within another operator or module"),
+        ("device, itself", "launched in the module, not in a module inside it; with inner: in those as well"),
+        ("host, itself", "outside operators, annotations and modules inside it, and outside runtime calls: Python"),
+        ("backward", "what autograd ran for the operators of the module's forward calls, by the profiler's links"),
+    ),
+)
 _OPERATOR_KERNELS = Analysis(
     name="operator_kernels",
     title="Operators and their kernels",
@@ -285,6 +350,73 @@ _MEMORY_TIMELINE = Analysis(
         ("operator", "the innermost operator around the allocation; top operator: the outermost"),
     ),
 )
+_OPERATOR_MEMORY = Analysis(
+    name="operator_memory",
+    title="Memory of operators",
+    question="Which operators allocate memory, and what stays?",
+    compute=operator_memory,
+    views=(
+        View("Operators, over all ranks and devices of a type", tables.memory_of_operators, "self_allocated_bytes"),
+        View("Blocks of memory", tables.memory_blocks, "block_bytes", is_detail=True),
+    ),
+    definitions=(
+        ("allocated, itself", "by allocations whose innermost operator it is; with inner: in operators inside it too"),
+        ("not released", "the part of what it allocated itself that is not freed until the end of the recording"),
+        ("net, itself", "allocated less freed while it ran, whoever had allocated what it freed"),
+        ("block", "from an allocation to the next free of its address on its device"),
+        ("calls", "all of them, whether or not they allocate"),
+    ),
+)
+_STEP_TIME = Analysis(
+    name="step_time",
+    title="Step time",
+    question="What did each step spend its time on?",
+    compute=step_time,
+    views=(
+        View("The mean step of each rank", tables.mean_step, "mean_ns"),
+        View("Each step of each rank", tables.times_of_steps, "duration_ns", is_detail=True),
+    ),
+    definitions=(
+        ("step", "from the begin of ProfilerStep#N to the end of the last device work that it launched"),
+        ("kernel, copy, memset", "a device works on one; of several at once, the first of this list counts"),
+        ("communication", "a collective runs, and none of the above: exposed communication"),
+        ("runtime", "the host is in the CUDA or HIP runtime or driver, and none of the above"),
+        ("data loader", "the host waits for the next batch, and none of the above"),
+        ("operators", "an operator runs on the host, and none of the above"),
+    ),
+)
+_GPU_SUMMARY = Analysis(
+    name="gpu_summary",
+    title="GPU summary",
+    question="How well is each GPU used?",
+    compute=gpu_summary,
+    views=(View("Each device, over its steps", tables.use_per_device, "utilization_fraction"),),
+    definitions=(
+        ("utilization", "the share of the steps in which a kernel runs"),
+        ("est. SM efficiency", "blocks per SM of the kernels that run, at most 1, averaged over the steps"),
+        ("est. occupancy", "threads on an SM in the most it holds, averaged over the kernels by their duration"),
+        (
+            "on tensor cores",
+            "share of the kernel time, of kernels whose names say that they use tensor or matrix cores",
+        ),
+    ),
+)
+_KERNELS = Analysis(
+    name="kernels",
+    title="Kernels",
+    question="Which kernels take the time, and do they use tensor cores?",
+    compute=kernels,
+    views=(
+        View("Kernels by name, over all ranks", tables.kernels_by_name, "sum_ns"),
+        View("Kernels by operator and launch shape", tables.kernels_by_launch, "sum_ns", is_detail=True),
+    ),
+    definitions=(
+        ("tensor cores", "or matrix cores: whether the kernel's name says that it uses them"),
+        ("eligible", "tensor cores could do the work of the operator"),
+        ("blocks per SM", "blocks of the launch over the SMs of the device, each call weighed by its duration"),
+        ("est. occupancy", "threads on an SM in the most it holds, each call weighed by its duration"),
+    ),
+)
 
 _CRITICAL_PATH = Analysis(
     name="critical_path",
@@ -321,15 +453,22 @@ ANALYSES: tuple[Analysis, ...] = (
     _COMMUNICATION_OVERLAP,
     _IDLE_TIME,
     _CRITICAL_PATH,
+    _STEP_TIME,
+    _GPU_SUMMARY,
+    _KERNELS,
     _LAUNCH_STATISTICS,
     _QUEUE_LENGTH,
     _MEMORY_BANDWIDTH,
+    _OPERATORS,
+    _MODULES,
     _OPERATOR_KERNELS,
     _KERNEL_SEQUENCES,
     _USER_ANNOTATIONS,
     _STRAGGLERS,
+    _DISTRIBUTED,
     _CUPTI_COUNTERS,
     _MEMORY_TIMELINE,
+    _OPERATOR_MEMORY,
 )
 """All analyses, the most general first."""
 

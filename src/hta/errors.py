@@ -106,6 +106,14 @@ class MissingDataError(HtaError, LookupError):
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
         )
 
+    @classmethod
+    def no_operators(cls, *, analysis: str, rank: int, source: str) -> MissingDataError:
+        """No rank has operators, which `analysis` measures."""
+        return cls(
+            f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU as well as that of "
+            f"the device."
+        )
+
 
 class InconsistentTimesError(HtaError, ValueError):
     """The times of a trace contradict each other too much to compute with."""

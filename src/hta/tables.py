@@ -13,8 +13,12 @@ import polars as pl
 
 from hta.analyses.kernel_sequences import SEPARATOR as PATTERN_SEPARATOR
 from hta.analyses.kernel_sequences import sequences_over_ranks
+from hta.analyses.kernels import joined_over_ranks
+from hta.analyses.modules import summed_modules
 from hta.analyses.operator_kernels import SEPARATOR as SEQUENCE_SEPARATOR
 from hta.analyses.operator_kernels import operators_over_ranks
+from hta.analyses.operator_memory import summed_operator_memory
+from hta.analyses.operators import summed_operators
 from hta.enrich.event_graph import PathClass
 from hta.figures.names import printable, short_name
 from hta.units import bandwidth_text, duration_text, percent_text, size_text
@@ -23,17 +27,25 @@ if TYPE_CHECKING:
     from hta.analyses.communication_overlap import CommunicationOverlap
     from hta.analyses.critical_path import CriticalPath
     from hta.analyses.cupti_counters import CuptiCounters
+    from hta.analyses.distributed import Distributed
+    from hta.analyses.gpu_summary import GpuSummary
     from hta.analyses.idle_time import IdleTime
     from hta.analyses.kernel_breakdown import KernelBreakdown
     from hta.analyses.kernel_sequences import KernelSequences
+    from hta.analyses.kernels import Kernels
     from hta.analyses.launch_statistics import LaunchStatistics
     from hta.analyses.memory_bandwidth import MemoryBandwidth
     from hta.analyses.memory_timeline import MemoryTimeline
+    from hta.analyses.modules import Modules
     from hta.analyses.operator_kernels import OperatorKernels
+    from hta.analyses.operator_memory import OperatorMemory
+    from hta.analyses.operators import Operators
     from hta.analyses.queue_length import QueueLength
+    from hta.analyses.step_time import StepTime
     from hta.analyses.stragglers import Stragglers
     from hta.analyses.temporal_breakdown import TemporalBreakdown
     from hta.analyses.user_annotations import UserAnnotations
+    from hta.comparisons.compare_operators import OperatorComparison
     from hta.comparisons.compare_traces import TraceComparison
 
 _HEADINGS = {
@@ -101,6 +113,19 @@ _HEADINGS = {
     "mean_lateness_ns": "mean lateness",
     "last_count": "came last",
     "collective_count": "collectives",
+    "step_ns": "step",
+    "computation_ns": "computing",
+    "both_ns": "both",
+    "communicating_ns": "communicating",
+    "neither_ns": "neither",
+    "transfer_ns": "data transfer",
+    "synchronising_ns": "waiting",
+    "unmatched_ns": "not known",
+    "latency_ns": "latency",
+    "mean_latency_ns": "mean latency",
+    "mean_transfer_ns": "mean transfer",
+    "mean_bytes": "mean size",
+    "memory_bytes": "memory",
     "wait_ns": "waits",
     "caused_wait_ns": "others wait for it",
     "caused_fraction": "of all waiting",
@@ -114,10 +139,26 @@ _HEADINGS = {
     "first_bytes": "at the beginning",
     "last_bytes": "at the end",
     "reserved_peak_bytes": "reserved at most",
+    "capacity_bytes": "of the device",
+    "self_allocated_bytes": "allocated, itself",
+    "self_unreleased_bytes": "not released",
+    "self_increase_bytes": "net, itself",
+    "total_allocated_bytes": "allocated, with inner",
+    "total_increase_bytes": "net, with inner",
+    "self_allocation_count": "allocations",
+    "block_bytes": "size",
+    "lifetime_ns": "alive for",
+    "allocated_after_ns": "allocated at",
+    "released_after_ns": "released at",
     "block_count": "blocks",
     "control_ns": "control",
     "test_ns": "test",
     "control_count": "control calls",
+    "control_calls": "control calls",
+    "host_ns": "on the host",
+    "device_ns": "on devices",
+    "test_calls": "test calls",
+    "path": "phase · module · operator · kernel",
     "test_count": "test calls",
     "control_mean_ns": "control mean",
     "test_mean_ns": "test mean",
@@ -129,6 +170,37 @@ _HEADINGS = {
     "saved_ns": "saves",
     "saved_fraction": "of it",
     "replayed_ns": "without a change",
+    "device_self_ns": "device, itself",
+    "device_total_ns": "device, with inner",
+    "device_self_busy_ns": "device busy",
+    "host_self_ns": "host, itself",
+    "host_total_ns": "host, with inner",
+    "tensor_core_self_fraction": "on tensor cores",
+    "is_tensor_core_eligible": "eligible",
+    "input_shape": "input shapes",
+    "operator_calls": "operators",
+    "backward_device_total_ns": "device, backward",
+    "backward_host_total_ns": "host, backward",
+    "memcpy_ns": "copies",
+    "memset_ns": "memsets",
+    "communication_ns": "communication",
+    "runtime_ns": "runtime",
+    "dataloader_ns": "data loader",
+    "cpu_ns": "operators",
+    "other_ns": "other",
+    "device_name": "model",
+    "compute_capability": "capability",
+    "utilization_fraction": "utilization",
+    "sm_efficiency_fraction": "est. SM efficiency",
+    "occupancy_fraction": "est. occupancy",
+    "tensor_core_fraction": "on tensor cores",
+    "tensor_core_unknown_fraction": "unknown",
+    "uses_tensor_cores": "tensor cores",
+    "is_operator_eligible": "eligible",
+    "mean_blocks_per_sm": "blocks per SM",
+    "mean_occupancy_fraction": "est. occupancy",
+    "registers_per_thread": "registers",
+    "shared_memory_bytes": "shared memory",
 }
 
 _PATH_CLASSES = {
@@ -148,6 +220,7 @@ _HEADINGS |= {f"{each.name.lower()}_path_fraction": text for each, text in _PATH
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 _KERNELS_SHOWN = 3
+_PATHS_SHOWN = 30
 _KERNEL_LENGTH = 40
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
@@ -271,16 +344,72 @@ def idle_per_stream(result: IdleTime) -> pl.DataFrame:
     return _one_device_hidden(_by_category(result.per_stream))
 
 
+def operators_by_name(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator, summed over the ranks."""
+    return _times_of_operators(result.by_name, ["operator"])
+
+
+def operators_by_shape(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator and shapes of its inputs, summed over the ranks."""
+    return _times_of_operators(result.by_shape, ["operator", "input_shape"])
+
+
+def operators_by_stack(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator and call stack, summed over shapes and ranks."""
+    return _times_of_operators(result.by_stack.drop("input_shape"), ["operator", "call_stack"])
+
+
+def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    eligible = pl.when("is_tensor_core_eligible").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    summed = summed_operators(table).with_columns(eligible.alias("is_tensor_core_eligible"))
+    return _known(
+        summed.select(
+            *(*keys, "calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
+            *("tensor_core_self_fraction", "is_tensor_core_eligible", "^device_self_busy_ns$"),
+        )
+    )
+
+
+def times_of_modules(result: Modules) -> pl.DataFrame:
+    """Return the time of each module, summed over the ranks, each behind the module around it."""
+    device = ("device_total_ns", "device_self_ns", "backward_device_total_ns")
+    host = ("host_total_ns", "host_self_ns", "backward_host_total_ns")
+    placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("module")
+    return _known(
+        summed_modules(result.per_module).select(placed.alias("module"), "calls", "operator_calls", *device, *host)
+    )
+
+
+def _known(table: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the columns of which nothing is known."""
+    return table.select(column for column in table if len(table) == 0 or column.null_count() < len(table))
+
+
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
     """Return the peak of each device, and what was allocated before and after."""
-    sizes = ("peak_bytes", "first_bytes", "last_bytes", "reserved_peak_bytes")
-    return result.per_device.select("rank", "device_type", "device_id", *sizes, "event_count")
+    sizes = ("peak_bytes", "first_bytes", "last_bytes", "reserved_peak_bytes", "capacity_bytes")
+    return _known(result.per_device.select("rank", "device_type", "device_id", *sizes, "event_count"))
 
 
 def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
     """Return what was alive at the peak of each device, by operator."""
     devices = ("rank", "device_type", "device_id")
     return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
+
+
+def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:
+    """Return what each operator allocates and frees on each type of device, summed over the ranks."""
+    own = ("self_allocated_bytes", "self_unreleased_bytes", "self_increase_bytes", "self_allocation_count")
+    total = ("total_allocated_bytes", "total_increase_bytes")
+    return _known(summed_operator_memory(result.per_operator).select("operator", "device_type", *own, *total, "calls"))
+
+
+def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
+    """Return the life of each block of memory, in time since the first one."""
+    first_ns = pl.min_horizontal(pl.col("allocated_ns").min(), pl.col("released_ns").min())
+    moments = [(pl.col(f"{name}_ns") - first_ns).alias(f"{name}_after_ns") for name in ("allocated", "released")]
+    devices = ("rank", "device_type", "device_id")
+    return result.blocks.select("operator", "caller", "block_bytes", *moments, "lifetime_ns", *devices)
 
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:
@@ -293,6 +422,41 @@ def compared_by_size(result: TraceComparison) -> pl.DataFrame:
     """Return how much each of two traces holds."""
     return result.sides
 
+
+def compared_tree(result: OperatorComparison) -> pl.DataFrame:
+    """Return the call paths that changed most, each behind what is around it, of a mean step."""
+    tree = result.tree
+    parents, shown = tree["parent"].to_list(), set[int]()
+    for node in tree.sort(pl.col("difference_ns").abs(), descending=True, maintain_order=True)["node"].head(
+        _PATHS_SHOWN
+    ):
+        while node >= 0 and node not in shown:
+            shown.add(node)
+            node = parents[node]  # noqa: PLW2901 -- climbs to the phase
+    placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("name")
+    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls", "measure")
+    return tree[sorted(shown)].select(placed.alias("path"), *columns)
+
+
+def compared_operators(result: OperatorComparison) -> pl.DataFrame:
+    """Return what changed in each operator, without operators inside it, of a mean step."""
+    columns = ("operator", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls")
+    has_changed = (pl.col("difference_ns") != 0) | (pl.col("change") != "unchanged")
+    return result.per_operator.filter(has_changed).select(columns)
+
+
+def compared_runs(result: OperatorComparison) -> pl.DataFrame:
+    """Return how much each of two aligned traces holds."""
+    times = [pl.col(f"{where}_total_ns").alias(f"{where}_ns") for where in ("host", "device")]
+    return result.sides.select("side", "rank_count", "step_count", *times)
+
+
+OPERATOR_COMPARISON_VIEWS = (
+    View("The two traces", compared_runs, "host_ns"),
+    View("Call paths that changed most; of a mean step, where both have steps", compared_tree, "difference_ns"),
+    View("Operators that changed, without those inside them", compared_operators, "difference_ns"),
+)
+"""The tables of `compare_operators`."""
 
 COMPARISON_VIEWS = (
     View("The two traces", compared_by_size, "event_count"),
@@ -328,6 +492,35 @@ def lateness_per_rank(result: Stragglers) -> pl.DataFrame:
 def lateness_per_step(result: Stragglers) -> pl.DataFrame:
     """Return how late each rank arrives at the collectives of each step."""
     return result.per_step.select("step", "rank", "mean_lateness_ns", "last_count", "collective_count", "wait_ns")
+
+
+def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return how the mean step of each rank divides, and its time in collectives."""
+    return _divided_steps(result.per_rank, ["rank", "step_count"])
+
+
+def steps_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return how each step of each rank divides, and its time in collectives."""
+    return _divided_steps(result.per_step, ["rank", "step"])
+
+
+def _divided_steps(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    parts = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
+    waiting = ("transfer_ns", "synchronising_ns", "unmatched_ns")
+    renamed = {"overlap_ns": "both_ns", "communication_ns": "communicating_ns", "other_ns": "neither_ns"}
+    return table.select(*keys, "step_ns", *parts, *waiting).rename(renamed)
+
+
+def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return the calls, sizes and times of each collective of each rank."""
+    chosen = ("call_count", "bytes", "mean_bytes", "latency_ns", "mean_latency_ns", "transfer_ns", "mean_transfer_ns")
+    return result.per_operation.select("rank", "collective", "dtype", *chosen)
+
+
+def devices_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return which devices the ranks use, and what these are."""
+    process = pl.col("process").cast(pl.String)
+    return result.per_device.with_columns(process).rename({"device_name": "model"})
 
 
 def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:
@@ -367,6 +560,58 @@ def _event_name(name: str) -> str:
 
 def _class_share(name: str) -> pl.Expr:
     return pl.col("fraction").filter(pl.col("path_class") == name).first().alias(f"{name}_path_fraction")
+
+
+def mean_step(result: StepTime) -> pl.DataFrame:
+    """Return the mean time and share of each category in the steps of each rank."""
+    return result.mean
+
+
+def times_of_steps(result: StepTime) -> pl.DataFrame:
+    """Return every step with its times."""
+    return result.per_step.drop("start_ns", "end_ns")
+
+
+def use_per_device(result: GpuSummary) -> pl.DataFrame:
+    """Return what each device is and how well it is used; the share on unknown cores only where there is some."""
+    table = result.per_device.drop("start_ns", "end_ns", "is_estimated")
+    unknown = "tensor_core_unknown_fraction"
+    return _one_device_hidden(table if table.get_column(unknown).sum() else table.drop(unknown))
+
+
+def kernels_by_name(result: Kernels) -> pl.DataFrame:
+    """Return the kernels over all ranks, the longest first."""
+    columns = ("fraction", "call_count", "sum_ns", "mean_ns", "min_ns", "max_ns")
+    return _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
+
+
+def kernels_by_launch(result: Kernels) -> pl.DataFrame:
+    """Return the kernels of each rank by operator and launch shape, the longest first; unknown operators are blank."""
+    shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
+    eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
+    columns = ("rank", "name", "operator", "call_count", "sum_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
+    return _with_means(result.by_launch).select(columns)
+
+
+def _cores() -> pl.Expr:
+    uses = pl.col("uses_tensor_cores")
+    return (
+        pl.when(uses)
+        .then(pl.lit("yes"))
+        .when(~uses)
+        .then(pl.lit("no"))
+        .otherwise(pl.lit("unknown"))
+        .alias(uses.meta.output_name())
+    )
+
+
+def _with_means(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(
+        pl.col("mean_blocks_per_sm").round(2), pl.col("mean_occupancy").alias("mean_occupancy_fraction")
+    )
+
+
+_MEANS = ("mean_blocks_per_sm", "mean_occupancy_fraction")
 
 
 def _whole_flop() -> pl.Expr:

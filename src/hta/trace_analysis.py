@@ -8,15 +8,22 @@ docs/reference/from_hta.md. New code is better off with `hta.open_trace` and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 
 from hta.analyses.communication_overlap import communication_overlap
+from hta.analyses.distributed import distributed
+from hta.analyses.gpu_summary import gpu_summary
 from hta.analyses.idle_time import IdleTime, idle_time
 from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
+from hta.analyses.kernels import kernels
+from hta.analyses.memory_timeline import memory_timeline
+from hta.analyses.modules import modules
+from hta.analyses.operators import operators
+from hta.analyses.step_time import step_time
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
@@ -27,24 +34,35 @@ from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critica
 from hta.facade.cupti_counters import counters_with_operators
 from hta.facade.kernel_sequences import sequence_frame
 from hta.facade.launch_statistics import launch_frames
+from hta.facade.memory import memory_frame, memory_within
 from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
 from hta.facade.operator_kernels import operator_kernel_frames
 from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
 from hta.facade.sources import source_of
 from hta.facade.stragglers import StragglerMethod, potential_stragglers
+from hta.facade.times import frame_in_microseconds
 from hta.facade.trace_view import TraceView
 from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
 from hta.facade.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
 from hta.figures import (
     plot_communication_overlap,
+    plot_distributed,
+    plot_gpu_summary,
     plot_idle_time,
     plot_kernel_breakdown,
+    plot_kernels,
+    plot_memory_timeline,
+    plot_modules,
+    plot_operators,
+    plot_step_time,
     plot_temporal_breakdown,
 )
 from hta.ingest.open_trace import open_trace
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from hta.enrich.host_names import Compat
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
@@ -424,6 +442,137 @@ class TraceAnalysis:
             visualize=visualize,
             method=straggler_identification_impl,
         )
+
+    def get_step_time_breakdown(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        annotation: str | None = None,
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return what each step of each rank spent its time on; the categories add up to the step.
+
+        Returns:
+            `per_step` of `hta.step_time`, times in µs: rank, step, start(us), end(us), duration(us), kernel(us),
+            memcpy(us), memset(us), communication(us), runtime(us), dataloader(us), cpu(us), other(us).
+        """
+        result = step_time(self._trace, annotation=annotation, compat=compat)
+        if visualize:
+            _show(plot_step_time(result))
+        return frame_in_microseconds(result.per_step)
+
+    def get_gpu_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return what each device is and how well it is used: `per_device` of `hta.gpu_summary`, times in µs."""
+        result = gpu_summary(self._trace, compat=compat)
+        if visualize:
+            _show(plot_gpu_summary(result))
+        return frame_in_microseconds(result.per_device)
+
+    def get_kernel_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        compat: Compat | None = None,
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the kernels by name, and by operator and launch: the tables of `hta.kernels`, times in µs."""
+        result = kernels(self._trace, compat=compat)
+        if visualize:
+            _show(plot_kernels(result))
+        return frame_in_microseconds(result.by_name), frame_in_microseconds(result.by_launch)
+
+    def get_operator_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        group_by: Literal["name", "shape", "stack"] = "name",
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return the time of each operator of each rank: a table of `hta.operators`, times in µs.
+
+        Args:
+            visualize: show the figure.
+            group_by: `by_name`, `by_shape` (with input_shape), or `by_stack` (with input_shape and call_stack).
+            compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
+        """
+        result = operators(self._trace, compat=compat)
+        if visualize:
+            _show(plot_operators(result))
+        tables = {"name": result.by_name, "shape": result.by_shape, "stack": result.by_stack}
+        return frame_in_microseconds(tables[group_by])
+
+    def get_module_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return the time of each module of each rank: `per_module` of `hta.modules`, times in µs."""
+        result = modules(self._trace, compat=compat)
+        if visualize:
+            _show(plot_modules(result))
+        return frame_in_microseconds(result.per_module)
+
+    def get_distributed_summary(self, visualize: bool = True, compat: Compat | None = None) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        """Return how each step of each rank divides into computing and communicating, and what of that is waiting.
+
+        Returns:
+            `per_step` of `hta.distributed`, times in µs: rank, step, step(us), computation(us), overlap(us),
+            communication(us), other(us), collective_count, collective(us), transfer(us), synchronising(us),
+            unmatched(us).
+        """
+        result = distributed(self._trace, compat=compat)
+        if visualize:
+            _show(plot_distributed(result))
+        return frame_in_microseconds(result.per_step)
+
+    def get_communication_operations(self, compat: Compat | None = None) -> pd.DataFrame:
+        """Return calls, sizes and times of each collective of each rank, by element type.
+
+        Returns:
+            `per_operation` of `hta.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
+            bytes, mean_bytes, latency(us), mean_latency(us), matched_count, transfer(us), mean_transfer(us).
+        """
+        return frame_in_microseconds(distributed(self._trace, compat=compat).per_operation)
+
+    def get_memory_curve(self, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as HTA's methods have it
+        """Return the memory of each device after each allocation and free.
+
+        Returns:
+            `series` of `hta.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank, device_type, device_id, time(us),
+            change_bytes, allocated_bytes, reserved_bytes.
+        """
+        result = memory_timeline(self._trace)
+        if visualize:
+            _show(plot_memory_timeline(result))
+        return memory_frame(self._trace, result.series)
+
+    def get_memory_events(
+        self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
+    ) -> pd.DataFrame:
+        """Return every block of memory: who allocated it, and when it was allocated and released.
+
+        Args:
+            start_us: only blocks allocated or released from this time on, in µs as the frame shows them.
+            end_us: only blocks allocated or released until this time.
+            compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
+
+        Returns:
+            `blocks` of `hta.operator_memory`, times in µs since the first event of the job: rank, device_type, device_id, operator, caller,
+            block_bytes, allocated(us), released(us), lifetime(us).
+        """
+        return memory_frame(self._trace, memory_within(self._trace, start_us, end_us, compat).blocks)
+
+    def get_memory_statistics(
+        self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
+    ) -> pd.DataFrame:
+        """Return what each operator allocates and frees, in the time from `start_us` to `end_us`.
+
+        Returns:
+            `per_operator` of `hta.operator_memory`, sizes in bytes: rank, device_type, device_id, operator, calls,
+            total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
+            total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
+        """
+        return frame_in_microseconds(memory_within(self._trace, start_us, end_us, compat).per_operator)
 
     def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
         """Return the hardware counters of each kernel with the operators that launched it, a frame for each rank.

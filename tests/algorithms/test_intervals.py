@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hta.algorithms.intervals import (
     Intervals,
     concatenated,
+    covered_before,
     covered_length,
     gap_begins,
     gaps,
@@ -152,3 +153,12 @@ def test_a_million_intervals_are_no_product_of_intervals(function: object) -> No
 
     assert callable(function)
     assert function(starts, ends) is not None
+
+
+@given(pairs_of_moments)
+def test_what_is_covered_before_each_moment(pairs: Pairs) -> None:
+    """Counted nanosecond by nanosecond; two moments give what lies between them."""
+    moments = np.arange(-45, 60)
+    expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
+
+    assert covered_before(union(*arrays(pairs)), moments).tolist() == expected

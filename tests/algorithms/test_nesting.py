@@ -6,7 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.nesting import NO_PARENT, depths, furthest_above, nearest_above, nesting
+from hta.algorithms.nesting import (
+    NO_PARENT,
+    depths,
+    furthest_above,
+    itself_or_above,
+    nearest_above,
+    nesting,
+    path_numbers,
+    subtree_sums,
+)
 from oracles import nested
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), max_size=14)
@@ -65,3 +74,45 @@ def test_climbing_stops_at_the_wanted_rows():
     assert nearest_above(parent, wanted, rows).tolist() == [2, 0, 0, NO_PARENT]
     assert furthest_above(parent, wanted, rows).tolist() == [0, 0, 0, NO_PARENT]
     assert depths(parent).tolist() == [0, 1, 2, 3]
+
+
+@given(INTERVALS)
+def test_sums_of_subtrees_count_each_row_for_all_above_it(intervals):
+    """The sum of a row is its own value and those of the rows that have it above them, whatever their order."""
+    parent = of(*intervals).parent
+    values = np.arange(1, len(parent) + 1)
+
+    expected = values.copy()
+    for row, value in enumerate(values):
+        at = parent[row]
+        while at != NO_PARENT:
+            expected[at] += value
+            at = parent[at]
+    assert subtree_sums(parent, values).tolist() == expected.tolist()
+
+
+@given(INTERVALS, st.data())
+def test_paths_are_equal_where_all_keys_above_are(intervals, data):
+    """Two rows have one number exactly if the keys from them to the top are the same."""
+    parent = of(*intervals).parent
+    keys = [data.draw(st.integers(0, 2)) for _ in intervals]
+
+    numbers = path_numbers(parent, np.array(keys, np.int64)).tolist()
+    paths = []
+    for row, _ in enumerate(keys):
+        path, at = [], row
+        while at != NO_PARENT:
+            path.append(keys[at])
+            at = int(parent[at])
+        paths.append(tuple(path))
+    by_number = dict(zip(numbers, paths, strict=True))
+    assert [by_number[number] for number in numbers] == paths
+    assert len(set(numbers)) == len(set(paths))
+
+
+def test_a_wanted_row_is_found_before_those_above_it():
+    """0..20 around 2..10 around 3..5; the first two are wanted: itself, the nearest, and nothing for no row."""
+    parent = of((0, 0, 20), (0, 2, 8), (0, 3, 2)).parent
+    wanted = np.array([True, True, False])
+
+    assert itself_or_above(parent, wanted, np.array([0, 1, 2, NO_PARENT])).tolist() == [0, 1, 1, NO_PARENT]

@@ -55,7 +55,7 @@ def test_the_peak_and_what_it_is_made_of() -> None:
     """215 B at 21 µs: 60 B of addmm, 55 B outside of operators, and 100 B from before; an address is used twice."""
     result = memory_timeline(peak_job().builder.build())
 
-    assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096)]
+    assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096, None)]
     assert result.at_peak.drop("fraction").rows() == [
         (0, "cuda", 0, "(before the recording)", None, None, 100),
         (0, "cuda", 0, "aten::addmm", "aten::linear", 1, 60),

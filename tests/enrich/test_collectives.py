@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.collectives import collective_family, collectives, matchable_collectives
+from hta.enrich.collectives import (
+    collective_family,
+    collectives,
+    communication,
+    host_collectives,
+    matchable_communication,
+)
 from hta.testing.builder import TraceBuilder
 
 
@@ -43,6 +49,8 @@ def test_a_collective_is_told_by_its_args() -> None:
         "sequence": 9,
         "communication_id": None,
         "content": "Float 64",
+        "dtype": "Float",
+        "byte_count": 256,
     }
 
 
@@ -78,13 +86,67 @@ def test_several_operations_with_one_number_have_places() -> None:
     builder = TraceBuilder()
     for start in (0, 10):
         builder.collective(start_us=start, duration_us=1, sequence=4)
-    found = matchable_collectives(builder.build().ranks[0])
+    found = matchable_communication(builder.build().ranks[0])
     assert found.select("number", "place", "by_order").rows() == [(4, 0, False), (4, 1, False)]
     assert found["key"].n_unique() == 1
 
 
 def test_a_rank_without_collectives_has_an_empty_table() -> None:
     """With all columns."""
-    found = matchable_collectives(TraceBuilder().build().ranks[0])
+    found = matchable_communication(TraceBuilder().build().ranks[0])
     assert found.is_empty()
-    assert found.columns == ["key", "number", "window", "start_ns", "duration_ns", "by_order", "place"]
+    described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "window"]
+    assert found.columns == [*described, "key", "number", "by_order", "place"]
+
+
+def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
+    """A kernel of NCCL before 2.20 without args, launched inside a host call."""
+    builder = TraceBuilder().annotation(host_call, start_us=0, duration_us=10, args=args)
+    return builder.kernel(name, start_us=20, duration_us=5, launch_us=4)
+
+
+def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
+    """NCCL sends and receives in an all-to-all; kind, type and size are those of the call."""
+    shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
+    builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
+    found = communication(builder.build().ranks[0])
+    assert found.select("family", "dtype", "byte_count").rows() == [("alltoall", "long int", 192)]
+
+
+def test_a_host_call_with_args_goes_before_an_annotation() -> None:
+    """`record_param_comms` also knows group and sequence, which make the kernel comparable by more than order."""
+    args = {
+        "Collective name": "_reduce_scatter_base",
+        "dtype": "BFloat16",
+        "In msg nelems": 8,
+        "Process Group Ranks": "[0, 1]",
+        "Group size": 2,
+        "Seq": 7,
+    }
+    builder = old_kernel("ncclKernel_ReduceScatter(int)", "nccl:_reduce_scatter_base")
+    builder.operator("record_param_comms", start_us=0, duration_us=12, args=args)
+    found = matchable_communication(builder.build().ranks[0])
+    columns = ("family", "dtype", "byte_count", "number", "by_order")
+    assert found.select(columns).rows() == [("reducescatter", "BFloat16", 16, 7, False)]
+
+
+def test_what_nobody_describes_is_null() -> None:
+    """Neither type nor size of 0; the call on another thread says nothing."""
+    builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
+    shapes = {"Input Dims": [[6]], "Input type": ["float"]}
+    builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
+    found = communication(builder.build().ranks[0])
+    assert found.select("family", "dtype", "byte_count").rows() == [("allreduce", None, None)]
+
+
+def test_sends_are_communication_without_a_key() -> None:
+    """They are in the table and cannot be matched."""
+    found = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
+    assert found.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
+
+
+def test_host_collectives_stand_beside_kernels() -> None:
+    """A job may use both: gloo on the host while NCCL runs on the device."""
+    builder = TraceBuilder().annotation("gloo:broadcast", start_us=0, duration_us=5)
+    builder.collective(start_us=0, duration_us=5)
+    assert host_collectives(builder.build().ranks[0])["family"].to_list() == ["broadcast"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.enrich.steps import before_last_step, steps, window_of, windows
+from hta.enrich.steps import before_last_step, device_extended_windows, steps, window_of, windows
 from hta.testing.builder import TraceBuilder
 
 
@@ -185,3 +185,61 @@ def test_a_moment_lies_in_the_window_that_began_last() -> None:
     moments = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
     assert window_of(found, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
     assert window_of(found.clear(), moments).to_list() == [None] * 8
+
+
+def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
+    """Return number, start and end in µs of the windows with their device work."""
+    (rank_trace,) = builder.build().ranks.values()
+    found = device_extended_windows(rank_trace, annotation)
+    return [(window, start // 1_000, end // 1_000) for window, start, end in found.rows()]
+
+
+def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> None:
+    """Step 1 launches work that ends at 130; step 2 is over on the host by then; work from before ends at 8."""
+    builder = (
+        TraceBuilder()
+        .kernel("earlier", start_us=2, duration_us=6, launch_us=-3)
+        .step(1, 5, 45)
+        .kernel("a", start_us=60, duration_us=70, launch_us=10)
+        .step(2, 50, 50)
+        .kernel("b", start_us=130, duration_us=10, launch_us=60)
+        .step(3, 150, 10)
+        .kernel("c", start_us=155, duration_us=1, launch_us=151)
+    )
+
+    assert extended(builder) == [(1, 8, 130), (2, 130, 140), (3, 150, 160)]
+
+
+def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
+    """Triton launches by cuLaunchKernelEx; it begins in the step."""
+    builder = TraceBuilder().step(1, 0, 10)
+    builder.kernel("t", start_us=20, duration_us=5, launch_us=9, launch_duration_us=4, launch_name="cuLaunchKernelEx")
+
+    assert extended(builder) == [(1, 0, 25)]
+
+
+@pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
+def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
+    """Ten, then eight, then none: the third launched nothing; with seven the second was cut short as well."""
+    builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
+    for step, count in ((0, 10), (1, last_count)):
+        for place in range(count):
+            at = 100 * step + place
+            builder.kernel("k", start_us=at + 1, duration_us=1, launch_us=at, launch_duration_us=0)
+
+    assert [window for window, _, _ in extended(builder)] == kept
+
+
+def test_steps_without_any_device_work_stay_as_they_are() -> None:
+    """Nothing was cut short on the CPU."""
+    assert extended(TraceBuilder().step(1, 0, 10).step(2, 12, 10)) == [(1, 0, 10), (2, 12, 22)]
+
+
+def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
+    """Both take the work that they launched."""
+    builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
+    builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
+
+    assert extended(builder, "part") == [(0, 3, 28)]
+    assert extended(builder) == [(0, 3, 28)]
+    assert extended(builder, "nothing") == []

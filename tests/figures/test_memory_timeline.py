@@ -11,10 +11,13 @@ from hta.testing.builder import TraceBuilder
 GIB = 1 << 30
 
 
-def result_of(sizes: list[int]) -> MemoryTimeline:
+def result_of(sizes: list[int], reserved: int | None = None) -> MemoryTimeline:
     """Return a made-up result of one device, one event each ms."""
     keys = {"rank": 0, "device_type": "cuda", "device_id": 0}
-    rows = [{**keys, "time_ns": 1_000_000 * place, "allocated_bytes": size} for place, size in enumerate(sizes)]
+    rows = [
+        {**keys, "time_ns": 1_000_000 * place, "allocated_bytes": size, "reserved_bytes": reserved}
+        for place, size in enumerate(sizes)
+    ]
     return MemoryTimeline(pl.DataFrame([{**keys, "peak_bytes": max(sizes)}]), pl.DataFrame(), pl.DataFrame(rows))
 
 
@@ -22,6 +25,13 @@ def test_each_device_has_a_line() -> None:
     """GiB over ms."""
     (line,) = plot_memory_timeline(result_of([GIB, 2 * GIB])).data
     assert (line.name, list(line.x), list(line.y)) == ("rank 0 · cuda 0", [0, 1], [1, 2])
+
+
+def test_reserved_memory_is_a_dotted_line_beside_it() -> None:
+    """Both belong to one entry of the legend."""
+    allocated, reserved = plot_memory_timeline(result_of([GIB, 2 * GIB], reserved=3 * GIB)).data
+    assert (reserved.line.dash, list(reserved.y)) == ("dot", [3, 3])
+    assert (allocated.showlegend, reserved.showlegend) == (True, False)
 
 
 def test_a_peak_is_drawn_however_many_events_there_are() -> None:

@@ -1,7 +1,7 @@
 """Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
-Every function but `gap_begins` takes intervals in any order, overlapping or not, and ignores those without length
-(end <= start): they cover nothing. `tests/oracles.py` holds slow versions that are obviously right.
+Every function but `gap_begins` and `covered_before` takes intervals in any order, overlapping or not, and ignores those
+without length (end <= start): they cover nothing. `tests/oracles.py` holds slow versions that are obviously right.
 """
 
 from __future__ import annotations
@@ -41,6 +41,18 @@ def covered_length(start_ns: Int64Array, end_ns: Int64Array) -> int:
 def intersection_length(first: Intervals, second: Intervals) -> int:
     """Return how many nanoseconds both sets of intervals cover: |A ∩ B| = |A| + |B| - |A or B|."""
     return covered_length(*first) + covered_length(*second) - covered_length(*concatenated((first, second)))
+
+
+def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
+    """Return how many nanoseconds of disjoint intervals in order, as `union` gives them, lie before each moment."""
+    starts, ends = disjoint
+    if not len(starts):
+        return np.zeros(len(moments), np.int64)
+    lengths = ends - starts
+    last = np.searchsorted(starts, moments, side="right") - 1
+    whole = np.concatenate([[0], np.cumsum(lengths)])[last.clip(min=0)]
+    before: Int64Array = whole + np.clip(moments - starts[last], 0, lengths[last]) * (last >= 0)
+    return before
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:

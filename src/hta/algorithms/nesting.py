@@ -37,15 +37,19 @@ def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting
     interval that does not end before this one does, and every step to it jumps over all that is known to end sooner.
     """
     order = np.lexsort((-end, start, group))
-    group, start, end = group[order], start[order], end[order]
-    nearest = np.arange(-1, len(order) - 1)
-    nearest[np.flatnonzero(np.diff(group, prepend=group[:1] - 1))] = NO_PARENT
-    is_overlapping = _jump(nearest, start, end)
+    nearest, is_overlapping = parents_of_sorted(group[order], start[order], end[order])
     return Nesting(
         _unsorted(np.where(nearest == NO_PARENT, NO_PARENT, order[nearest]), order),
         _unsorted(depths(nearest), order),
         _unsorted(is_overlapping, order),
     )
+
+
+def parents_of_sorted(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.bool_]]:
+    """Return `parent` and `is_overlapping` of `nesting`, for intervals sorted by (group, start, longest first)."""
+    nearest = np.arange(-1, len(group) - 1)
+    nearest[np.flatnonzero(np.diff(group, prepend=group[:1] - 1))] = NO_PARENT
+    return nearest, _jump(nearest, start, end)
 
 
 def depths(parent: _Rows) -> npt.NDArray[np.int32]:
@@ -69,6 +73,43 @@ def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> 
         found[climbing] = parent[found[climbing]]
         climbing = climbing[_is_unwanted(found[climbing], wanted)]
     return found
+
+
+def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
+    """Return for each of these rows itself where it is wanted, else `nearest_above`; `NO_PARENT` for that itself."""
+    found = rows.copy()
+    climbing = np.flatnonzero(_is_unwanted(found, wanted))
+    found[climbing] = nearest_above(parent, wanted, found[climbing])
+    return found
+
+
+def subtree_sums(parent: _Rows, values: _Rows, by_level: list[_Rows] | None = None) -> _Rows:
+    """Return for each row the sum of its own value and those of all rows below it; one round for each level.
+
+    `by_level` is `levels(parent)`, for who has it already.
+    """
+    sums = values.copy()
+    for rows in reversed(levels(parent) if by_level is None else by_level):
+        np.add.at(sums, parent[rows], sums[rows])
+    return sums
+
+
+def levels(parent: _Rows) -> list[_Rows]:
+    """Return the rows that have a parent, level by level: those of depth 1, of depth 2, and so on."""
+    depth = depths(parent)
+    order = np.argsort(depth, kind="stable")
+    return np.split(order, np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 1)))[1:]
+
+
+def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
+    """Number the rows so that two have the same number exactly if their keys and those of all above are the same."""
+    key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    numbers, count = key.copy(), len(keys)
+    for rows in levels(parent):
+        # Beyond what any row has had so far, so that no two levels share a number.
+        numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
+        numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
+    return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)
 
 
 def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
@@ -98,7 +139,8 @@ def _jump(nearest: _Rows, start: _Rows, end: _Rows) -> npt.NDArray[np.bool_]:
 
 
 def _is_unwanted(found: _Rows, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    unwanted: npt.NDArray[np.bool_] = (found != NO_PARENT) & ~wanted[found]
+    unwanted: npt.NDArray[np.bool_] = found != NO_PARENT
+    unwanted[unwanted] = ~wanted[found[unwanted]]
     return unwanted
 
 

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from hta.algorithms.nesting import NO_PARENT, furthest_above, nearest_above, nesting
-from hta.enrich.event_ranges import event_ranges
+from hta.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
+from hta.enrich.attribution import host_nodes
+from hta.enrich.call_stack import gathered
+from hta.enrich.devices import described_devices
+from hta.enrich.memory_events import (
+    BEFORE_RECORDING,
+    DEVICE_KEYS,
+    OUTSIDE_OPERATORS,
+    memory_events,
+    nodes_of_memory_events,
+)
 from hta.execution.executor import IN_PROCESS, Executor
-from hta.schema import EventKind
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
 
-BEFORE_RECORDING = "(before the recording)"
-OUTSIDE_OPERATORS = "(outside operators)"
-
-_DEVICE_TYPES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "privateuse1"}
-_DEVICE = ("device_type", "device_id")
 _KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64}
 _SERIES = {
     **_KEYS,
@@ -37,6 +40,7 @@ _PER_DEVICE = {
             "peak_ns",
             "last_bytes",
             "reserved_peak_bytes",
+            "capacity_bytes",
         ),
         pl.Int64,
     ),
@@ -67,6 +71,7 @@ class MemoryTimeline:
         peak_ns              int64  when that was first reached, ns since the Unix epoch
         last_bytes           int64  allocated after the last event
         reserved_peak_bytes  int64  most that the allocator held; null where the file does not say
+        capacity_bytes       int64  all the memory of the device; null where the file does not say
 
     at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
 
@@ -125,20 +130,20 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial:
-    events = _events(rank_trace)
+    events = rank_trace.derive(memory_events)
     if events.is_empty():
         finding = f"rank {rank_trace.rank} has no memory events ({rank_trace.source}): record with profile_memory=True"
         per_device, at_peak, series = (pl.DataFrame(schema=schema) for schema in (_PER_DEVICE, _AT_PEAK, _SERIES))
         return _Partial(per_device, at_peak, series, (finding,))
-    devices = [part.with_row_index("position") for part in events.partition_by(_DEVICE, maintain_order=True)]
+    devices = [
+        part.with_row_index("position") for part in _with_operators(rank_trace, events).partition_by(DEVICE_KEYS)
+    ]
     per_device = pl.concat([_device_row(device) for device in devices])
-    at_peak = _at_peak(rank_trace, devices)
-    findings = _findings(rank_trace.rank, events)
     return _Partial(
-        _typed(per_device, rank_trace.rank, _PER_DEVICE),
-        _typed(at_peak, rank_trace.rank, _AT_PEAK),
-        _typed(events.rename({"start_ns": "time_ns", "bytes": "change_bytes"}), rank_trace.rank, _SERIES),
-        findings,
+        _typed(_with_capacity(rank_trace, per_device), rank_trace.rank, _PER_DEVICE),
+        _typed(pl.concat([_at_peak(device) for device in devices]), rank_trace.rank, _AT_PEAK),
+        _typed(events, rank_trace.rank, _SERIES),
+        _findings(rank_trace.rank, events),
     )
 
 
@@ -147,91 +152,70 @@ def _typed(table: pl.DataFrame, rank: int, schema: dict[str, type[pl.DataType]])
     return with_rank.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
 
-def _events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the memory events by device and time, with the total after each."""
-    when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
-    joined = when.join(rank_trace.table("memory"), on="event_index", maintain_order="left")
-    named = joined.drop_nulls("bytes").with_columns(
-        pl.col("device_type")
-        .replace_strict(_DEVICE_TYPES, default=pl.col("device_type").cast(pl.String))
-        .fill_null("?"),
-        pl.col("device_id").fill_null(-1),
-        pl.col("total_reserved").alias("reserved_bytes"),
+def _with_operators(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    """Add the names of the innermost and the outermost operator around each event; null where there is none."""
+    nodes = host_nodes(rank_trace)
+    parent, is_counted = np.append(nodes["parent"].to_numpy(), NO_PARENT), nodes["is_counted"].to_numpy()
+    inner = itself_or_above(parent, is_counted, nodes_of_memory_events(rank_trace))
+    outer = furthest_above(parent, is_counted, inner)
+    found = {"operator": inner, "top_operator": np.where(outer == NO_PARENT, inner, outer)}
+    return events.with_columns(
+        rank_trace.texts(gathered(nodes["name"], rows)).alias(label) for label, rows in found.items()
     )
-    ordered = named.sort(*_DEVICE, "start_ns", maintain_order=True)
-    return ordered.with_columns(_total().over(_DEVICE).alias("allocated_bytes"))
-
-
-def _total() -> pl.Expr:
-    """Return the total after each event of a device: the file's or, without that, the sum of the changes."""
-    total = pl.col("bytes").cum_sum()
-    known_before = pl.min_horizontal(total.min(), 0)
-    return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
 
 
 def _device_row(device: pl.DataFrame) -> pl.DataFrame:
     allocated = pl.col("allocated_bytes")
     return device.select(
-        pl.col(_DEVICE).first(),
+        pl.col(DEVICE_KEYS).first(),
         pl.len().alias("event_count"),
-        (pl.col("bytes") > 0).sum().alias("allocation_count"),
-        (allocated.first() - pl.col("bytes").first()).alias("first_bytes"),
+        (pl.col("change_bytes") > 0).sum().alias("allocation_count"),
+        (allocated.first() - pl.col("change_bytes").first()).alias("first_bytes"),
         allocated.max().alias("peak_bytes"),
-        pl.col("start_ns").get(allocated.arg_max()).alias("peak_ns"),
+        pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),
         allocated.last().alias("last_bytes"),
         pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
     )
 
 
-def _at_peak(rank_trace: RankTrace, devices: list[pl.DataFrame]) -> pl.DataFrame:
-    alive = pl.concat([_alive_at_peak(device) for device in devices])
-    named = alive.hstack(_operators(rank_trace, alive))
-    rows = [_by_operator(device, named) for device in devices]
-    return pl.concat(rows)
+def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
+    """Add the memory of each GPU; of other devices the file says nothing."""
+    numbers = per_device.filter(device_type="cuda")["device_id"].to_list()
+    capacity = described_devices(rank_trace, numbers).select(
+        pl.lit("cuda").alias("device_type"),
+        pl.col("device").cast(pl.Int64).alias("device_id"),
+        pl.col("memory_bytes").alias("capacity_bytes"),
+    )
+    return per_device.join(capacity, on=DEVICE_KEYS, how="left", maintain_order="left")
+
+
+def _at_peak(device: pl.DataFrame) -> pl.DataFrame:
+    return _by_operator(device, _alive_at_peak(device))
 
 
 def _alive_at_peak(device: pl.DataFrame) -> pl.DataFrame:
     """Return the allocations of blocks that are not freed again until the peak."""
     until_peak = device.head(_peak(device) + 1)
     last_of_block = until_peak.filter(pl.col("address").is_not_null()).unique("address", keep="last")
-    return last_of_block.filter(pl.col("bytes") > 0).sort("position")
+    return last_of_block.filter(pl.col("change_bytes") > 0).sort("position")
 
 
 def _peak(device: pl.DataFrame) -> int:
     return device["allocated_bytes"].arg_max() or 0
 
 
-def _operators(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame:
-    """Return the names of the innermost and the outermost operator around each moment of a thread."""
-    columns = ["name", "track_id", "start_ns", "end_ns"]
-    operators = event_ranges(rank_trace, (EventKind.CPU_OP,), columns)
-    points = moments.select(
-        pl.lit(0, pl.UInt32).alias("name"), "track_id", "start_ns", pl.col("start_ns").alias("end_ns")
-    )
-    both = pl.concat([operators, points])
-    found = nesting(*(both[column].to_numpy() for column in columns[1:]))
-    is_operator = np.arange(len(both)) < len(operators)
-    rows = np.arange(len(operators), len(both))
-    places = [reach(found.parent, is_operator, rows) for reach in (nearest_above, furthest_above)]
-    names = [both["name"].gather(pl.Series(each).replace(NO_PARENT, None).cast(pl.UInt32)) for each in places]
-    return pl.DataFrame(
-        {label: rank_trace.texts(ids) for label, ids in zip(("operator", "top_operator"), names, strict=True)}
-    )
-
-
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
     """Add up what was alive at the peak of a device, and what must have been there before the recording."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
-    own = alive.join(device.select(_DEVICE).head(1), on=_DEVICE, how="semi")
-    totals = own.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
-        pl.len().cast(pl.Int64).alias("block_count"), pl.col("bytes").sum()
+    totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
+        pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")
     )
-    rest = {"operator": BEFORE_RECORDING, "bytes": peak_bytes - int(own["bytes"].sum())}
+    rest = {"operator": BEFORE_RECORDING, "bytes": peak_bytes - int(alive["change_bytes"].sum())}
     before = pl.DataFrame([rest], schema=totals.schema).filter(pl.col("bytes") > 0)
     told = pl.concat([totals, before]) if device["address"].null_count() < len(device) else totals.clear()
     share = pl.when(pl.lit(peak_bytes) > 0).then(pl.col("bytes") / max(1, peak_bytes))
     ordered = told.sort(["bytes", "operator", "top_operator"], descending=[True, False, False])
-    return ordered.with_columns(share.alias("fraction"), *(pl.lit(device[name][0]).alias(name) for name in _DEVICE))
+    return ordered.with_columns(share.alias("fraction"), *(pl.lit(device[name][0]).alias(name) for name in DEVICE_KEYS))
 
 
 def _findings(rank: int, events: pl.DataFrame) -> tuple[str, ...]:

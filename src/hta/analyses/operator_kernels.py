@@ -13,10 +13,11 @@ from hta.algorithms.nesting import NO_PARENT, nearest_above
 from hta.enrich.call_stack import call_stacks, gathered, rows_of_events
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.forward_backward import forward_of
+from hta.enrich.host_names import MODULE_PREFIX
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.kernel_sequences import sequence_texts, sequences
 from hta.enrich.launches import launches
-from hta.enrich.modules import MODULE_PREFIX, module_of
+from hta.enrich.modules import module_of
 from hta.enrich.operators import launching_operator
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import KernelKind

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from hta.enrich.collectives import matchable_collectives
+from hta.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
 from hta.enrich.kernel_kind import with_current_rules
-from hta.enrich.steps import windows
+from hta.enrich.steps import annotation_names, windows
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
-from hta.schema import EventKind
 from hta.units import duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ MOST_CAUSED = 0.5
 does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
 
 _MOST_NAMED = 8
-_OPERATION = ("key", "number", "place")
 _PER_RANK = {
     "rank": pl.Int32,
     "collective_count": pl.Int64,
@@ -127,9 +125,10 @@ def stragglers(
     partials = trace.map(with_current_rules(partial(_one_rank, annotation=annotation)), executor)
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
-    found = _rows(partials).filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
-    comparable, uneven_count = _comparable(found)
-    compared = _compared(comparable)
+    rows = of_ranks({rank: each.collectives for rank, each in partials.items()})
+    found = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
+    matched, uneven_count = comparable(found)
+    compared = _compared(matched)
     per_rank = _per_rank(compared)
     return Stragglers(per_rank, _per_step(compared), _findings(partials, found, per_rank, uneven_count))
 
@@ -137,17 +136,13 @@ def stragglers(
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
     found = windows(rank_trace, annotation)
     missing = annotation is not None and found.is_empty()
-    columns = [*_OPERATION, "window", "duration_ns", "by_order"]
+    duration = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
+    collectives = matchable_communication(rank_trace, annotation).drop_nulls("key")
     return _Partial(
-        matchable_collectives(rank_trace, annotation).select(columns),
+        collectives.select(*OPERATION, "window", duration, "by_order"),
         found["window"].to_list(),
-        _annotation_names(rank_trace) if missing else (),
+        annotation_names(rank_trace) if missing else (),
     )
-
-
-def _annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
-    names = rank_trace.events_of([EventKind.USER_ANNOTATION], ["name"])["name"].unique()
-    return tuple(rank_trace.texts(names).sort().to_list())
 
 
 def _require_annotation(annotation: str | None, partials: dict[int, _Partial]) -> None:
@@ -164,27 +159,10 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
         raise InvalidOptionError.unknown(unknown, available, what="step")
 
 
-def _rows(partials: dict[int, _Partial]) -> pl.DataFrame:
-    return pl.concat(
-        [each.collectives.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, each in partials.items()]
-    )
-
-
-def _comparable(found: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the operations that have the same number of places on every rank that has them, and the count of others.
-
-    Where one rank has three all-reduces of a kind in a step and another two, the third may be any of them.
-    """
-    counts = found.group_by("key", "number", "rank").agg(pl.len().alias("count"))
-    spread = counts.group_by("key", "number").agg(pl.col("count").n_unique().alias("counts"))
-    uneven = spread.filter(pl.col("counts") > 1)
-    return found.join(uneven, on=["key", "number"], how="anti"), len(uneven)
-
-
 def _compared(found: pl.DataFrame) -> pl.DataFrame:
     """Return each collective of each rank that another rank has as well, with `wait_ns` and so on."""
     duration = pl.col("duration_ns")
-    per_operation = found.group_by(_OPERATION).agg(
+    per_operation = found.group_by(OPERATION).agg(
         duration.min().alias("shortest"),
         duration.max().alias("longest"),
         (duration == duration.min()).sum().alias("shortest_count"),
@@ -193,7 +171,7 @@ def _compared(found: pl.DataFrame) -> pl.DataFrame:
     )
     shared = per_operation.filter(pl.col("rank_count") > 1)
     is_last = (pl.col("duration_ns") == pl.col("shortest")) & (pl.col("shortest_count") == 1)
-    return found.join(shared, on=_OPERATION).select(
+    return found.join(shared, on=OPERATION).select(
         "rank",
         "window",
         (pl.col("duration_ns") - pl.col("shortest")).alias("wait_ns"),

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from hta.enrich.host_names import Compat
+
 _RANKS = re.compile(r"\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*")
 _MOST_IN_A_RANGE = 1_000_000
 
@@ -38,6 +40,13 @@ Sources = Annotated[
 Ranks = Annotated[str | None, typer.Option("--ranks", metavar="0-7,9", help="Only these ranks.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Work on several ranks at once, in this many processes.")
+]
+Annotation = Annotated[
+    str | None,
+    typer.Option("--annotation", metavar="NAME", help="Host annotations that stand in for the steps, from 0."),
+]
+CompatMode = Annotated[
+    Compat | None, typer.Option("--compat", help="Give the numbers of PyTorch's TensorBoard plugin, quirks included.")
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep what was read from the files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]

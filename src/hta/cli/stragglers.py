@@ -8,13 +8,9 @@ import typer
 
 from hta.cli.analysis import run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers, parse_ranks
+from hta.cli.options import Annotation, AsJson, Figure, Force, NoCache, Ranks, Sources, Workers, parse_ranks
 
 Steps = Annotated[str | None, typer.Option("--steps", metavar="0-7,9", help="Only collectives of these steps.")]
-Annotation = Annotated[
-    str | None,
-    typer.Option("--annotation", metavar="NAME", help="Host annotations that stand in for the steps, from 0."),
-]
 
 
 def stragglers(  # noqa: PLR0913 -- one argument an option

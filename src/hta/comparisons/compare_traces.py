@@ -175,7 +175,7 @@ def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
     return both.select(
         pl.col("kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
         "name",
-        _change().alias("change"),
+        change_of_count(pl.col("control_count"), pl.col("test_count")).alias("change"),
         "control_count",
         "test_count",
         (pl.col("test_count") - pl.col("control_count")).alias("count_difference"),
@@ -197,12 +197,12 @@ def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
     )
 
 
-def _change() -> pl.Expr:
-    control, test = pl.col("control_count"), pl.col("test_count")
+def change_of_count(control: pl.Expr, test: pl.Expr) -> pl.Expr:
+    """Say what became of a count: one of `CHANGES`."""
     return (
-        pl.when(control == 0)
+        pl.when((control == 0) & (test > 0))
         .then(pl.lit("added"))
-        .when(test == 0)
+        .when((test == 0) & (control > 0))
         .then(pl.lit("deleted"))
         .when(test > control)
         .then(pl.lit("increased"))

@@ -74,7 +74,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace)
     if has_recorded_device_annotations(rank_trace):
         found = rank_trace.derive(device_annotations)
-        rows = _innermost_of(found, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
+        rows = innermost_of(found, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
     else:
         found = rank_trace.derive(host_annotations)
         rows = _launching_annotation(rank_trace, found, work["event_index"])
@@ -113,11 +113,11 @@ def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index
     moments = launched.select(
         pl.col("launch_index").alias("event_index"), pl.col("launch_start_ns").alias("moment")
     ).join(calls, on="event_index", how="left", maintain_order="left")
-    rows = _innermost_of(host, moments, ["track_id"])
+    rows = innermost_of(host, moments, ["track_id"])
     missing = np.flatnonzero(rows == NO_OWNER)
     if len(missing) and len(host):
         process = rank_trace.table("tracks", ["process_id"])["process_id"]
-        rows[missing] = _innermost_of(_of_process(host, process), _of_process(moments[missing], process), ["process"])
+        rows[missing] = innermost_of(_of_process(host, process), _of_process(moments[missing], process), ["process"])
     return rows
 
 
@@ -125,8 +125,11 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
     return table.with_columns(process.gather(table["track_id"]).alias("process"))
 
 
-def _innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the row in `annotations` of the shortest one with the same keys that covers each `moment`."""
+def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the row in `annotations` of the shortest one with the same keys that covers each `moment`, or NO_OWNER.
+
+    `annotations` has start_ns and end_ns, `moments` the column `moment`, in ns or null; both have the keys.
+    """
     rows = np.full(len(moments), NO_OWNER, np.int64)
     places = _groups(moments.filter(pl.col("moment").is_not_null()), keys, moments["moment"].is_not_null())
     for key, members in _groups(annotations, keys, None).items():

@@ -1,4 +1,4 @@
-"""The collective operations of a rank, and the key by which other ranks know the same operation.
+"""The communication of a rank, and the key by which other ranks know the same operation.
 
 Names of kernels and groups differ between libraries and versions, so what they mean is worked out here alone.
 """
@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from hta.algorithms.innermost import NO_OWNER
+from hta.enrich.annotations import innermost_of
 from hta.enrich.device_work import device_work
+from hta.enrich.element_types import common_type, element_bytes, input_bytes
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
 from hta.enrich.steps import window_of, windows
-from hta.schema import EventKind, KernelKind
+from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Mapping
 
     from hta.store.trace import RankTrace
 
@@ -42,8 +45,11 @@ _FAMILIES = (
 _SAME_SIZE = frozenset({"allreduce", "broadcast", "reduce", "barrier"})
 """Families in which all members give the same number of elements."""
 
-_POINT_TO_POINT = frozenset({"send", "recv"})
+IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
 """Between two ranks; a sender need not wait for the others of its group."""
+
+_CALL_NAME = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
+"""What PyTorch calls the host's part of a collective; the library hands it to the device, or carries it out."""
 
 _NUMBERS = re.compile(r"\d+")
 
@@ -60,10 +66,11 @@ def collective_family(name: str) -> str:
     return _NUMBERS.sub("", head).strip().lower()
 
 
-def collectives(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the collectives of a rank: kernels on devices or, where there are none, annotations on the host.
+def communication(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the communication of a rank: kernels on devices or, where there are none, annotations on the host.
 
-    Sends and receives between two ranks are left out.
+    What a kernel's own args do not say is taken from the host call around its launch: `record_param_comms`, or the
+    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded.
 
     Returns:
         Sorted by start_ns:
@@ -73,18 +80,29 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
         asked_ns          int64    when the host asked for it: the start of the launch where that is known
         name              str      of the kernel or annotation
         family            str      `collective_family`
+        dtype             str      element type as the trace names it; null where that is not known
+        byte_count        int64    bytes that this rank puts in; null where that is not known
         group             str      the same on all ranks of the process group; null where that is not known
         sequence          int64    number within the group; null where it was not recorded
         communication_id  uint64   null or 0 where it was not recorded
         content           str      element type, and size where it is the same on all ranks
     """
     found = _on_devices(rank_trace)
-    rows = found if len(found) else _on_host(rank_trace)
-    return rows.filter(~pl.col("family").is_in(_POINT_TO_POINT)).sort("start_ns", maintain_order=True)
+    rows = found if len(found) else rank_trace.derive(host_collectives)
+    return rows.sort("start_ns", maintain_order=True)
 
 
-def matchable_collectives(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the collectives of a rank with a key that is the same for one operation on all ranks.
+def collectives(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `communication` without sends and receives between two ranks."""
+    return communication(rank_trace).filter(~IS_POINT_TO_POINT)
+
+
+OPERATION = ("key", "number", "place")
+"""What is the same for one collective on all ranks that take part in it, see `matchable_communication`."""
+
+
+def matchable_communication(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the communication of a rank with a key that is the same for one collective on all ranks.
 
     The first of these that the trace tells makes the key: group and sequence number; the communication id; what it is
     (kind, type, size, group) and its place among its like within the step or whatever stands in for it.
@@ -94,22 +112,48 @@ def matchable_collectives(rank_trace: RankTrace, annotation: str | None = None) 
         annotation: what stands in for steps, see `hta.enrich.steps.windows`.
 
     Returns:
-        Sorted by start: key uint64 and number int64, the same on all ranks; place int64, to tell several with one key
-        and number apart; window int64, null outside of all; start_ns and duration_ns int64; by_order bool, whether
-        only kind and order told the operation.
+        The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, and:
+
+        window    int64   the step in which it was asked for, null outside of all
+        key       uint64  null on sends and receives between two ranks, which are not matched
+        number    int64   likewise
+        place     int64   to tell several with one key and number apart
+        by_order  bool    only kind and order tell the operation
     """
-    found = collectives(rank_trace)
+    found = communication(rank_trace)
     with_window = found.with_columns(window_of(windows(rank_trace, annotation), found["asked_ns"]))
     keyed = with_window.select(
-        _key(),
-        _number(),
-        "window",
+        "family",
+        "dtype",
+        "byte_count",
         "start_ns",
-        (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+        "end_ns",
+        "window",
+        _key(),
+        pl.when(~IS_POINT_TO_POINT).then(_number()).alias("number"),
         (~_HAS_SEQUENCE & ~_HAS_ID).alias("by_order"),
     )
     hashed = keyed.with_columns(_hashed(keyed["key"]))
     return hashed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("key", "number").alias("place"))
+
+
+def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
+    """Return the tables of all ranks as one, with a column `rank`."""
+    return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
+
+
+def comparable(found: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the operations that have the same number of places on every rank that has them, and the count of others.
+
+    Where one rank has three all-reduces of a kind in a step and another two, the third may be any of them.
+
+    Args:
+        found: `matchable_communication` of all ranks, with the column `rank`.
+    """
+    counts = found.drop_nulls("key").group_by("key", "number", "rank").agg(pl.len().alias("count"))
+    spread = counts.group_by("key", "number").agg(pl.col("count").n_unique().alias("counts"))
+    uneven = spread.filter(pl.col("counts") > 1)
+    return found.drop_nulls("key").join(uneven, on=["key", "number"], how="anti"), len(uneven)
 
 
 _HAS_SEQUENCE = pl.col("sequence").is_not_null() & pl.col("group").is_not_null()
@@ -125,32 +169,32 @@ def _key() -> pl.Expr:
         pl.col("window").cast(pl.String).fill_null(""),
     )
     by_group = pl.format("group {} {}", "family", "group")
-    return pl.when(_HAS_SEQUENCE).then(by_group).when(_HAS_ID).then(pl.lit("id")).otherwise(by_order).alias("key")
+    key = pl.when(_HAS_SEQUENCE).then(by_group).when(_HAS_ID).then(pl.lit("id")).otherwise(by_order)
+    return pl.when(~IS_POINT_TO_POINT).then(key).alias("key")
 
 
 def _number() -> pl.Expr:
     identity = pl.col("communication_id").reinterpret(signed=True)
-    return pl.when(_HAS_SEQUENCE).then("sequence").when(_HAS_ID).then(identity).otherwise(0).alias("number")
+    return pl.when(_HAS_SEQUENCE).then("sequence").when(_HAS_ID).then(identity).otherwise(0)
 
 
 def _hashed(texts: pl.Series) -> pl.Series:
     """Return numbers that are the same for equal texts in every process, so that ranks hand over little."""
-    distinct = texts.unique().to_list()
-    numbers = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in distinct]
-    table = pl.DataFrame({"key": distinct, "hash": numbers}, schema={"key": pl.String, "hash": pl.UInt64})
-    return texts.to_frame().join(table, on="key", how="left", maintain_order="left")["hash"].alias("key")
+    return _answers(texts, _number_of, pl.UInt64).alias("key")
+
+
+def _number_of(text: str | None) -> int | None:
+    return None if text is None else int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
-    calls = rank_trace.derive(launches).select("event_index", "launch_start_ns")
+    calls = rank_trace.derive(launches).select("event_index", "launch_index", "launch_start_ns")
     rows = work.select("event_index", "start_ns", "end_ns", "name").join(
         calls, on="event_index", how="left", maintain_order="left"
     )
-    args = rank_trace.table("collectives", ["event_index", *_ARGS])
-    known = rows.join(args, on="event_index", how="left", maintain_order="left")
-    texts = known.with_columns(rank_trace.texts(known[column]) for column in _TEXTS)
-    named = texts.with_columns(_family_of(texts["collective"].fill_null(texts["name"])))
+    known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
+    named = known.with_columns(_family_of(known["collective"].fill_null(known["name"])))
     same_size = pl.col("family").is_in(_SAME_SIZE)
     size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
     return named.select(
@@ -163,8 +207,84 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-_SHARED = ("event_index", "start_ns", "end_ns", "name", "family")
+def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
+    """Return the event that describes each kernel: itself where it has args, else the host call around its launch."""
+    described = rank_trace.table("collectives", ["event_index"])["event_index"]
+    is_silent = ~rows["event_index"].is_in(described.implode())
+    found = rows["event_index"].to_frame("described_index").with_row_index("row")
+    if not is_silent.any():
+        return found["described_index"]
+    calls, silent = _host_calls(rank_trace, described), rows.filter(is_silent)
+    tracks = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]).rename({"event_index": "launch_index"})
+    launched = silent.join(tracks, on="launch_index", how="left", maintain_order="left")
+    moments = launched.select("track_id", pl.col("launch_start_ns").alias("moment"))
+    owners = pl.Series(innermost_of(calls, moments, ["track_id"])).replace(NO_OWNER, None).cast(pl.UInt32)
+    return found["described_index"].scatter(is_silent.arg_true(), calls["event_index"].gather(owners))
+
+
+def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
+    """Return the host calls that describe collectives: those with args or, where none has, by their names."""
+    events = _host_ranges(rank_trace)
+    with_args = events.filter(pl.col("event_index").is_in(described.implode()))
+    return with_args if len(with_args) else _named(rank_trace, events, _CALL_NAME)
+
+
+def host_call_count(rank_trace: RankTrace) -> int:
+    """Return how many collectives the host asked for, whether or not their kernels were recorded."""
+    return len(_named(rank_trace, _host_ranges(rank_trace), _CALL_NAME))
+
+
+def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return operators, which collectives were before PyTorch 1.13, and annotations, which they have been since."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+    return event_ranges(rank_trace, [EventKind.CPU_OP, EventKind.USER_ANNOTATION], columns)
+
+
+def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    ids = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    return events.filter(pl.col("name").is_in(ids.implode()))
+
+
+def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the args and inputs of the event `described_index`, and from them dtype, in_elements and byte_count."""
+    known = rows
+    for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
+        found = rank_trace.table(table, ["event_index", *columns]).rename({"event_index": "described_index"})
+        known = known.join(found, on="described_index", how="left", maintain_order="left")
+    texts = known.with_columns(rank_trace.texts(known[column]) for column in (*_TEXTS, *_INPUTS))
+    sized = _with_sizes(texts)
+    if not sized["collective"].null_count():
+        return sized
+    return sized.with_columns(pl.col("collective").fill_null(_call_name(rank_trace, known)))
+
+
+def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
+    """Return which collective the name of the describing call tells: `all_reduce` of `nccl:all_reduce`."""
+    events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
+    calls = known.select(pl.col("described_index").alias("event_index")).join(
+        events, on="event_index", how="left", maintain_order="left"
+    )
+    return rank_trace.texts(calls["name"]).str.extract(_CALL_NAME, 2)
+
+
+def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
+    """Add dtype, in_elements and byte_count from the inputs where the args do not say them."""
+    dtype = known["dtype"].fill_null(_answers(known["input_types"], common_type, pl.String)).alias("dtype")
+    inputs = known.select(*_INPUTS).unique()
+    byte_counts = [input_bytes(dims, kinds) for dims, kinds in inputs.select(*_INPUTS).iter_rows()]
+    by_inputs = inputs.with_columns(pl.Series("of_inputs", byte_counts, pl.Int64))
+    sized = known.join(by_inputs, on=_INPUTS, how="left", nulls_equal=True, maintain_order="left").with_columns(
+        dtype, _answers(dtype, element_bytes, pl.Int64).alias("element_bytes")
+    )
+    return sized.with_columns(
+        pl.coalesce("in_elements", pl.col("of_inputs") // pl.col("element_bytes")).alias("in_elements"),
+        pl.coalesce(pl.col("in_elements") * pl.col("element_bytes"), "of_inputs").alias("byte_count"),
+    )
+
+
+_SHARED = ("event_index", "start_ns", "end_ns", "name", "family", "dtype", "byte_count")
 _TEXTS = ("name", "collective", "dtype", "group_ranks", "group_description")
+_INPUTS = ("input_dims", "input_types")
 _ARGS = (
     "collective",
     "dtype",
@@ -192,24 +312,31 @@ def _group(world_size: int | None) -> pl.Expr:
     return pl.when(listed).then(identity).when(is_whole_job).then(pl.lit("all")).alias("group")
 
 
-def _on_host(rank_trace: RankTrace) -> pl.DataFrame:
-    columns = ["event_index", "start_ns", "end_ns", "name"]
-    rows = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns)
-    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "input_types"])
-    named = rows.with_columns(rank_trace.texts(rows["name"])).filter(pl.col("name").str.contains(HOST_COLLECTIVE))
-    known = named.join(inputs, on="event_index", how="left", maintain_order="left")
-    content = [rank_trace.texts(known[column]).fill_null("") for column in ("input_types", "input_dims")]
+def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the collectives that the host itself carries out, with the columns of `communication`, in file order."""
+    chosen = _named(rank_trace, _host_ranges(rank_trace), HOST_COLLECTIVE)
+    known = _described(rank_trace, chosen.with_columns(pl.col("event_index").alias("described_index")))
+    content = pl.format("{} {}", *(pl.col(column).fill_null("") for column in ("input_types", "input_dims")))
     return known.with_columns(_family_of(known["name"])).select(
         *_SHARED,
         pl.col("start_ns").alias("asked_ns"),
         pl.lit(None, pl.String).alias("group"),
-        pl.lit(None, pl.Int64).alias("sequence"),
-        pl.lit(None, pl.UInt64).alias("communication_id"),
-        pl.select(pl.format("{} {}", *content)).to_series().alias("content"),
+        "sequence",
+        "communication_id",
+        content.alias("content"),
     )
 
 
 def _family_of(names: pl.Series) -> pl.Series:
-    distinct: Iterable[str] = names.unique().to_list()
-    families = {name: collective_family(name) for name in distinct}
-    return names.replace_strict(families, return_dtype=pl.String).alias("family")
+    return _answers(names, collective_family, pl.String).alias("family")
+
+
+def _answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """Return `answer(text)` for each text, asked once for each distinct one; null among them is asked too."""
+    distinct = texts.unique().alias("text")
+    table = distinct.to_frame().with_columns(pl.Series("answer", [answer(text) for text in distinct], dtype))
+    return (
+        texts.alias("text")
+        .to_frame()
+        .join(table, on="text", how="left", nulls_equal=True, maintain_order="left")["answer"]
+    )

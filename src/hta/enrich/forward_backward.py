@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, nearest_above
-from hta.enrich.call_stack import call_stacks, rows_of_events
+from hta.enrich.call_stack import rows_of_events
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.host_nodes import own_host_nodes
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.Da
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
     """Leave out what runs inside backward operators: their threads count sequence numbers of their own."""
-    stacks = rank_trace.derive(call_stacks)
-    is_backward = np.zeros(stacks.height, np.bool_)
-    is_backward[rows_of_events(stacks, backward)] = True
-    rows = rows_of_events(stacks, candidates["forward_index"])
-    return candidates.filter(nearest_above(stacks["parent_row"].to_numpy(), is_backward, rows) == NO_PARENT)
+    nodes = rank_trace.derive(own_host_nodes)
+    is_backward = np.zeros(nodes.height, np.bool_)
+    is_backward[rows_of_events(nodes, backward)] = True
+    rows = rows_of_events(nodes, candidates["forward_index"])
+    return candidates.filter(nearest_above(nodes["parent"].to_numpy(), is_backward, rows) == NO_PARENT)

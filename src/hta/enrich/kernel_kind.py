@@ -162,11 +162,29 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
     Raises:
         InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
     """
+    return tuple(
+        _checked_rule(
+            entry.get("pattern"), entry.get("kind", ""), str(entry.get("reason", "")), f"{path}, rule {number}"
+        )
+        for number, entry in enumerate(rule_entries(path, "`pattern` and `kind`"), start=1)
+    )
+
+
+def rule_entries(path: str | Path, wanted: str) -> list[dict[str, Any]]:
+    """Read the list `rules` of a JSON or TOML file; `wanted` says what its objects hold.
+
+    Raises:
+        InvalidOptionError: the file cannot be read, or has no such list.
+    """
     try:
-        return _rules_from_text(str(path), Path(path).read_text(encoding="utf-8"))
+        entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")
     except OSError as error:
         message = f"the kernel rules {path} cannot be read: {error.strerror}"
         raise InvalidOptionError(message) from error
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        message = f"{path} holds no list `rules` of objects with {wanted}"
+        raise InvalidOptionError(message)
+    return entries
 
 
 def function_name(name: str) -> str:
@@ -219,19 +237,6 @@ def _matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], 
     return kind
 
 
-def _rules_from_text(path: str, text: str) -> tuple[Rule, ...]:
-    entries = _parsed(path, text).get("rules")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        message = f"{path} holds no list `rules` of objects with `pattern` and `kind`"
-        raise InvalidOptionError(message)
-    return tuple(
-        _checked_rule(
-            entry.get("pattern"), entry.get("kind", ""), str(entry.get("reason", "")), f"{path}, rule {number}"
-        )
-        for number, entry in enumerate(entries, start=1)
-    )
-
-
 def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
         content = _toml(path, text) if path.endswith(".toml") else json.loads(text)
@@ -250,7 +255,12 @@ def _toml(path: str, text: str) -> dict[str, Any]:
     raise InvalidOptionError(message)
 
 
-def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rule:
+def checked_pattern(pattern: object, where: str) -> str:
+    """Return the pattern of a rule if it is one; `where` says in the message which rule is wrong.
+
+    Raises:
+        InvalidOptionError: it is no text, empty, or no regular expression.
+    """
     try:
         re.compile(str(pattern))
     except re.error as error:
@@ -259,7 +269,11 @@ def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rul
     if not isinstance(pattern, str) or not pattern:
         message = f"{where}: a rule needs a pattern, a text that is not empty"
         raise InvalidOptionError(message)
-    return Rule(pattern, _checked_kind(kind, where), reason)
+    return pattern
+
+
+def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rule:
+    return Rule(checked_pattern(pattern, where), _checked_kind(kind, where), reason)
 
 
 def _checked_kind(kind: object, where: str) -> KernelKind | None:

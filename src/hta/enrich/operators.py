@@ -37,7 +37,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     inner, outer = _around(parent, is_operator, rows_of_events(stacks, launched["launch_index"]))
     unknown = np.flatnonzero(inner == NO_PARENT)
     if len(unknown):
-        same_id = _same_external_id(rank_trace, launched[unknown])
+        same_id = same_external_id(rank_trace, launched[unknown])
         inner[unknown] = rows_of_events(stacks, same_id)
         above = furthest_above(parent, is_operator, np.maximum(inner[unknown], 0)) if len(parent) else inner[unknown]
         outer[unknown] = np.where((inner[unknown] == NO_PARENT) | (above == NO_PARENT), inner[unknown], above)
@@ -59,7 +59,7 @@ def _around(
     return inner, outer
 
 
-def _same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
+def same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
     """Return the operator that shares the external id of each device row, the first one of the file."""
     kinds_wanted = pl.col("kind") == EventKind.CPU_OP
     events = rank_trace.table("events", ["event_index", "kind", "external_id"]).filter(pl.col("external_id") > 0)

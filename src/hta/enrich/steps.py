@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hta.enrich.device_work import device_rows
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
 from hta.schema import EventKind
@@ -19,6 +20,9 @@ _STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 """Host ranges only: the profiler repeats steps on the device (GPU_USER_ANNOTATION), where they begin and end later."""
+
+_ENOUGH_WORK = 0.8
+"""The last window has to launch this share of what the one before it launched, else it counts as cut short."""
 
 
 def steps(rank_trace: RankTrace) -> pl.DataFrame:
@@ -64,16 +68,79 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
     return _numbered(everything.drop_nulls())
 
 
+def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
+    """Return the names of all annotations of the host, in order: what `windows` can take instead of the steps."""
+    names = rank_trace.events_of([EventKind.USER_ANNOTATION], ["name"])["name"].unique()
+    return tuple(rank_trace.texts(names).sort().to_list())
+
+
+def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the `windows` as the devices lived them: each lasts until the last work that it launched ends.
+
+    Work belongs to the window in which the call that launched it begins. What is left of a window on the devices delays
+    the next one, which begins when it has ended, and the first begins when the work of before has ended. Windows at the
+    end that launched nothing are left out, and so is the last one if it launched less than 80 % of what the one before
+    did: the recording ended before its work did. Where no window launched anything, they stay as they are.
+
+    Returns:
+        The columns of `windows`, sorted by start_ns; no two overlap where the host's do not.
+    """
+    host = windows(rank_trace, annotation)
+    work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
+    launched = rank_trace.derive(launches)["launch_start_ns"]
+    return extended_by_work(host, work.select("start_ns", "end_ns", _row_of(host, launched)))
+
+
+def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return the windows `host`, extended to their device work as `device_extended_windows` says.
+
+    Args:
+        host: window, start_ns, end_ns; sorted by start_ns.
+        work: start_ns, end_ns and row: the row in `host` of the window that launched it, null where none did.
+    """
+    per_row = (
+        work.drop_nulls("row")
+        .group_by("row")
+        .agg(pl.col("start_ns").min().alias("first_ns"), pl.col("end_ns").max().alias("last_ns"), count=pl.len())
+    )
+    if per_row.is_empty():
+        return host
+    rows = pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")
+    found = host.with_columns(rows).join(per_row, on="row", how="left", maintain_order="left")
+    is_before = pl.col("row").is_null() & (pl.col("end_ns") < pl.lit(found.item(0, "first_ns"), pl.Int64))
+    before_ns = work.filter(is_before).select(pl.col("end_ns").max()).item()
+    return _one_after_the_other(found, before_ns).head(_kept_count(found["count"].fill_null(0).to_list()))
+
+
+def _one_after_the_other(found: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
+    """Let every window begin when the one before has ended, and last until its own work ends: a running maximum."""
+    ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
+    starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
+    return found.select("window", starts, ends.alias("end_ns"))
+
+
+def _kept_count(counts: list[int]) -> int:
+    """Return how many windows stay when those at the end that were cut short are dropped."""
+    last = max(row for row, count in enumerate(counts) if count)
+    is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
+    return 1 if len(counts) == 1 else last + (not is_cut_short)
+
+
 def window_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
     """Return the number of the window in which each moment (int64 ns) lies, null outside of all.
 
     Where windows overlap, a moment belongs to the one that began last.
     """
+    return found["window"].gather(_row_of(found, moments))
+
+
+def _row_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
+    """Return the row of the window in which each moment lies, null outside of all; named `row`."""
     starts, times = found["start_ns"].to_numpy(), moments.fill_null(np.iinfo(np.int64).min).to_numpy()
     rows = np.searchsorted(starts, times, side="right") - 1
     chosen = pl.Series(rows).replace(-1, None).cast(pl.UInt32)
     inside = found["end_ns"].gather(chosen) > moments
-    return pl.select(pl.when(inside).then(found["window"].gather(chosen)).alias("window")).to_series()
+    return pl.select(pl.when(inside).then(chosen).alias("row")).to_series()
 
 
 def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:

@@ -11,34 +11,50 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hta.figures.communication_overlap import plot_communication_overlap
+    from hta.figures.compare_operators import plot_compare_operators
     from hta.figures.compare_traces import plot_compare_traces
     from hta.figures.critical_path import plot_critical_path
     from hta.figures.cupti_counters import plot_cupti_counters
+    from hta.figures.distributed import plot_distributed
+    from hta.figures.gpu_summary import plot_gpu_summary
     from hta.figures.idle_time import plot_idle_time
     from hta.figures.kernel_breakdown import plot_kernel_breakdown
     from hta.figures.kernel_sequences import plot_kernel_sequences
+    from hta.figures.kernels import plot_kernels
     from hta.figures.launch_statistics import plot_launch_statistics
     from hta.figures.memory_bandwidth import plot_memory_bandwidth
     from hta.figures.memory_timeline import plot_memory_timeline
+    from hta.figures.modules import plot_modules
     from hta.figures.operator_kernels import plot_operator_kernels
+    from hta.figures.operator_memory import plot_operator_memory
+    from hta.figures.operators import plot_operators
     from hta.figures.queue_length import plot_queue_length
+    from hta.figures.step_time import plot_step_time
     from hta.figures.stragglers import plot_stragglers
     from hta.figures.temporal_breakdown import plot_temporal_breakdown
     from hta.figures.user_annotations import plot_user_annotations
 
 __all__ = [
     "plot_communication_overlap",
+    "plot_compare_operators",
     "plot_compare_traces",
     "plot_critical_path",
     "plot_cupti_counters",
+    "plot_distributed",
+    "plot_gpu_summary",
     "plot_idle_time",
     "plot_kernel_breakdown",
     "plot_kernel_sequences",
+    "plot_kernels",
     "plot_launch_statistics",
     "plot_memory_bandwidth",
     "plot_memory_timeline",
+    "plot_modules",
     "plot_operator_kernels",
+    "plot_operator_memory",
+    "plot_operators",
     "plot_queue_length",
+    "plot_step_time",
     "plot_stragglers",
     "plot_temporal_breakdown",
     "plot_user_annotations",

@@ -51,9 +51,10 @@ def paired_bars(
     *,
     by: Literal["duration", "count"],
     theme: Theme = "light",
+    heading: Heading | None = None,
 ) -> go.Figure:
     """Draw the bars of two sides, given as `{label: value of each name}`, one under the other for each name."""
-    heading = _HEADINGS[by]
+    heading = heading or _HEADINGS[by]
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
@@ -13,10 +13,16 @@ from hta.figures.theme import Theme, ink_on
 _BAR_HEIGHT = 36
 
 
-def named_bars(
-    names: Sequence[str], parts: Sequence[Part], heading: Heading, axis_title: str, theme: Theme
+def named_bars(  # noqa: PLR0913 -- what the bars are, and how they are called
+    names: Sequence[str],
+    parts: Sequence[Part],
+    heading: Heading,
+    axis_title: str,
+    theme: Theme,
+    *,
+    label: Callable[[str], str] = short_label,
 ) -> go.Figure:
-    """Draw a bar of stacked parts for each name, the name above its bar."""
+    """Draw a bar of stacked parts for each name, the name above its bar as `label` shortens it."""
     keys = [str(position) for position in range(len(names))]
     figure = go.Figure([_bar(keys, part) for part in parts])
     height = max(2, len(keys)) * _BAR_HEIGHT + MARGIN_HEIGHT
@@ -28,7 +34,7 @@ def named_bars(
         categoryarray=keys,
         tickmode="array",
         tickvals=keys,
-        ticktext=[short_label(name) for name in names],
+        ticktext=[label(name) for name in names],
         range=[len(keys) - 0.4, -0.6],
         ticklabelposition="inside top",
         showgrid=False,

@@ -45,6 +45,11 @@ def short_label(name: str, length: int = LABEL_LENGTH) -> str:
     return label_text(short_name(name, length))
 
 
+def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
+    """Cut and escape a name that is no C++ signature for an axis: `aten::mm` keeps its namespace."""
+    return label_text(_cut(name, length))
+
+
 def hover_text(name: str) -> str:
     """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; what is beyond `HOVER_LENGTH` is counted."""
     kept = name[:HOVER_LENGTH]

@@ -118,11 +118,17 @@ def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -
     """Name the axes of the bars, thin out the ticks of many rows, and let the hover show a whole bar."""
     if rows.are_lying:
         figure.update_xaxes(**values.settings(), **where)
-        figure.update_yaxes(**_row_axis(rows), autorange="reversed", **where)
+        figure.update_yaxes(**row_axis(rows), autorange="reversed", **where)
         figure.update_layout(hovermode="y unified", bargap=0.25)
     else:
-        figure.update_yaxes(**values.settings(), **where).update_xaxes(**_row_axis(rows), **where)
+        figure.update_yaxes(**values.settings(), **where).update_xaxes(**row_axis(rows), **where)
         figure.update_layout(hovermode="x unified", bargap=0.15 if len(rows.keys) <= _GAPPED_ROWS else 0)
+
+
+def row_axis(rows: Rows) -> dict[str, Any]:
+    """Return the settings of the axis that names the rows, many of them thinned out."""
+    ticks = {} if rows.are_lying else _thin_ticks(rows.keys)
+    return {"type": "category", "title": {"text": rows.title}, "showgrid": False, "ticklabelstandoff": 6, **ticks}
 
 
 def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
@@ -182,11 +188,6 @@ def _bar(rows: Rows, part: Part) -> go.Bar:
         textangle=0,
         showlegend=part.in_legend,
     )
-
-
-def _row_axis(rows: Rows) -> dict[str, Any]:
-    ticks = {} if rows.are_lying else _thin_ticks(rows.keys)
-    return {"type": "category", "title": {"text": rows.title}, "showgrid": False, "ticklabelstandoff": 6, **ticks}
 
 
 def _thin_ticks(keys: list[str]) -> dict[str, Any]:

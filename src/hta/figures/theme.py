@@ -16,6 +16,7 @@ Theme = Literal["light", "dark"]
 COMPUTATION = "#2f7fc1"
 COMMUNICATION = "#d96b24"
 MEMORY = "#27967b"
+MEMSET = "#8ccfbf"
 OTHER = "#b07aa8"
 IDLE = "#a9b3be"
 HIDDEN = "#27967b"
@@ -28,7 +29,7 @@ KERNEL_GAP = "#e6c9a8"
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by the name results give it."""
 
-_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP}
+_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 

@@ -107,7 +107,7 @@ def discover(source: TraceSource, read_rank: ReadRank) -> Found:
         return _from_list([path], read_rank)
     if glob.has_magic(path):
         return _from_pattern(path, read_rank)
-    raise TraceNotFoundError(_missing(path))
+    raise TraceNotFoundError(nothing_there(path))
 
 
 def rank_in_name(path: str) -> int | None:
@@ -165,35 +165,41 @@ def _from_folder(folder: str, read_rank: ReadRank) -> Found:
     except OSError as error:
         message = f"{folder} cannot be listed: {error.strerror}"
         raise UnreadableTraceError(message) from error
-    return _from_many(folder, found, read_rank)
+    return found_among(folder, found, read_rank)
 
 
 def _from_pattern(pattern: str, read_rank: ReadRank) -> Found:
     found = [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207
     if not found:
-        raise TraceNotFoundError(_missing(pattern))
-    return _from_many(pattern, found, read_rank)
+        raise TraceNotFoundError(nothing_there(pattern))
+    return found_among(pattern, found, read_rank)
 
 
-def _from_many(source: str, paths: list[str], read_rank: ReadRank) -> Found:
+def found_among(source: str, paths: list[str], read_rank: ReadRank) -> Found:
+    """Find the traces among these files; of several recordings of a rank the newest. `source` names them in errors.
+
+    Raises:
+        TraceNotFoundError: none of them is a trace.
+    """
     ranks: dict[str, int | None] = {}
     skipped: list[SkippedFile] = []
     for path in sorted(paths, key=natural_order):
         try:
-            ranks[path] = _rank_of_trace(path, read_rank)
+            ranks[path] = rank_of_trace(path, read_rank)
         except (NotATraceError, UnreadableTraceError) as error:  # noqa: PERF203 -- one file must not hide the others
-            skipped.append(_skip(path, error))
+            skipped.append(skipped_file(path, error))
     if not ranks:
         raise TraceNotFoundError(_no_trace_in(source, skipped))
     taken, older = _newest_of_each_rank(ranks)
     return Found(_fill_up(taken, ranks), (*skipped, *older))
 
 
-def _rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
+def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
     """Return the rank of a file found in a folder, or None.
 
     Raises:
         NotATraceError: it is no trace; the message is the reason alone, without the path.
+        UnreadableTraceError: it cannot be read.
     """
     what = _no_file(path) or _other_format(path)
     seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
@@ -203,7 +209,8 @@ def _rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
     return _read_if_unknown(path, _stated_rank(path, seen.rank), read_rank)
 
 
-def _skip(path: str, error: Exception) -> SkippedFile:
+def skipped_file(path: str, error: Exception) -> SkippedFile:
+    """Return the file with the reason why it is left out; one that cannot be read is also logged."""
     if isinstance(error, UnreadableTraceError):
         logger.warning("left out: %s", error)
     return SkippedFile(path, str(error).removeprefix(f"{path} "))
@@ -214,7 +221,7 @@ def _expect_traces(paths: list[str]) -> dict[str, int | None]:
     ranks: dict[str, int | None] = {}
     for path in paths:
         if not os.path.lexists(path):
-            raise TraceNotFoundError(_missing(path))
+            raise TraceNotFoundError(nothing_there(path))
         if os.path.isdir(path):  # noqa: PTH112
             message = f"{path} is a folder; in a list or a dict, name the files"
             raise NotATraceError(message)
@@ -291,7 +298,7 @@ def _shared_rank(rank: int, first: str, second: str) -> str:
     )
 
 
-def _missing(path: str) -> str:
+def nothing_there(path: str) -> str:
     """Say that a path leads nowhere, and what lies near it."""
     if not path.strip():
         return f"{path!r} is no path; name a trace file or a folder of them"
@@ -328,7 +335,8 @@ def _listing(folder: Path) -> str:
 
 def _subfolders(source: Path) -> str:
     names = [child.name for child in _children(source) if child.is_dir()]
-    return f". Its folders are not searched: {', '.join(sorted(names)[:_MOST_NAMES_SHOWN])}" if names else ""
+    listed = ", ".join(sorted(names)[:_MOST_NAMES_SHOWN])
+    return f". Its folders are not searched: {listed}; hta runs {source} says what they hold" if names else ""
 
 
 def _children(folder: Path) -> list[Path]:

@@ -21,6 +21,9 @@ from hta.store.header import rank_or_none
 _LONG_HEADER_BYTES = 64 << 20
 """How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
 
+_CUT_OFF = "JSON without traceEvents at its beginning"
+"""What the native reader says of an object that does not end where its look does."""
+
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 
 
@@ -67,7 +70,7 @@ def peek(path: str) -> Peek:
     """
     with _errors_of(path):
         seen = _native.peek(path)
-        if not seen["is_trace"]:  # perhaps its header is longer than a peek
+        if seen["what"] == _CUT_OFF:  # perhaps its header is longer than a peek
             seen = _native.peek(path, _LONG_HEADER_BYTES)
     return Peek(seen["is_trace"], rank_or_none(seen["rank"]), _named(seen))
 

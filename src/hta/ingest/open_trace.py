@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hta.execution.progress import SILENT, Progress
-from hta.ingest.discover import TraceSource, discover
+from hta.ingest.discover import Found, ReadRank, TraceSource, discover, found_among
 from hta.ingest.kineto import KinetoReader
 from hta.store.cache import CacheOption
 from hta.store.header import rank_or_none
@@ -41,11 +41,24 @@ def open_trace(
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank asked for is not there.
     """
+    return _opened(functools.partial(discover, source), cache, progress).select(ranks)
+
+
+def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
+    """Open the traces among these files as one job, the newest of each rank; `source` names them in errors.
+
+    Raises:
+        TraceNotFoundError: none of them is a trace.
+    """
+    return _opened(functools.partial(found_among, source, paths), cache, progress)
+
+
+def _opened(find: Callable[[ReadRank], Found], cache: CacheOption, progress: Progress | None) -> Trace:
     progress = SILENT if progress is None else progress
     open_file = functools.cache(functools.partial(TraceFile, reader=KinetoReader(), cache=cache, progress=progress))
-    found = discover(source, lambda path: _rank_after_reading(open_file(path)))
+    found = find(lambda path: _rank_after_reading(open_file(path)))
     opened = {rank: RankTrace(rank, open_file(path)) for rank, path in found.files.items()}
-    return Trace(opened, found.skipped).select(ranks)
+    return Trace(opened, found.skipped)
 
 
 def _rank_after_reading(file: TraceFile) -> int | None:

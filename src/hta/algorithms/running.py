@@ -1,0 +1,41 @@
+"""What runs at once: sums over the intervals that run at a moment, and their integrals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from hta.algorithms.intervals import Intervals
+
+_Floats = npt.NDArray[np.float64]
+
+
+def weight_before(
+    intervals: Intervals, weights: _Floats, moments: npt.NDArray[np.int64], *, most: float = math.inf
+) -> _Floats:
+    """Return the integral, from the beginning to each moment, of the summed weights of the intervals that run.
+
+    Args:
+        intervals: half-open, in any order, overlapping or not.
+        weights: one finite number from 0 for each.
+        moments: where to say how much it is by then.
+        most: the sum counts as this where it is larger.
+
+    Returns:
+        In weight times ns: the difference of two moments is the integral between them.
+    """
+    starts, ends = intervals
+    if not len(starts):
+        return np.zeros(len(moments))
+    times = np.concatenate([starts, ends])
+    order = np.argsort(times, kind="stable")
+    first = times[order[0]]
+    since = (times[order] - first).astype(np.float64)
+    running = np.cumsum(np.concatenate([weights, -weights])[order]).clip(0.0, most)
+    integral = np.concatenate([[0.0], np.cumsum(running[:-1] * np.diff(since))])
+    found: _Floats = np.interp((moments - first).astype(np.float64), since, integral)
+    return found

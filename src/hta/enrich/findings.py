@@ -1,0 +1,29 @@
+"""Findings of many ranks: each sentence once, with the ranks it is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
+    """Return each different sentence once, with its ranks before it: `rank 3: …`, `ranks 0-5, 7: …`."""
+    ranks: dict[str, list[int]] = {}
+    for rank, sentences in of_ranks.items():
+        for sentence in sentences:
+            ranks.setdefault(sentence, []).append(rank)
+    return tuple(f"{_rank_text(sorted(about))}: {sentence}" for sentence, about in ranks.items())
+
+
+def _rank_text(ranks: list[int]) -> str:
+    """Write ranks as the command line takes them, neighbours as a range."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1][1:] = [rank]
+        else:
+            spans.append([rank])
+    listed = ", ".join("-".join(map(str, span)) for span in spans)
+    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"

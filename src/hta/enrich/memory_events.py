@@ -1,0 +1,141 @@
+"""The allocations and frees of PyTorch's allocators, and the host node in which each happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.algorithms.nesting import NO_PARENT, nearest_above, parents_of_sorted
+from hta.enrich.attribution import host_nodes
+from hta.enrich.event_ranges import event_ranges
+from hta.enrich.torch_tb_profiler import plugin_trees
+from hta.enrich.torch_tb_profiler_events import rounded_ns
+from hta.schema import EventKind
+
+if TYPE_CHECKING:
+    from hta.enrich.host_names import Compat
+    from hta.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+DEVICE_KEYS = ("device_type", "device_id")
+BEFORE_RECORDING = "(before the recording)"
+OUTSIDE_OPERATORS = "(outside operators)"
+
+_DEVICE_TYPES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "privateuse1"}
+
+
+def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the memory events with the total after each; use with `rank_trace.derive`.
+
+    The total is the file's. Files of before 2022 have none: there it is the sum of all changes, on top of the least
+    that must have been there for it never to be negative.
+
+    Returns:
+        Sorted by device_type, device_id, time_ns:
+
+        event_index      uint32
+        track_id         uint32  the thread that allocated or freed
+        device_type      str     cpu, cuda (also for HIP), xpu, privateuse1, or PyTorch's number; `?` where unknown
+        device_id        int64   -1 for the CPU
+        time_ns          int64
+        change_bytes     int64   negative where memory was freed
+        address          uint64  null where the file does not say
+        total_allocated  int64   as the file says; null where it does not
+        allocated_bytes  int64   after the event
+        reserved_bytes   int64   after the event; null where the file does not say
+    """
+    when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
+    joined = when.join(rank_trace.table("memory"), on="event_index", maintain_order="left").drop_nulls("bytes")
+    device_type = pl.col("device_type")
+    named = joined.select(
+        "event_index",
+        "track_id",
+        device_type.replace_strict(_DEVICE_TYPES, default=device_type.cast(pl.String)).fill_null("?"),
+        pl.col("device_id").fill_null(-1),
+        pl.col("start_ns").alias("time_ns"),
+        pl.col("bytes").alias("change_bytes"),
+        "address",
+        "total_allocated",
+        pl.col("total_reserved").alias("reserved_bytes"),
+    )
+    ordered = named.sort(*DEVICE_KEYS, "time_ns", maintain_order=True)
+    return ordered.with_columns(_total().over(DEVICE_KEYS).alias("allocated_bytes"))
+
+
+def nodes_of_memory_events(rank_trace: RankTrace, compat: Compat | None = None) -> _Rows:
+    """Return the row of `host_nodes` of the innermost node around each of `memory_events`, -1 where there is none.
+
+    It is on the thread of the event, and has begun and not ended: half-open intervals. The plugin knows threads by
+    their number alone, and times as floats.
+    """
+    nodes, events = host_nodes(rank_trace, compat), rank_trace.derive(memory_events)
+    time_ns = events["time_ns"].to_numpy()
+    if compat is None:
+        return _innermost(nodes, events["track_id"].cast(pl.Int32).to_numpy(), time_ns)
+    return _innermost(nodes, _plugin_tree(rank_trace, events), rounded_ns(rank_trace, time_ns))
+
+
+def memory_blocks(events: pl.DataFrame, compat: Compat | None = None) -> pl.DataFrame:
+    """Return which of `memory_events`, or of some of them, allocated and freed each block of memory.
+
+    A free releases what was last allocated at its address on its device. The plugin goes by the address alone, forgets
+    an allocation when the next one at its address comes, and knows only the last of several frees without allocation.
+
+    Returns:
+        Rows of `events`:
+
+        allocated  uint32  null where it was there before
+        released   uint32  null where it is not freed
+    """
+    keys = ["address"] if compat else [*DEVICE_KEYS, "address"]
+    is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
+    known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))
+    neighbours = known.sort("time_ns", "event_index").select(
+        *keys,
+        "row",
+        is_allocation.alias("is_allocation"),
+        pl.when(is_allocation.shift(1)).then(row.shift(1)).over(keys).alias("allocated"),
+        is_allocation.shift(-1).over(keys).alias("is_followed_by_allocation"),
+    )
+    frees = neighbours.filter(~pl.col("is_allocation")).with_columns(row.alias("released"))
+    is_open = pl.col("is_followed_by_allocation").is_null()
+    if compat is None:
+        is_open |= pl.col("is_followed_by_allocation")
+    else:
+        orphans = frees.filter(pl.col("allocated").is_null()).unique("address", keep="last", maintain_order=True)
+        frees = pl.concat([frees.drop_nulls("allocated"), orphans])
+    kept = neighbours.filter(pl.col("is_allocation") & is_open).select(row.alias("allocated"), released=None)
+    return pl.concat([frees.select("allocated", "released"), kept.cast(pl.UInt32)])
+
+
+def _total() -> pl.Expr:
+    """Return the total after each event of a device: the file's or, without that, the sum of the changes."""
+    total = pl.col("change_bytes").cum_sum()
+    known_before = pl.min_horizontal(total.min(), 0)
+    return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
+
+
+def _innermost(nodes: pl.DataFrame, tree: npt.NDArray[np.int32], time_ns: _Rows) -> _Rows:
+    """Find the innermost node of its tree around each moment, as if a moment were a nanosecond long."""
+    moments = pl.DataFrame({"tree": tree, "start_ns": time_ns, "end_ns": time_ns + 1})
+    both = pl.concat([nodes.select(moments.columns), moments])
+    order = np.lexsort((-both["end_ns"].to_numpy(), both["start_ns"].to_numpy(), both["tree"].to_numpy()))
+    parent, _ = parents_of_sorted(*(both[column].to_numpy()[order] for column in moments.columns))
+    is_node = order < nodes.height
+    places = np.flatnonzero(~is_node)
+    found = np.append(order, NO_PARENT)[nearest_above(parent, is_node, places)]
+    rows = np.empty(len(time_ns), np.int64)
+    rows[order[places] - nodes.height] = found
+    return rows
+
+
+def _plugin_tree(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """Return the tree of the thread with the number of each event's thread, -1 where there is none."""
+    threads = rank_trace.derive(plugin_trees).select("thread", "tree").unique("thread", keep="first")
+    numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
+    trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]
+    return trees.fill_null(NO_PARENT).to_numpy()

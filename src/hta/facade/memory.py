@@ -1,0 +1,29 @@
+"""Memory as frames: times in microseconds since the first event of the job, as HTA's frames count them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import polars as pl
+
+from hta.analyses.operator_memory import OperatorMemory, operator_memory
+from hta.facade.times import frame_in_microseconds, origin_ns
+
+if TYPE_CHECKING:
+    from hta.enrich.host_names import Compat
+    from hta.store.trace import Trace
+
+MOMENTS = ("time_ns", "allocated_ns", "released_ns")
+
+
+def memory_frame(trace: Trace, table: pl.DataFrame) -> pd.DataFrame:
+    """Return a table of memory as a frame, its moments counted from the first event of the job."""
+    moments = [name for name in MOMENTS if name in table.columns]
+    return frame_in_microseconds(table.with_columns(pl.col(moments) - origin_ns(trace)))
+
+
+def memory_within(trace: Trace, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
+    """Return `hta.operator_memory` of a window in such times."""
+    start_ns, end_ns = (None if time is None else origin_ns(trace) + round(1_000 * time) for time in (start_us, end_us))
+    return operator_memory(trace, start_ns=start_ns, end_ns=end_ns, compat=compat)

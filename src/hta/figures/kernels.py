@@ -1,0 +1,69 @@
+"""Figure of the kernels: which take the time, and which of it runs on tensor cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from hta.analyses.kernels import joined_over_ranks
+from hta.figures.named_bars import named_bars
+from hta.figures.names import hover_text
+from hta.figures.stacked_bars import Heading, Part, exact_duration, largest_unit
+from hta.figures.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figure
+from hta.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from hta.analyses.kernels import Kernels
+
+TOP_KERNELS = 20
+_QUESTION = "Which kernels take the time, and do they use tensor cores?"
+_PARTS = (
+    ("on tensor or matrix cores", True, OTHER),
+    ("on ordinary cores", False, COMPUTATION),
+    ("unknown", None, IDLE),
+)
+
+
+def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
+    """Draw the `top` kernels by their summed time over all ranks, in the colour of the cores they use."""
+    kernels = joined_over_ranks(result)
+    if kernels.is_empty():
+        return empty_figure(_QUESTION, "No rank runs a kernel.", theme)
+    shown = kernels.head(top)
+    size, unit = largest_unit(shown.get_column("sum_ns").to_list())
+    parts = [_part(shown, size, *part) for part in _PARTS]
+    heading = Heading(_QUESTION, _explanation(kernels, len(shown)))
+    return named_bars(shown.get_column("name").to_list(), parts, heading, f"summed time of all calls, {unit}", theme)
+
+
+def _explanation(kernels: pl.DataFrame, shown: int) -> str:
+    on_tensor_cores = kernels.filter("uses_tensor_cores").select(pl.col("fraction").sum()).item()
+    rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
+    return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
+
+
+def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: str) -> Part:  # noqa: FBT001 -- a value
+    is_part = pl.col("uses_tensor_cores").eq_missing(pl.lit(uses, pl.Boolean))
+    times = shown.select(pl.when(is_part).then(pl.col("sum_ns") / size).otherwise(0.0)).to_series()
+    return Part(
+        name=name,
+        values=times.to_list(),
+        hovers=[_hover(row) for row in shown.iter_rows(named=True)],
+        marker={"color": color},
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    blocks, occupancy = row["mean_blocks_per_sm"], row["mean_occupancy"]
+    lines = [
+        f"<b>{hover_text(row['name'])}</b>",
+        f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['sum_ns'])}",
+        f"{row['call_count']:,} calls, mean {exact_duration(row['mean_ns'])}",
+        f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
+        "" if blocks is None else f"mean blocks per SM {blocks:,.2f}",
+        "" if occupancy is None else f"mean estimated achieved occupancy {percent_text(occupancy)}",
+    ]
+    return "<br>".join(filter(None, lines))

@@ -1,0 +1,220 @@
+"""What the rules ask about one rank: rows of analyses, and a few events that no analysis lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from hta.algorithms.nesting import NO_PARENT, itself_or_above
+from hta.analyses.distributed import distributed
+from hta.analyses.gpu_summary import gpu_summary
+from hta.analyses.memory_timeline import memory_timeline
+from hta.analyses.step_time import step_time
+from hta.enrich.attribution import device_owner, host_nodes
+from hta.enrich.device_work import device_rows, device_work
+from hta.enrich.event_ranges import event_ranges
+from hta.enrich.host_names import NodeClass, classes_by_name
+from hta.enrich.kernel_calls import kernel_calls
+from hta.enrich.node_times import node_times
+from hta.enrich.tensor_cores import with_current_rules
+from hta.enrich.torch_tb_profiler_communication import communication_events
+from hta.errors import MissingDataError
+from hta.schema import EventKind, KernelKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hta.enrich.host_names import Compat
+    from hta.execution.executor import Executor
+    from hta.store.trace import RankTrace, Trace
+
+EVENTS = {
+    "name": pl.String,
+    "calls": pl.Int64,
+    "total_ns": pl.Int64,
+    "bytes": pl.Int64,
+    "at_ns": pl.Int64,
+}
+"""What a finding rests on: see `hta.recommendations.advice.Advice.events`."""
+
+DATA_PARALLEL = "DataParallel.forward"
+DISTRIBUTED_DATA_PARALLEL = "DistributedDataParallel.forward"
+
+_MOST_EVENTS = 10
+_DEVICE_LIBRARIES = ("nccl", "rccl", "xccl", "hccl", "mccl", "cncl")
+_HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+
+
+class HostFacts(NamedTuple):
+    """What no analysis lists, of one rank.
+
+    loading        the waits for the data loader, with the columns of `EVENTS`
+    wrappers       the calls of DataParallel and DistributedDataParallel, likewise
+    libraries      that carry out collectives, such as gloo and nccl
+    used_devices   how many devices ran work
+    properties     of all devices that the file describes
+    eligible       share of the kernels' time that operators launch whose work tensor cores could do; None without any
+    slow_eligible  these operators, by the time of their kernels that use no tensor cores
+    used           share of the kernels' time on tensor cores, `unknown` that whose name does not tell; None without any
+    """
+
+    loading: pl.DataFrame
+    wrappers: pl.DataFrame
+    libraries: frozenset[str]
+    used_devices: int
+    properties: tuple[dict[str, Any], ...]
+    eligible: float | None
+    slow_eligible: pl.DataFrame
+    used: float | None
+    unknown: float | None
+
+
+@dataclass(frozen=True)
+class RankFacts:
+    """All that the rules ask about one rank; the tables are its rows of the analyses' results."""
+
+    compat: Compat | None
+    step: dict[str, tuple[float, float | None]]
+    step_ns: float
+    devices: pl.DataFrame
+    mean_steps: pl.DataFrame
+    operations: pl.DataFrame
+    memory: pl.DataFrame
+    at_peak: pl.DataFrame
+    host: HostFacts
+
+
+_ANALYSES: dict[str, Callable[..., Any]] = {
+    "step_time": step_time,
+    "gpu_summary": gpu_summary,
+    "distributed": distributed,
+}
+
+
+def results_for_facts(trace: Trace, compat: Compat | None, executor: Executor) -> dict[str, Any]:
+    """Return the results that `facts` needs, without those that lack their input."""
+    found = {"memory_timeline": memory_timeline(trace, executor=executor)}
+    for name, compute in _ANALYSES.items():
+        try:
+            found[name] = compute(trace, compat=compat, executor=executor)
+        except MissingDataError:
+            continue
+    return found
+
+
+def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
+    """Return what the rules ask about each rank."""
+    hosts = trace.map(with_current_rules(partial(_host_facts, compat=compat)), executor)
+    return {rank: _of_rank(rank, results, compat, host) for rank, host in hosts.items()}
+
+
+def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host: HostFacts) -> RankFacts:
+    def rows(analysis: str, table: str) -> pl.DataFrame:
+        found = getattr(results[analysis], table) if analysis in results else pl.DataFrame(schema={"rank": pl.Int32})
+        return found.filter(pl.col("rank") == rank)
+
+    means = rows("step_time", "mean")
+    step = {row["category"]: (row["mean_ns"], row["fraction"]) for row in means.iter_rows(named=True)}
+    return RankFacts(
+        compat=compat,
+        step=step,
+        step_ns=sum(mean_ns for mean_ns, _ in step.values()),
+        devices=rows("gpu_summary", "per_device"),
+        mean_steps=rows("distributed", "per_rank"),
+        operations=rows("distributed", "per_operation"),
+        memory=rows("memory_timeline", "per_device"),
+        at_peak=rows("memory_timeline", "at_peak"),
+        host=host,
+    )
+
+
+def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
+    ranges = event_ranges(rank_trace, _HOST_KINDS, ["name", "start_ns", "end_ns"])
+    is_operator = np.full(ranges.height, int(NodeClass.OPERATOR), np.uint8)
+    classes = pl.Series(classes_by_name(ranges["name"], is_operator, rank_trace.strings))
+    is_wrapper = rank_trace.strings.is_in([DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL]).arg_true().cast(pl.UInt32)
+    kernels = _owned_kernels(rank_trace, compat)
+    return HostFacts(
+        loading=_by_name(rank_trace, ranges.filter(classes == NodeClass.DATALOADER)),
+        wrappers=_by_name(rank_trace, ranges.filter(pl.col("name").is_in(is_wrapper.implode()))),
+        libraries=_libraries(rank_trace, ranges, compat),
+        used_devices=device_rows(rank_trace)["device"].drop_nulls().n_unique(),
+        properties=tuple(rank_trace.header.device_properties),
+        eligible=_share(kernels.filter("is_counted"), pl.col("is_eligible")),
+        slow_eligible=_by_name(
+            rank_trace, kernels.filter(pl.col("is_eligible") & ~pl.col("uses_tensor_cores").fill_null(value=False))
+        ),
+        used=_share(kernels, pl.col("uses_tensor_cores").fill_null(value=False)),
+        unknown=_share(kernels, pl.col("uses_tensor_cores").is_null()),
+    )
+
+
+def _owned_kernels(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+    """Return every kernel: name of the operator that launched it, start_ns, end_ns, uses_tensor_cores, and whether
+
+    that operator is counted (is_counted), and whether it is within an eligible one without eligible ones inside it
+    (is_eligible).
+    """
+    nodes = host_nodes(rank_trace, compat)
+    parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
+    eligible = node_times(rank_trace, compat)["is_tensor_core_eligible"].to_numpy()
+    is_lowest = eligible.copy()
+    around = parent[eligible]
+    is_lowest[around[around != NO_PARENT]] = False
+    kernels = kernel_calls(rank_trace, compat).select("event_index", "start_ns", "end_ns", "uses_tensor_cores")
+    owners = device_owner(rank_trace, compat).select("event_index", "node", "operator")
+    owned = kernels.join(owners, on="event_index", how="left", maintain_order="left")
+    node = owned["node"].fill_null(NO_PARENT).to_numpy()
+    operator = owned["operator"].fill_null(NO_PARENT).to_numpy()
+    name = nodes["name"].extend(pl.Series([None], dtype=nodes.schema["name"]))
+    return owned.select("start_ns", "end_ns", "uses_tensor_cores").with_columns(
+        name.gather(np.where(operator == NO_PARENT, nodes.height, operator)).alias("name"),
+        pl.Series("is_counted", np.append(is_counted, False)[operator]),
+        pl.Series("is_eligible", itself_or_above(parent, is_lowest, node) != NO_PARENT),
+    )
+
+
+def _share(kernels: pl.DataFrame, chosen: pl.Expr) -> float | None:
+    """Return the share of the chosen ones in the summed time; None where there is none."""
+    duration = pl.col("end_ns") - pl.col("start_ns")
+    part, whole = kernels.select(duration.filter(chosen).sum().alias("part"), duration.sum().alias("whole")).row(0)
+    return part / whole if whole else None
+
+
+def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Return the longest of the ranges by name, with the start of the longest one of each."""
+    duration = pl.col("end_ns") - pl.col("start_ns")
+    summed = (
+        ranges.drop_nulls("name")
+        .group_by("name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            duration.sum().alias("total_ns"),
+            pl.col("start_ns").get(duration.arg_max()).alias("at_ns"),
+        )
+        .sort("total_ns", "at_ns", descending=[True, False])
+        .head(_MOST_EVENTS)
+    )
+    named = summed.with_columns(rank_trace.texts(summed["name"]).alias("name"), pl.lit(None, pl.Int64).alias("bytes"))
+    return named.select(pl.col(name).cast(kind) for name, kind in EVENTS.items())
+
+
+def _libraries(rank_trace: RankTrace, ranges: pl.DataFrame, compat: Compat | None) -> frozenset[str]:
+    """Return which libraries the host names, and nccl for kernels that communicate whoever asked for them."""
+    if compat:
+        names = rank_trace.derive(communication_events)["name"]
+        return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
+    said = rank_trace.texts(ranges["name"].unique()).str.extract(r"^(\w+):\w").drop_nulls()
+    host = {name for name in said.to_list() if name in {*_DEVICE_LIBRARIES, "gloo", "mpi", "ucc"}}
+    is_communication = pl.col("kernel_kind") == KernelKind.COMMUNICATION
+    has_kernels = not device_work(rank_trace).filter(is_communication).is_empty()
+    return frozenset(host | ({"nccl"} if has_kernels else set()))
+
+
+def uses_device_library(libraries: frozenset[str]) -> bool:
+    """Say whether collectives run on the devices."""
+    return bool(libraries.intersection(_DEVICE_LIBRARIES))

@@ -1,0 +1,33 @@
+"""How much time the intervals of each group cover."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta.algorithms.covered_by_group import covered_by_group
+from oracles import covered
+
+SCHEMA = {"key": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}
+intervals = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 20), st.integers(0, 8))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(intervals, max_size=12))
+def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None, int, int]]) -> None:
+    """Counted one by one; null is a group like any other."""
+    placed = [(key, start, start + length) for key, start, length in rows]
+    table = pl.DataFrame(placed, SCHEMA, orient="row")
+
+    found = dict(covered_by_group(table, ["key"]).iter_rows())
+
+    keys = {key for key, _, _ in placed}
+    assert found == {key: len(covered((start, end) for each, start, end in placed if each == key)) for key in keys}
+
+
+def test_ends_and_names_can_be_chosen() -> None:
+    """The columns of the interval are the caller's."""
+    table = pl.DataFrame({"a": [1, 1], "b": [2, 2], "from": [0, 5], "to": [8, 10]})
+    found = covered_by_group(table, ["a", "b"], start="from", end="to", name="busy_ns")
+    assert found.to_dicts() == [{"a": 1, "b": 2, "busy_ns": 10}]

@@ -1,0 +1,46 @@
+"""Integrals of what runs at once against a sum over every nanosecond."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms.running import weight_before
+
+weighted = st.lists(
+    st.tuples(st.integers(-20, 20), st.integers(0, 10), st.integers(0, 8).map(lambda eighths: eighths / 8)), max_size=12
+)
+
+
+def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
+    """Add up what runs in each nanosecond before the moment."""
+    return sum(
+        min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
+        for time in range(-20, moment)
+    )
+
+
+@given(weighted, st.sampled_from([1.0, math.inf]))
+def test_the_integral_counts_what_runs_in_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
+    """Overlapping intervals add, up to the limit."""
+    starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    weights = np.array([row[2] for row in rows], np.float64)
+    moments = np.arange(-20, 32)
+
+    found = weight_before((starts, starts + lengths), weights, moments, most=most)
+
+    assert found == pytest.approx([integral(rows, moment, most) for moment in moments.tolist()], abs=1e-9)
+
+
+def test_times_of_today_lose_nothing() -> None:
+    """Nanoseconds since 1970 do not fit a double; differences do."""
+    now = 1_700_000_000_000_000_001
+    starts = np.array([now, now + 3])
+
+    found = weight_before((starts, starts + 5), np.array([0.5, 0.25]), np.array([now + 1, now + 4, now + 9]))
+
+    assert found.tolist() == [0.5, 2.25, 3.75]

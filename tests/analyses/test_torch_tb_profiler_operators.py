@@ -1,0 +1,231 @@
+"""With `compat`, the operator, call-stack and module tables are those of the TensorBoard plugin's last source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hta.analyses.modules import modules
+from hta.analyses.operators import operators
+from hta.enrich.attribution import NodeClass, host_nodes, node_texts
+from hta.enrich.node_times import device_durations, node_times
+from hta.ingest.open_trace import open_trace
+from tb_goldens import CASES, Case, case
+
+COMPAT = "torch_tb_profiler"
+
+
+@pytest.fixture(params=CASES, scope="module")
+def answered(request, goldens, real_traces) -> Case:
+    """Return one trace and the plugin's answers."""
+    return case(request.param, goldens, real_traces)
+
+
+def microseconds(duration_ns: int | None) -> int:
+    """Round as the plugin's tables do."""
+    return round((duration_ns or 0) / 1_000)
+
+
+def percent(fraction: float | None) -> float:
+    """Round as the plugin's tables do, which have 0 for a share of nothing."""
+    return round(100 * (fraction or 0), 2)
+
+
+def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
+    """Return a row of ours as the plugin's tables have it."""
+    return {
+        **{key: row[key] for key in keys},
+        "calls": row["calls"],
+        "host_self_duration": microseconds(row["host_self_ns"]),
+        "host_total_duration": microseconds(row["host_total_ns"]),
+        "device_self_duration": microseconds(row["device_self_ns"]),
+        "device_total_duration": microseconds(row["device_total_ns"]),
+        "tc_eligible": "Yes" if row["is_tensor_core_eligible"] else "No",
+        "tc_self_ratio": percent(row["tensor_core_self_fraction"]),
+        "tc_total_ratio": percent(row["tensor_core_total_fraction"]),
+    }
+
+
+def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of the plugin or of ours, without what only one of them has."""
+    dropped = {"has_call_stack"}
+    filled = [{"device_self_duration": 0, "device_total_duration": 0, **row} for row in rows]
+    return sorted(
+        ({k: v for k, v in row.items() if k not in dropped} for row in filled),
+        key=lambda row: sorted(map(str, row.items())),
+    )
+
+
+def test_operators_by_name_and_shape(answered):
+    """Every row of both tables, with all of its columns."""
+    found = operators(answered.trace, compat=COMPAT)
+
+    for view, table, keys in (
+        ("operation_table", found.by_name, ["name"]),
+        ("operation_table_by_input", found.by_shape, ["name", "input_shape"]),
+    ):
+        expected = answered.view(view)["data"]
+        ours = table.rename({"operator": "name"}).to_dicts()
+        assert in_one_order([printed(row, keys) for row in ours]) == in_one_order(expected)
+        stacked = {tuple(row[key] for key in keys) for row in expected if row["has_call_stack"]}
+        assert {tuple(row[key] for key in keys) for row in ours if row["has_call_stack"]} == stacked
+
+
+def test_call_stacks(answered):
+    """Every call stack of every operator and shape."""
+    expected = answered.view("operation_stack_by_input") or {}
+    table = operators(answered.trace, compat=COMPAT).by_stack.rename({"operator": "name"})
+
+    ours = [printed(row, ["name", "input_shape", "call_stack"]) for row in table.to_dicts()]
+    if expected or not table.is_empty():
+        assert in_one_order(ours) == in_one_order([row for rows in expected.values() for row in rows["data"]])
+
+
+def test_unrounded_sums(answered):
+    """The sums of every operator to a thousandth of a microsecond a call."""
+    rank_trace = next(iter(answered.trace.ranks.values()))
+    nodes = host_nodes(rank_trace, COMPAT).hstack(node_times(rank_trace, COMPAT)).filter("is_counted")
+    sums = (
+        nodes.with_columns(node_texts(rank_trace, nodes))
+        .group_by("name")
+        .agg(pl.len().alias("calls"), pl.col("^.*_(total|self)_ns$").sum() / 1_000)
+    )
+    ours = {row["name"]: row for row in sums.to_dicts()}
+    expected = {row["name"]: row for row in answered.view("internals")["op_list_groupby_name"]}
+
+    assert set(ours) == set(expected)
+    columns = {
+        "host": "host_total_ns",
+        "host_self": "host_self_ns",
+        "device": "device_total_ns",
+        "device_self": "device_self_ns",
+        "tc_self": "tensor_core_self_ns",
+        "tc_total": "tensor_core_total_ns",
+    }
+    for name, row in expected.items():
+        assert ours[name]["calls"] == row["calls"]
+        for theirs, column in columns.items():
+            assert ours[name][column] == pytest.approx(row[theirs], abs=0.001 * row["calls"] + 0.01)
+
+
+def test_trees(answered):
+    """Begin, end and number of children of the root of every thread, in the order in which the threads appear."""
+    rank_trace = next(iter(answered.trace.ranks.values()))
+    nodes = host_nodes(rank_trace, COMPAT)
+    lightning = nodes.filter(pl.col("node_class") == NodeClass.LIGHTNING_PROFILE)["tree"]
+    roots = nodes.filter((pl.col("node_class") == NodeClass.ROOT) & ~pl.col("tree").is_in(lightning.implode()))
+    children = nodes["parent"].value_counts(name="children").rename({"parent": "node"})
+    joined = roots.with_columns(pl.col("node").cast(pl.Int64)).join(
+        children, on="node", how="left", maintain_order="left"
+    )
+    base_ns = rank_trace.header.base_time_ns
+
+    expected = answered.view("internals")["trees"]
+    ours = joined.select("start_ns", "end_ns", "children").rows()
+    assert len(ours) == len(expected)
+    for (start_ns, end_ns, count), tree in zip(ours, expected, strict=True):
+        assert (start_ns - base_ns) / 1_000 == pytest.approx(tree["start"], abs=0.001, rel=0)
+        assert (end_ns - base_ns) / 1_000 == pytest.approx(tree["end"], abs=0.001, rel=0)
+        assert count == tree["children"]
+
+
+def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
+    """Return name, depth, start and end of a tree of the plugin, parents first."""
+    return [
+        line
+        for node in nodes
+        for line in [
+            (node["name"], 0, node["start_time"], node["end_time"]),
+            *((name, depth + 1, start, end) for name, depth, start, end in below(node["children"])),
+        ]
+    ]
+
+
+def test_the_whole_first_tree(answered):
+    """Every node of it, the backward modules too, where the plugin's tree was kept."""
+    expected = answered.view("tree")
+    if expected is None:
+        return
+    rank_trace = next(iter(answered.trace.ranks.values()))
+    nodes = host_nodes(rank_trace, COMPAT)
+    # Lightning's view shows the tree of its hooks, which stands behind the others.
+    first = nodes.filter(
+        pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0
+    )
+    texts = node_texts(rank_trace, first).str.strip_prefix("[pl][profile]")
+    times = [first[column] / 1_000 for column in ("start_ns", "end_ns")]
+
+    assert list(zip(texts, first["depth"], *times, strict=True)) == below([expected])
+
+
+def test_by_default_every_trace_has_an_answer(answered):
+    """Also those that the plugin gave none for; device work of operators is at most what ran."""
+    found = operators(answered.trace)
+    (rank_trace,) = answered.trace.ranks.values()
+
+    ran_ns = device_durations(rank_trace)["duration_ns"].sum()
+    assert (found.by_name["device_self_ns"].sum() or 0) <= ran_ns
+    assert found.by_shape["calls"].sum() == found.by_name["calls"].sum()
+    assert found.by_shape["device_self_ns"].sum() == found.by_name["device_self_ns"].sum()
+    busy, total = found.by_name["device_self_busy_ns"].sum() or 0, found.by_name["device_self_ns"].sum() or 0
+    assert busy <= total
+    assert modules(answered.trace).per_module["host_self_ns"].fill_null(0).ge(0).all()
+
+
+def rows_of(modules_of_plugin: list[dict[str, Any]], depth: int = 0) -> list[tuple[Any, ...]]:
+    """Return the rows of the plugin's module view, parents first."""
+    keys = ("name", "id", "occurences", "operators", "host_duration", "self_host_duration", "device_duration")
+    return [
+        row
+        for module in modules_of_plugin
+        for row in [
+            (depth, *(module[key] for key in keys), module["self_device_duration"]),
+            *rows_of(module["children"], depth + 1),
+        ]
+    ]
+
+
+def test_modules(answered):
+    """Every row, in the plugin's order."""
+    expected = answered.view("module")
+    found = modules(answered.trace, compat=COMPAT).per_module.with_columns(pl.col("^.*_ns$").fill_null(0) / 1_000)
+    columns = ("depth", "module", "module_id", "calls", "operator_calls", "host_total_ns", "host_self_ns")
+    ours = found.select(*columns, "device_total_ns", "device_self_ns").rows()
+
+    assert ours == (rows_of(expected["data"]) if expected else [])
+
+
+LOST = (
+    "bare_list_json",
+    "device_id_above_63",
+    "event_without_name",
+    "fwdbwd_two_forward_ops_same_backward_root",
+    "kernel_without_device_arg",
+    "kernel_without_dur",
+    "module_dropped_by_overlap",
+    "profiler_step_bad_name",
+    "threads_name_tid",
+    "x_event_without_cat",
+)
+"""Inputs that the plugin gave no answer for."""
+
+
+@pytest.mark.parametrize("compat", [None, COMPAT])
+@pytest.mark.parametrize("name", LOST)
+def test_a_file_that_the_plugin_lost_is_answered(goldens, name, compat):
+    """Whatever is wrong with one event, the operators of the others are listed."""
+    trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
+
+    assert operators(trace, compat=compat).by_name["calls"].sum() > 0
+    modules(trace, compat=compat)
+
+
+def test_of_two_arrows_to_one_backward_operator_the_first_counts(goldens):
+    """Net_0 with 60 µs of backward pass, 9 µs of them on the device: each part once."""
+    folder = goldens / "tb_edge" / "fwdbwd_two_forward_ops_same_backward_root"
+    table = modules(open_trace(folder / "input.pt.trace.json", cache=False)).per_module
+
+    columns = ("path", "backward_host_total_ns", "backward_device_total_ns")
+    assert table.select(columns).rows() == [("Net_0", 60_000, 9_000)]

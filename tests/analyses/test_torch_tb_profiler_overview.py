@@ -1,0 +1,192 @@
+"""`compat="torch_tb_profiler"` gives steps, step time, GPU metrics and kernel tables of the plugin's last source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hta.algorithms.intervals import covered_length
+from hta.analyses.gpu_summary import gpu_summary
+from hta.analyses.kernels import kernels
+from hta.analyses.step_time import CATEGORIES, step_time
+from hta.enrich.step_roles import ROLES, roles
+from hta.errors import MissingDataError
+from tb_goldens import CASES, Case, case
+
+COMPAT = "torch_tb_profiler"
+THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
+NO_LENGTH = -(2**64) + 1
+"""The length in µs that the plugin gave the step of a file without steps and operators."""
+
+WITHOUT_OPERATORS = ("tb_edge/string_tids",)
+"""Host threads whose number is a text are no threads to the plugin, so no kernel has an operator."""
+
+
+@pytest.fixture(params=CASES, scope="module")
+def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> Case:
+    """Each trace with what the plugin returned."""
+    return case(request.param, goldens, real_traces)
+
+
+def test_the_roles_cover_what_they_covered_there(opened: Case) -> None:
+    """Each role, over all threads and streams, in µs; floats lose up to a quarter at today's times."""
+    (rank_trace,) = opened.trace.ranks.values()
+    theirs = opened.view("internals")["merged_role_ranges"]
+
+    mine = {role: covered_length(*found) / 1_000 for role, found in roles(rank_trace, COMPAT).items()}
+
+    expected = {mine: theirs[their]["sum"] for mine, their in zip(ROLES, THEIR_CATEGORIES, strict=False)}
+    assert mine == pytest.approx(expected, rel=1e-6, abs=0.01)
+
+
+def test_steps_and_their_times(opened: Case) -> None:
+    """Names and lengths of the steps, and each category in each of them."""
+    internals = opened.view("internals")
+    if internals["steps_costs"][0]["Total"] == NO_LENGTH:
+        with pytest.raises(MissingDataError, match="neither steps nor operators"):
+            step_time(opened.trace, compat=COMPAT)
+        return
+
+    result = step_time(opened.trace, compat=COMPAT)
+
+    assert result.per_step["step"].cast(pl.String).to_list() == internals["steps_names"]
+    for row, theirs in zip(result.per_step.iter_rows(named=True), internals["steps_costs"], strict=True):
+        mine = [row[f"{category}_ns"] / 1_000 for category in (*CATEGORIES, "duration")[:8]]
+        assert mine == pytest.approx([theirs[each] for each in THEIR_CATEGORIES], rel=1e-6, abs=0.02)
+        assert row["duration_ns"] / 1_000 == pytest.approx(theirs["Total"], rel=1e-6)
+    means = dict(result.mean.select("category", pl.col("mean_ns") / 1_000).rows())
+    theirs = internals["avg_costs"]
+    expected = dict(zip(CATEGORIES, (theirs[each] for each in THEIR_CATEGORIES), strict=True))
+    assert means == pytest.approx(expected, rel=1e-6, abs=0.02)
+
+
+def test_every_step_adds_up_by_default(opened: Case) -> None:
+    """Whole nanoseconds of eight categories are the step, in every trace that has any event."""
+    try:
+        result = step_time(opened.trace)
+    except MissingDataError:
+        assert opened.trace.ranks[min(opened.trace.ranks)].table("events").is_empty()
+        return
+
+    parts = pl.sum_horizontal(f"{category}_ns" for category in CATEGORIES)
+    assert result.per_step.select((parts == pl.col("duration_ns")).all()).item()
+    assert result.per_step.select(pl.col("^.*_ns$").min()).min_horizontal().item() >= 0
+
+
+def test_the_metrics_of_each_gpu(opened: Case) -> None:
+    """Utilization, SM efficiency, occupancy and tensor cores; no metric where there was none."""
+    theirs = opened.view("internals").get("gpus", {})
+    if not theirs:
+        return
+    has_steps = opened.view("internals")["steps_costs"][0]["Total"] != NO_LENGTH
+
+    per_device = gpu_summary(opened.trace, compat=COMPAT).per_device
+
+    assert sorted(map(str, per_device["device"])) == sorted(theirs)
+    for row in per_device.iter_rows(named=True):
+        expected = theirs[str(row["device"])]
+        mine = {
+            "sm_efficiency": row["sm_efficiency_fraction"],
+            "occupancy": None if row["occupancy_fraction"] is None else 100 * row["occupancy_fraction"],
+            "tc_ratio": row["tensor_core_fraction"],
+            "utilization": row["utilization_fraction"] if has_steps else expected["utilization"],
+        }
+        assert _known(mine) == pytest.approx(_known(expected), rel=1e-4, abs=1e-9)
+
+
+def test_utilization_over_time(opened: Case) -> None:
+    """The parts that the plugin chose, and the share of each in which a kernel runs; two made-up values lead them."""
+    counters = opened.view("trace_counters")
+    if not counters:
+        return
+
+    series = gpu_summary(opened.trace, compat=COMPAT).series
+
+    for device in series["device"].unique():
+        name = f"GPU {device} Utilization"
+        theirs = [each["args"]["GPU Utilization"] for each in counters if each["name"] == name][2:-1]
+        mine = series.filter(device=device)["utilization_fraction"].to_list()
+        assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+
+
+def test_sm_efficiency_over_time_is_the_mean_of_its_pieces(opened: Case) -> None:
+    """The plugin wrote a start and an end for each piece; their integral over each part is that of the series."""
+    counters = [each for each in opened.view("trace_counters") or [] if "SM Efficiency" in each["name"]]
+    if not counters:
+        return
+    series = gpu_summary(opened.trace, compat=COMPAT).series
+    mine = series.select(pl.col("sm_efficiency_fraction") * (pl.col("end_ns") - pl.col("start_ns")))
+
+    starts, ends = counters[2::2], counters[3::2]
+    theirs = sum(
+        start["args"]["Est. SM Efficiency"] * (end["ts"] - start["ts"]) for start, end in zip(starts, ends, strict=True)
+    )
+
+    assert mine.sum().item() / 1_000 == pytest.approx(theirs, rel=1e-3)
+
+
+def test_kernels_by_name(opened: Case) -> None:
+    """Every kernel with calls, times, blocks per SM and occupancy."""
+    theirs = opened.view("internals").get("kernel_stat") or []
+    if not theirs:
+        return
+    rows = kernels(opened.trace, compat=COMPAT).by_name.iter_rows(named=True)
+
+    mine = {row["name"]: row for row in rows}
+
+    assert sorted(mine) == sorted(row["name"] for row in theirs)
+    for expected in theirs:
+        assert _by_name(mine[expected["name"]]) == pytest.approx(_their_by_name(expected), rel=1e-5, abs=1e-3)
+
+
+def test_kernels_by_operator_and_launch(opened: Case, request: pytest.FixtureRequest) -> None:
+    """Every combination of name, operator, shape and resources; sums are rounded to µs there."""
+    if not opened.view("internals").get("kernel_stat"):
+        return
+    by_launch = kernels(opened.trace, compat=COMPAT).by_launch
+    if request.node.callspec.params["opened"] in WITHOUT_OPERATORS:
+        assert opened.rows("kernel_op_table") == []
+        return
+
+    mine = {_key(row): row for row in map(_launch, by_launch.iter_rows(named=True))}
+    theirs = {_key(row): row for row in map(_their_launch, opened.rows("kernel_op_table"))}
+
+    assert sorted(mine) == sorted(theirs)
+    for key, expected in theirs.items():
+        assert mine[key][8] == expected[8]
+        assert mine[key][9:] == pytest.approx(expected[9:], abs=0.51)
+
+
+def _known(metrics: dict[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if value is not None}
+
+
+def _by_name(row: dict[str, Any]) -> list[float]:
+    times = [row[column] / 1_000 for column in ("sum_ns", "mean_ns", "max_ns", "min_ns")]
+    means = [row["mean_blocks_per_sm"], 100 * row["mean_occupancy"]]
+    return [row["uses_tensor_cores"], row["call_count"], *times, *means]
+
+
+def _their_by_name(row: dict[str, Any]) -> list[float]:
+    return [row[key] for key in ("tc_used", "count", "sum", "mean", "max", "min", "blocks_per_sm", "occupancy")]
+
+
+def _launch(row: dict[str, Any]) -> list[Any]:
+    shape = [row["grid"] or "None", row["block"] or "None", row["registers_per_thread"] or 0]
+    flags = ["Yes" if row[column] else "No" for column in ("uses_tensor_cores", "is_operator_eligible")]
+    times = [row[column] / 1_000 for column in ("sum_ns", "max_ns", "min_ns")]
+    resources = [*shape, row["shared_memory_bytes"] or 0]
+    return [row["name"], row["operator"], *resources, *flags, row["call_count"], *times]
+
+
+def _their_launch(row: list[Any]) -> list[Any]:
+    name, operator, grid, block, registers, shared, used, eligible, calls, total, _, longest, shortest, *_ = row
+    resources = [str(grid), str(block), int(registers), int(shared)]
+    return [name, operator, *resources, used, eligible, calls, total, longest, shortest]
+
+
+def _key(row: list[Any]) -> tuple[Any, ...]:
+    return tuple(row[:8])

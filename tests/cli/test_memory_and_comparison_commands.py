@@ -1,0 +1,61 @@
+"""`hta operator-memory` and `hta compare-operators`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+
+
+@pytest.fixture
+def pair(tmp_path, monkeypatch) -> tuple[str, str]:
+    """Two traces of a step: aten::mm allocates 1 KiB; its gemm takes 10 µs, and 40 µs."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    args = {"Device Type": 1, "Device Id": 0, "Bytes": 1024, "Addr": 1}
+    for name, duration in (("control", 10), ("test", 40)):
+        builder = TraceBuilder().step(1, 0, 50).operator("aten::mm", start_us=1, duration_us=9)
+        builder.kernel("gemm", start_us=5, duration_us=duration, launch_us=2)
+        builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=3, args=args)
+        builder.write(tmp_path / name)
+    return str(tmp_path / "control"), str(tmp_path / "test")
+
+
+def run(*arguments: str) -> str:
+    """Run a command with success; return what it prints."""
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_comparison_prints_its_tables(pair) -> None:
+    """The question, both traces, the tree, and the operators."""
+    output = run("compare-operators", *pair)
+    assert output.startswith("Where did control and test come to differ?")
+    assert "· · gemm" in output
+    assert "30 µs" in output
+
+
+def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> None:
+    """All rows, in nanoseconds; ranks of each side; another measure."""
+    options = ("--control-ranks", "0", "--test-ranks", "0", "--by", "host", "--figure", str(tmp_path / "figure.html"))
+    found = json.loads(run("compare-operators", *pair, *options, "--json"))
+    assert list(found) == ["comparison", "tree", "per_operator", "sides", "findings"]
+    assert [row["difference_ns"] for row in found["tree"]] == [0, 0, 0]
+    assert (tmp_path / "figure.html").is_file()
+
+
+def test_the_comparison_can_be_the_plugins(pair) -> None:
+    """One pair, of the only operator."""
+    found = json.loads(run("compare-operators", *pair, "--compat", "torch_tb_profiler", "--json"))
+    assert [(row["kind"], row["name"]) for row in found["tree"]] == [("pair", "aten::mm")]
+
+
+def test_memory_of_operators_takes_a_window(pair) -> None:
+    """Printed in KiB; before the allocation there is nothing."""
+    assert "1 KiB" in run("operator-memory", pair[0])
+    found = json.loads(run("operator-memory", pair[0], "--end-ns", "2000", "--json"))
+    assert (found["per_operator"], found["blocks"]) == ([], [])

@@ -1,0 +1,64 @@
+"""`hta runs`: what a log folder holds."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+
+
+def run(*arguments: str) -> str:
+    """Run a command that succeeds; return what it prints on stdout."""
+    result = CliRunner().invoke(app, ["runs", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def job(folder) -> str:
+    """Two runs: five ranks in one, and in the other two spans of which b has only the first."""
+    builder = TraceBuilder()
+    for rank in range(5):
+        builder.rank(rank).kernel("k", start_us=0, duration_us=1)
+    builder.write(folder / "five")
+    (folder / "two").mkdir()
+    for name in ("a.1", "a.2", "b.1"):
+        (folder / "two" / f"{name}.pt.trace.json").write_text('{"traceEvents": []}')
+    (folder / "notes.txt").write_text("nothing")
+    return str(folder)
+
+
+def test_every_span_has_a_line(tmp_path) -> None:
+    """Ranks in a row are a range; who is missing is named; so is what is left out."""
+    lines = run(job(tmp_path)).splitlines()
+    assert lines[0].endswith(": 2 runs of 8 traces, 1 file left out.")
+    assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
+    assert "0-4" in lines[4]
+    assert lines[6].split()[-2:] == ["a", "b"]
+    assert "notes.txt: no profiler trace: a text" in "".join(lines[7:]).replace("\n", "")
+
+
+def test_json_has_every_recording(tmp_path) -> None:
+    """Under stable keys."""
+    found = json.loads(run(job(tmp_path), "--json"))
+    assert list(found) == ["folder", "runs", "skipped_files"]
+    assert [(each["name"], each["workers"][:2], each["spans"]) for each in found["runs"]] == [
+        ("five", ["rank0", "rank1"], [1]),
+        ("two", ["a", "b"], [1, 2]),
+    ]
+    assert list(found["runs"][0]["recordings"][0]) == [
+        "path",
+        "worker",
+        "span",
+        "stamp",
+        "rank",
+        "byte_count",
+        "modified_ns",
+    ]
+
+
+def test_an_empty_folder_is_said(tmp_path) -> None:
+    """It is no error."""
+    assert run(str(tmp_path)).strip().endswith("no trace, 0 files left out.")

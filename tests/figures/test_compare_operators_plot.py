@@ -1,0 +1,53 @@
+"""The figure of two aligned traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from hta.comparisons.compare_operators import compare_operators
+from hta.figures.compare_operators import plot_compare_operators
+from hta.testing.builder import TraceBuilder
+from jobs import MARKUP
+
+
+def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuilder:
+    """One step: a batch, two calls of an operator with a gemm each, and a kernel that nothing launched."""
+    builder = TraceBuilder().step(1, 0, 100)
+    builder.annotation("enumerate(DataLoader)#_Iter.__next__", start_us=1, duration_us=loader_us)
+    for start in (20, 50):
+        builder.operator(name, start_us=start, duration_us=20)
+        builder.kernel("gemm", start_us=start + 5, duration_us=gemm_us, launch_us=start + 1)
+    return builder.kernel("alone", start_us=90, duration_us=gemm_us)
+
+
+def test_what_changed_most_comes_first_with_its_own_time() -> None:
+    """Two gemms 10 -> 30 µs under their operator, a lone kernel 5 -> 15, a batch on the host 5 -> 6."""
+    figure = plot_compare_operators(compare_operators(trace(5).build(), trace(15, loader_us=6).build()))
+
+    assert [note.text for note in figure.layout.annotations] == [
+        "forward and other &gt; aten::mm",
+        "no operator &gt; alone",
+        "data loading &gt; DataLoader (host)",
+    ]
+    assert {bar.name: list(bar.x) for bar in figure.data} == {"control": [10, 5, 5], "test": [30, 15, 6]}
+
+
+@pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
+def test_equal_traces_give_a_figure_that_says_so(compat) -> None:
+    """An empty figure would look like a fault; the plugin's pairs are drawn too."""
+    same = trace(5).build()
+    figure = plot_compare_operators(compare_operators(same, same, compat=compat))
+    assert figure.layout.annotations[0].text == "Nothing differs."
+
+
+def test_the_plugins_pairs_are_drawn_in_full() -> None:
+    """One pair, of all that is in the step: 45 µs on the host, and 46."""
+    result = compare_operators(trace(5).build(), trace(5, loader_us=6).build(), compat="torch_tb_profiler")
+    figure = plot_compare_operators(result)
+    assert {bar.name: sum(bar.x) for bar in figure.data} == {"control": 5, "test": 6}
+
+
+def test_names_are_no_markup() -> None:
+    """An operator's name appears letter by letter."""
+    result = compare_operators(trace(5).build(), trace(5, name=MARKUP).build())
+    assert "<script" not in plot_compare_operators(result).to_json()

@@ -1,0 +1,45 @@
+"""The figure of the memory of operators holds the numbers of its result."""
+
+from __future__ import annotations
+
+from hta.analyses.operator_memory import OperatorMemory, operator_memory
+from hta.figures.operator_memory import plot_operator_memory
+from hta.testing.builder import TraceBuilder
+from jobs import MARKUP
+
+
+def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMemory:
+    """One operator allocates 3 KiB on the GPU, of which 1 KiB stays, and 16 B on the host."""
+    builder = TraceBuilder().operator(name, start_us=0, duration_us=10)
+    for time, size, address, device in ((1, 1024, 1, 0), (2, 2048, 2, 0), (3, -2048, 2, 0), (4, 16, 1, -1)):
+        args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size}
+        args |= {"Addr": address} if with_addresses else {}
+        builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=time, args=args)
+    return operator_memory(builder.build())
+
+
+def test_each_operator_has_a_bar_of_what_is_released_and_what_stays() -> None:
+    """In KiB, of the devices on which most was allocated."""
+    figure = plot_operator_memory(result())
+    assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released until the end": [1]}
+    assert "3 KiB" in figure.data[0].customdata[0]
+    assert list(plot_operator_memory(result(), device_type="cpu").data[0].x) == [16]
+
+
+def test_without_addresses_nothing_is_said_of_releases() -> None:
+    """One part, called what it is."""
+    (bar,) = plot_operator_memory(result(with_addresses=False)).data
+    assert (bar.name, list(bar.x)) == ("allocated", [3])
+
+
+def test_a_figure_without_bars_says_why() -> None:
+    """No memory events, or none on such a device."""
+    empty = plot_operator_memory(operator_memory(TraceBuilder().build()))
+    assert empty.layout.annotations[0].text == "No operator allocated memory, or it was not recorded."
+    other = plot_operator_memory(result(), device_type="xpu")
+    assert other.layout.annotations[0].text == "No operator allocated memory on devices of the type xpu."
+
+
+def test_names_are_no_markup() -> None:
+    """An operator's name appears letter by letter."""
+    assert "<script" not in plot_operator_memory(result(MARKUP)).to_json()

@@ -1,0 +1,211 @@
+"""What a log folder holds: runs, workers and spans."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.errors import InvalidOptionError, TraceNotFoundError, UnreadableTraceError
+from hta.ingest.discover import ReadRank, rank_of_trace
+from hta.ingest.runs import Run, Runs, find_runs
+
+WriteTrace = Callable[..., Path]
+REAL = {
+    "tensorboard/resnet50_num_workers_0": "resnet50_num_workers_0",
+    "tensorboard/resnet50_num_workers_4": "resnet50_num_workers_4",
+    "dlrm_8rank": "param_dlrm_8rank",
+    "cpu_only": "hta_cpu_only",
+    "ns_resolution": "hta_ns_resolution",
+}
+
+
+def spans_of(run: Run) -> dict[str, list[int]]:
+    """Return {worker: spans}."""
+    return {worker: [each.span for each in run.recordings if each.worker == worker] for worker in run.workers}
+
+
+def reasons(runs: Runs) -> dict[str, str]:
+    """Return {file name: why it is left out}."""
+    return {Path(each.path).name: each.reason for each in runs.skipped}
+
+
+def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
+    """Named by its path; the files beside the folders make a run of the folder's name; run 10 comes after run 2."""
+    for folder in ("", "a/b/", "run10/", "run2/"):
+        write_trace(f"{folder}w.1.pt.trace.json")
+    (tmp_path / "empty").mkdir()
+    assert [run.name for run in find_runs(tmp_path).runs] == ["a/b", "run2", "run10", tmp_path.name]
+
+
+def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
+    """The plugin sorts 10 before 9."""
+    for stamp in (10, 9, 100):
+        write_trace(f"w.{stamp}.pt.trace.json")
+    (run,) = find_runs(tmp_path).runs
+    assert [(each.span, each.stamp) for each in run.recordings] == [(1, 9), (2, 10), (3, 100)]
+    assert run.spans == (1, 2, 3)
+
+
+def test_a_missing_recording_moves_no_other(write_trace: WriteTrace, tmp_path) -> None:
+    """Worker b did not write the second one; its third is of the time of a's third."""
+    for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
+        for time in times:
+            write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
+    (run,) = find_runs(tmp_path).runs
+    assert spans_of(run) == {"a": [1, 2, 3], "b": [1, 3]}
+
+
+def test_numbers_that_are_no_times_are_counted(write_trace: WriteTrace, tmp_path) -> None:
+    """Nothing says when 7 was."""
+    for name in ("a.5", "a.9", "b.7"):
+        write_trace(f"{name}.pt.trace.json")
+    (run,) = find_runs(tmp_path).runs
+    assert spans_of(run) == {"a": [1, 2], "b": [1]}
+
+
+@given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
+def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
+    """Whatever the times; spans rise with them and begin at 1."""
+    folder = tmp_path_factory.mktemp("runs")
+    for number, times in enumerate(workers):
+        for time in times:
+            (folder / f"w{number}.{1_694_128_000_000 + time}.json").write_text('{"traceEvents": []}')
+    (run,) = find_runs(folder).runs
+    assert run.spans[0] == 1
+    for spans in spans_of(run).values():
+        assert spans == sorted(set(spans))
+
+
+def test_any_trace_counts_and_the_rest_has_a_reason(write_trace: WriteTrace, tmp_path) -> None:
+    """Names without `.pt.trace`, gzip without `.gz`; a text, a broken link, and a file that cannot be a trace."""
+    text = write_trace("first.json", rank=4).read_bytes()
+    (tmp_path / "packed.json").write_bytes(gzip.compress(text))
+    (tmp_path / "notes.md").write_text("nothing")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / ".hidden.json").write_bytes(text)
+    runs = find_runs(tmp_path)
+    assert [(each.worker, each.rank) for each in runs.runs[0].recordings] == [("first", 4), ("packed", 4)]
+    assert reasons(runs).keys() == {"notes.md", "other.json", "gone.json"}
+    assert reasons(runs)["gone.json"].endswith("a link to a file that is not there")
+
+
+def test_a_second_copy_is_named_and_left_out(write_trace: WriteTrace, tmp_path) -> None:
+    """Plain and gzip of one recording; the plugin takes one of them without a word."""
+    old = write_trace("w.1.pt.trace.json")
+    (tmp_path / "w.1.pt.trace.json.gz").write_bytes(gzip.compress(old.read_bytes()))
+    os.utime(old, ns=(0, 0))
+    runs = find_runs(tmp_path)
+    assert [Path(each.path).name for each in runs.runs[0].recordings] == ["w.1.pt.trace.json.gz"]
+    assert reasons(runs) == {"w.1.pt.trace.json": "of the same worker and span as w.1.pt.trace.json.gz, which is newer"}
+
+
+def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None:
+    """Else from its name; else opening the span reads it."""
+    write_trace("rank7.1.pt.trace.json", rank=3)
+    write_trace("rank5.1.pt.trace.json")
+    write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
+    (run,) = find_runs(tmp_path).runs
+    assert {each.worker: each.rank for each in run.recordings} == {"rank7": 3, "rank5": 5, "late": None}
+    assert list(run.open(cache=False).ranks) == [3, 5, 6]
+
+
+def test_opening_takes_the_last_span_or_the_one_asked_for(write_trace: WriteTrace, tmp_path) -> None:
+    """An unknown one is an error that lists those there are."""
+    for stamp in (1, 2):
+        write_trace(f"rank0.{stamp}.pt.trace.json")
+    run = find_runs(tmp_path).run(tmp_path.name)
+    assert [Path(run.open(span).ranks[0].source).name[:7] for span in (None, 1)] == ["rank0.2", "rank0.1"]
+    with pytest.raises(InvalidOptionError, match="has no span 3; its spans are: 1, 2"):
+        run.open(3)
+    with pytest.raises(InvalidOptionError, match="has no run 'other'"):
+        find_runs(tmp_path).run("other")
+
+
+def test_two_jobs_in_one_folder_are_told(write_trace: WriteTrace, tmp_path) -> None:
+    """Both are rank 0; the newest is opened, and the other named."""
+    for host in ("a", "b"):
+        os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
+    trace = find_runs(tmp_path).runs[0].open(cache=False)
+    assert Path(trace.ranks[0].source).name == "b.pt.trace.json"
+    assert "another recording of rank 0" in trace.skipped[0].reason
+
+
+def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
+    """A server asks again and again."""
+    first = write_trace("run/w.1.pt.trace.json")
+    before = find_runs(tmp_path)
+    opened: list[str] = []
+
+    def look(path: str, read_rank: ReadRank) -> int | None:
+        opened.append(path)
+        return rank_of_trace(path, read_rank)
+
+    monkeypatch.setattr("hta.ingest.runs.rank_of_trace", look)
+
+    assert before.refresh() == before
+    assert not before.refresh().changes_since(before)
+    second = write_trace("run/w.2.pt.trace.json")
+    after = before.refresh()
+
+    assert opened == [str(second)]
+    assert spans_of(after.runs[0]) == {"w": [1, 2]}
+    assert after.changes_since(before).added == (str(second),)
+    first.write_text(json.dumps({"traceEvents": [], "more": 1}))
+    second.unlink()
+    changes = after.refresh().changes_since(after)
+    assert (changes.added, changes.changed, changes.removed) == ((), (str(first),), (str(second),))
+
+
+def test_links_in_a_circle_end(write_trace: WriteTrace, tmp_path) -> None:
+    """And a folder that two paths lead to is one run."""
+    write_trace("run/w.1.pt.trace.json")
+    (tmp_path / "run" / "back").symlink_to(tmp_path)
+    (tmp_path / "again").symlink_to(tmp_path / "run")
+    assert len(find_runs(tmp_path).runs) == 1
+
+
+def test_an_empty_folder_has_no_runs_and_may_fill_later(write_trace: WriteTrace, tmp_path) -> None:
+    """No error: a server may start before the job."""
+    empty = find_runs(tmp_path)
+    assert (empty.runs, empty.skipped) == ((), ())
+    write_trace("w.json")
+    assert len(empty.refresh().runs) == 1
+
+
+def test_what_is_no_folder_is_an_error(write_trace: WriteTrace, tmp_path) -> None:
+    """A path that leads nowhere, a file, and a folder that went away."""
+    with pytest.raises(TraceNotFoundError, match="does not exist"):
+        find_runs(tmp_path / "nowhere")
+    with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
+        find_runs(write_trace("w.json"))
+    runs = find_runs(tmp_path)
+    (tmp_path / "w.json").unlink()
+    tmp_path.rmdir()
+    with pytest.raises(UnreadableTraceError, match="cannot be listed"):
+        runs.refresh()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_folders_have_the_workers_and_spans_of_the_plugin(name, real_traces, goldens) -> None:
+    """Its reserved worker `All` aside."""
+    expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
+    found = spans_of(find_runs(real_traces).run(name))
+    assert {worker: list(map(str, spans)) for worker, spans in found.items()} == {
+        worker: spans for worker, spans in expected.items() if worker != "All"
+    }
+
+
+def test_no_edge_case_of_the_plugin_is_left_out(goldens) -> None:
+    """Bare lists, wrong escapes, strings for numbers: 59 small files of which the plugin loses several."""
+    runs = find_runs(goldens / "tb_edge")
+    found = {Path(each.path).parent.name for run in runs.runs for each in run.recordings if "input" in each.worker}
+    assert found == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
+    assert len(found) == 59

@@ -1,0 +1,158 @@
+"""The traces behind what the TensorBoard plugin's last source returned, which tests of `compat` compare with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hta.ingest.open_trace import open_trace
+from hta.store.trace import Trace
+
+REAL = {
+    "hta_amd_mi250/worker0@default": "amd_mi250/*",
+    "hta_cpu_only/rank-34.Jul_15_10_52_41@1": "cpu_only/*",
+    "hta_df_index_resolver/worker0@default": "single_v100/*",
+    "hta_ns_resolution/rank-0.Apr_03_18_51_38@1": "ns_resolution/*",
+    "hta_trace_diff_control/worker0@default": "diff/control/*",
+    "hta_trace_diff_test/worker0@default": "diff/test/*",
+    "hta_triton_example/worker0@default": "triton/*",
+    **{f"param_dlrm_8rank/worker{rank}_step_12@1": f"dlrm_8rank/worker{rank}_*" for rank in range(8)},
+    "resnet50_num_workers_0/worker0@1": "tensorboard/resnet50_num_workers_0/worker0.1623143089861.*",
+    "resnet50_num_workers_0/worker0@2": "tensorboard/resnet50_num_workers_0/worker0.1623143566756.*",
+    "resnet50_num_workers_4/worker0@1": "tensorboard/resnet50_num_workers_4/*",
+    "resnet50_num_workers_4/worker0@2": "tensorboard/resnet50_num_workers_4/*",
+}
+"""Golden folder and trace; of several files that match, the span counts."""
+
+UNIT = (
+    "test_all_categories/0",
+    "test_build_module_hierarchy/0",
+    "test_datapipe/0",
+    "test_distributed_gloo_cpu/0",
+    "test_distributed_gloo_cpu/1",
+    "test_distributed_gloo_gpu/0",
+    "test_distributed_gloo_gpu/1",
+    "test_distributed_nccl/0",
+    "test_distributed_nccl/1",
+    "test_distributed_nccl_user_annotation_has_communication/0",
+    "test_external_id/0",
+    "test_gpu_utilization/0",
+    "test_gpu_utilization_kernel_out_of_step/0",
+    "test_group_by_kernel_columns/0",
+    "test_group_by_kernel_columns_invalid_input/0",
+    "test_last_steps_no_kernel/0",
+    "test_memory_curve_no_step_plot/0",
+    "test_memory_curve_step_plot/0",
+    "test_memory_view/0",
+    "test_multiple_profilersteps_no_overlap/0",
+    "test_multiple_profilersteps_with_overlap/0",
+    "test_no_profilerstep/0",
+    "test_operator_relation/0",
+    "test_operator_relation/1",
+    "test_pure_cpu/0",
+    "test_remove_dup_nodes/0",
+    "test_runtime_called_by_profilerstep/0",
+    "test_runtime_launch_multipe_kernels/0",
+    "test_self_time/0",
+    "test_tensor_core/0",
+    "test_top_level_runtime/0",
+)
+"""The inputs of the plugin's own tests."""
+
+EDGE = (
+    "backward_without_forward_flow_dropped",
+    "call_stacks",
+    "comm_11pct_ddp_gloo",
+    "comm_op_outside_steps",
+    "comm_sizes_by_dtype",
+    "cuda_runtime_category",
+    "dataloader_6pct_and_5pct",
+    "duplicate_name_parent_child",
+    "empty_events",
+    "gpu_only_trace",
+    "gpu_user_annotation_step_duplicate",
+    "invalid_escape_json",
+    "kernel_before_first_step_and_tail",
+    "lightning",
+    "lightning_user_annotation",
+    "memory_at_node_boundaries",
+    "memory_cpu_peak_over_gpu_total",
+    "memory_pairs",
+    "memory_peak_over_90pct",
+    "memory_unknown_device",
+    "module_backward_fwdbwd",
+    "module_called_twice_inside_parent",
+    "module_tree",
+    "nccl_all_to_all_not_known",
+    "nccl_and_gloo_both",
+    "nccl_kernel_by_external_id",
+    "no_steps_cpu_only",
+    "no_steps_gpu",
+    "overlapping_kernels_two_streams_sm_eff",
+    "partially_overlapping_ops",
+    "record_window_end",
+    "runtime_external_id_mismatch",
+    "runtime_external_id_zero",
+    "runtime_without_external_id",
+    "runtime_without_external_id_and_module",
+    "staled_kernel_with_step_thread",
+    "staled_kernel_without_step_thread",
+    "step_fully_covered_by_kernel",
+    "string_tids",
+    "tail_step_fewer_kernels_79pct",
+    "tail_step_fewer_kernels_80pct",
+    "tensor_core_names",
+    "two_gpus_low_util",
+    "two_steps_first_covered",
+    "two_workers_like_names",
+    "unquoted_NA_json",
+    "user_annotation_counts_as_cpu",
+    "x_event_unknown_cat",
+    "zero_duration_children_same_start",
+)
+"""Small inputs for one rule each."""
+
+CASES = (
+    *(f"tb/{name}" for name in REAL),
+    *(f"tb/unit/{name}" for name in UNIT),
+    *(f"tb_edge/{name}" for name in EDGE),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One trace and what the plugin made of it."""
+
+    trace: Trace
+    answers: Path
+
+    def view(self, name: str) -> Any:
+        """Return one of its answers, None where it gave none; `internals` has the unrounded numbers."""
+        found = sorted(self.answers.glob(f"{name}.json*"))
+        if not found:
+            return None
+        return json.loads(gzip.decompress(found[0].read_bytes()) if found[0].suffix == ".gz" else found[0].read_bytes())
+
+    def rows(self, name: str) -> list[list[Any]]:
+        """Return the rows of a table of the plugin, none where it gave none."""
+        answer = self.view(name) or {"rows": []}
+        rows: list[list[Any]] = answer.get("data", answer)["rows"]
+        return rows
+
+
+def case(name: str, goldens: Path, traces: Path) -> Case:
+    """Open the trace of one of the `CASES`."""
+    if name.startswith("tb_edge/"):
+        return Case(_opened(goldens / name / "input.pt.trace.json"), goldens / name / "head")
+    if name.startswith("tb/unit/"):
+        return Case(_opened(goldens / name / "input.json"), goldens / name)
+    files = sorted(traces.glob(REAL[name.removeprefix("tb/")]))
+    span = 1 if len(files) > 1 and name.endswith("@2") else 0
+    return Case(_opened(files[span]), goldens / name)
+
+
+def _opened(path: Path) -> Trace:
+    return open_trace(str(path), cache=False)
