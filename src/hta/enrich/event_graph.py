@@ -18,7 +18,7 @@ class EdgeType(IntEnum):
     HOST_GAP = 1
     """Between two activities of a thread, outside of all that was recorded."""
     LAUNCH = 2
-    """From the start of a call to the start of the work it launched."""
+    """From the end of a call to the start of the work it launched; from its start where the work starts within it."""
     STREAM_ORDER = 3
     """From the end of work to the start of the next on the same stream."""
     EVENT_WAIT = 4
