@@ -171,6 +171,7 @@ FIGURES: dict[str, Write] = {
 FILES: dict[str, Write] = {
     **FIGURES,
     "diff": lambda job, path: run("diff", job, job, "--figure", str(path)),
+    "compare-operators": lambda job, path: run("compare-operators", job, job, "--figure", str(path)),
     "report": lambda job, path: run("report", job, "-o", str(path)),
     "visualize_counts_diff": lambda job, path: TraceDiff.visualize_counts_diff(
         TraceDiff.compare_traces(job, job), show_image=False, export_image_path=str(path)
@@ -234,12 +235,12 @@ def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
     assert name.startswith("visualize") or not cache.exists()
 
 
-@pytest.mark.parametrize("command", ["idle-time", "diff", "report"])
+@pytest.mark.parametrize("command", ["idle-time", "diff", "compare-operators", "report"])
 def test_a_file_is_replaced_when_asked(job, tmp_path, command) -> None:
     """`--force` asks."""
     path = tmp_path / "page.html"
     path.write_text("mine")
-    sources = [job, job] if command == "diff" else [job]
+    sources = [job, job] if command in {"diff", "compare-operators"} else [job]
     run(command, *sources, "--output" if command == "report" else "--figure", str(path), "--force")
     assert "<html" in path.read_text(encoding="utf-8")
 

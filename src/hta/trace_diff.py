@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias
 import pandas as pd
 
 from hta.comparisons.compare_traces import Device
+from hta.enrich.job_time import origin_ns
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
 from hta.export.new_file import expect_writable
 from hta.facade.comparison import comparison_frame, names_by_change
 from hta.facade.names import shorten_name
 from hta.facade.show import save
-from hta.facade.times import origin_ns
 from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.compare_traces import MOST_NAMES, paired_bars

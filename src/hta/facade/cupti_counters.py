@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.cupti_counters import CuptiCounters, cupti_counters
-from hta.facade.times import origin_ns
+from hta.enrich.job_time import origin_ns
 from hta.facade.trace_frame import trace_frame
 from hta.facade.trace_view import TraceView
 from hta.schema import EventKind

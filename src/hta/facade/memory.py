@@ -8,7 +8,8 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.operator_memory import OperatorMemory, operator_memory
-from hta.facade.times import frame_in_microseconds, origin_ns
+from hta.enrich.job_time import origin_ns
+from hta.facade.times import frame_in_microseconds
 
 if TYPE_CHECKING:
     from hta.enrich.host_names import Compat

@@ -8,10 +8,11 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.memory_bandwidth import memory_bandwidth
+from hta.enrich.job_time import origin_ns
 from hta.errors import MissingDataError
 from hta.facade.describe import described
 from hta.facade.reasons import explained
-from hta.facade.times import microseconds, origin_ns
+from hta.facade.times import microseconds
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
 

@@ -9,11 +9,12 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.queue_length import queue_series
+from hta.enrich.job_time import duration_ns, origin_ns
 from hta.enrich.kernel_kind import with_current_rules
 from hta.errors import InvalidOptionError
 from hta.facade.describe import described
 from hta.facade.reasons import explained
-from hta.facade.times import duration_ns, microseconds, origin_ns
+from hta.facade.times import microseconds
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
 

@@ -1,39 +1,13 @@
-"""Times as HTA's frames show them: microseconds from the first event of the job."""
+"""Times as HTA's frames show them: microseconds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import polars as pl
-
-from hta.schema import EventKind
-from hta.store.trace import RankTrace, Trace
-
-_NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds that are no ranges of time, and the span of the whole recording."""
-
-_RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
-
-
-def origin_ns(trace: Trace) -> int:
-    """Return when the first range of time of any rank begins, whatever is selected: HTA's times count from there."""
-    return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
-
-
-def duration_ns(rank_trace: RankTrace) -> int:
-    """Return the time from the first start to the last start of the selected events, HTA's length of a trace."""
-    span = _span(rank_trace)
-    return span[1] - span[0] if span else 0
-
-
-def listed_events(rank_trace: RankTrace, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of the events that HTA lists in its frames, in file order; they are not remembered."""
-    named = list(dict.fromkeys([*columns, "category"]))
-    return rank_trace.events_of(_RANGES, named).drop_nulls("category").select(columns)
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
@@ -56,13 +30,3 @@ def _values(column: pl.Series) -> list[Any] | npt.NDArray[Any]:
         return column.to_list()
     values = column.cast(pl.Float64).to_numpy() if column.null_count() else column.to_numpy()
     return values / 1_000 if column.name.endswith("_ns") else values
-
-
-def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:
-    return rank_trace.unselected.derive(_span)
-
-
-def _span(rank_trace: RankTrace) -> tuple[int, int] | None:
-    starts = listed_events(rank_trace, ["start_ns"])["start_ns"]
-    first, last = starts.min(), starts.max()
-    return (first, last) if isinstance(first, int) and isinstance(last, int) else None

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from hta.enrich.job_time import listed_events
 from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
 from hta.facade.symbols import TraceSymbolTable
-from hta.facade.times import listed_events
 from hta.schema import DEVICE_WORK_KINDS, EventKind
 
 if TYPE_CHECKING:

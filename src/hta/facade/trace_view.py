@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from hta.configs.parser_config import ParserConfig
+from hta.enrich.job_time import origin_ns
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
 from hta.export.event_json import event_text
@@ -18,7 +19,6 @@ from hta.export.new_file import new_file
 from hta.facade.arg_columns import configured
 from hta.facade.device_type import device_type
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
-from hta.facade.times import origin_ns
 from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.store.trace import RankTrace, Trace
 

@@ -12,13 +12,13 @@ import polars as pl
 
 from hta.analyses.user_annotations import Side, annotation_durations, user_annotations
 from hta.enrich.annotations import annotation_of_work
+from hta.enrich.job_time import origin_ns
 from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
 from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
 from hta.facade.reasons import explained
 from hta.facade.show import show
-from hta.facade.times import origin_ns
 from hta.facade.trace_frame import trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.user_annotations import plot_user_annotations
