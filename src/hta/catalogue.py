@@ -49,6 +49,7 @@ class Analysis:
     compute      `compute(trace, *, executor) -> result`
     views        its tables for people, the most telling one first
     definitions  the terms it uses, each with its meaning
+    section      the heading under which pages list it
     """
 
     name: str
@@ -57,6 +58,7 @@ class Analysis:
     compute: Callable[..., Result]
     views: tuple[View, ...]
     definitions: tuple[tuple[str, str], ...]
+    section: str = "More"
 
     @property
     def command(self) -> str:
@@ -90,6 +92,7 @@ _TEMPORAL_BREAKDOWN = Analysis(
     title="Temporal breakdown",
     question="Where does each GPU's time go?",
     compute=temporal_breakdown,
+    section="Devices",
     views=(View("Each device, from its first to its last work", tables.temporal_per_device, "idle_fraction"),),
     definitions=(
         (
@@ -106,6 +109,7 @@ _KERNEL_BREAKDOWN = Analysis(
     title="Kernel breakdown",
     question="What do the GPUs run?",
     compute=kernel_breakdown,
+    section="Work",
     views=(
         View("Kinds of work, alone and at once, over all ranks", tables.states_over_ranks, "duration_ns"),
         View("Kernels, over all ranks; mean, min and max are of one call", tables.kernels_over_ranks, "sum_ns"),
@@ -123,6 +127,7 @@ _COMMUNICATION_OVERLAP = Analysis(
     title="Communication overlap",
     question="How much communication is hidden behind computation?",
     compute=communication_overlap,
+    section="Distributed",
     views=(View("Each rank, over its devices", tables.overlap_per_rank, "exposed_ns"),),
     definitions=(
         (
@@ -138,6 +143,7 @@ _IDLE_TIME = Analysis(
     title="Idle time",
     question="What were the idle GPUs waiting for?",
     compute=idle_time,
+    section="Devices",
     views=(
         View("Each device: no stream runs anything", tables.idle_per_device, "idle_ns"),
         View("Each stream: between two pieces of its own work", tables.idle_per_stream, "idle_ns", is_detail=True),
@@ -156,6 +162,7 @@ _USER_ANNOTATIONS = Analysis(
     title="User annotations",
     question="How long do the annotated parts take?",
     compute=user_annotations,
+    section="Work",
     views=(
         View("On the GPUs, over all ranks", tables.annotations_on_gpu, "inclusive_ns"),
         View("On the host, over all ranks", tables.annotations_on_cpu, "inclusive_ns"),
@@ -173,6 +180,7 @@ _STRAGGLERS = Analysis(
     title="Stragglers",
     question="Which rank do the others wait for?",
     compute=stragglers,
+    section="Distributed",
     views=(
         View("Each rank, over its collectives", tables.lateness_per_rank, "caused_wait_ns"),
         View("Each step of each rank", tables.lateness_per_step, "mean_lateness_ns", is_detail=True),
@@ -190,6 +198,7 @@ _CUPTI_COUNTERS = Analysis(
     title="CUPTI counters",
     question="What did the hardware counters measure?",
     compute=cupti_counters,
+    section="Work",
     views=(
         View("Kernels by their outermost operator, over all ranks", tables.counters_by_operator, "flop"),
         View("Each measured kernel", tables.counted_kernels, "flop", is_detail=True),
@@ -205,6 +214,7 @@ _QUEUE_LENGTH = Analysis(
     title="Queue length",
     question="Does the host keep the GPUs supplied?",
     compute=queue_length,
+    section="Host",
     views=(
         View("Each stream: what is launched and has not begun", tables.queues_per_stream, "max_length", is_detail=True),
     ),
@@ -220,6 +230,7 @@ _MEMORY_BANDWIDTH = Analysis(
     title="Memory bandwidth",
     question="How fast does data move to, from and within the GPUs?",
     compute=memory_bandwidth,
+    section="Devices",
     views=(View("Each device and kind of copy", tables.bandwidth_per_kind, "busy_ns"),),
     definitions=(
         ("HtoD, DtoH, DtoD, PtoP", "from host to device, back, within a device, and between devices"),
@@ -232,6 +243,7 @@ _LAUNCH_STATISTICS = Analysis(
     title="Launch statistics",
     question="What does launching cost?",
     compute=launch_statistics,
+    section="Host",
     views=(
         View("Each rank", tables.launches_per_rank, "call_sum_ns"),
         View("Functions that launch, over all ranks", tables.launches_per_call, "call_sum_ns", is_detail=True),
@@ -249,6 +261,7 @@ _OPERATOR_KERNELS = Analysis(
     title="Operators and their kernels",
     question="Which operators cause the device time?",
     compute=operator_kernels,
+    section="Work",
     views=(
         View("Operators with their backward part, over all ranks", tables.kernels_of_operators, "kernel_ns"),
         View("Sequences of kernels of each operator", tables.sequences_of_operators, "count", is_detail=True),
@@ -263,6 +276,7 @@ _KERNEL_SEQUENCES = Analysis(
     title="Frequent kernel sequences",
     question="Which sequences of kernels do operators launch again and again?",
     compute=kernel_sequences,
+    section="Work",
     views=(View("Sequences of at least 3 kernels, over all ranks", tables.frequent_sequences, "count"),),
     definitions=(
         ("sequence", "the kernels, copies and memsets launched during one call of an outermost operator, as started"),
@@ -273,6 +287,7 @@ _MEMORY_TIMELINE = Analysis(
     title="Memory",
     question="How much memory was allocated, and what held it at the peak?",
     compute=memory_timeline,
+    section="Devices",
     views=(
         View("Each device", tables.memory_per_device, "peak_bytes"),
         View("Alive at the peak, by the operator that allocated it", tables.memory_at_peak, "bytes"),

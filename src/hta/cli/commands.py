@@ -18,6 +18,7 @@ from hta.cli.launch_statistics import launch_statistics
 from hta.cli.operator_kernels import operator_kernels
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
+from hta.cli.serve import serve
 from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
 from hta.cli.user_annotations import user_annotations
@@ -25,7 +26,7 @@ from hta.cli.user_annotations import user_annotations
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (summary, report, check, export, diff):
+for command in (summary, report, serve, check, export, diff):
     app.command()(command)
 
 _WITH_OPTIONS = {
