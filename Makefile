@@ -6,7 +6,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -pat
 DEMO := build/demo_job
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python test-rust check lint types layers rust docs bench fuzz golden clean needs
+.PHONY: help demo test test-python test-rust check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -19,7 +19,7 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 test: test-rust test-python ## run all tests
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 test-rust: needs
 	cargo test --release --quiet -p event-graph -p trace-reader
@@ -47,6 +47,9 @@ docs: $(VENV)/.check-tools ## build the documentation into site/
 bench: $(VENV)/.built ## measure speed and memory; TRACE=file, PEER=python that has HTA
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 	$(BIN)/python benchmarks/analyses.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
+
+pictures: $(VENV)/.built $(VENV)/.test-tools ## make the README's pictures of the pages; needs chromium
+	$(BIN)/python scripts/make_pictures.py
 
 fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
 	mkdir -p crates/fuzz/corpus/reader

@@ -57,6 +57,7 @@ class Analysis:
     compute      `compute(trace, *, executor) -> result`
     views        its tables for people, the most telling one first
     definitions  the terms it uses, each with its meaning
+    section      the heading under which pages list it
     """
 
     name: str
@@ -65,6 +66,7 @@ class Analysis:
     compute: Callable[..., Result]
     views: tuple[View, ...]
     definitions: tuple[tuple[str, str], ...]
+    section: str = "More"
 
     @property
     def command(self) -> str:
@@ -98,6 +100,7 @@ _TEMPORAL_BREAKDOWN = Analysis(
     title="Temporal breakdown",
     question="Where does each GPU's time go?",
     compute=temporal_breakdown,
+    section="Devices",
     views=(View("Each device, from its first to its last work", tables.temporal_per_device, "idle_fraction"),),
     definitions=(
         (
@@ -114,6 +117,7 @@ _KERNEL_BREAKDOWN = Analysis(
     title="Kernel breakdown",
     question="What do the GPUs run?",
     compute=kernel_breakdown,
+    section="Work",
     views=(
         View("Kinds of work, alone and at once, over all ranks", tables.states_over_ranks, "duration_ns"),
         View("Kernels, over all ranks; mean, min and max are of one call", tables.kernels_over_ranks, "sum_ns"),
@@ -131,6 +135,7 @@ _COMMUNICATION_OVERLAP = Analysis(
     title="Communication overlap",
     question="How much communication is hidden behind computation?",
     compute=communication_overlap,
+    section="Distributed",
     views=(View("Each rank, over its devices", tables.overlap_per_rank, "exposed_ns"),),
     definitions=(
         (
@@ -146,6 +151,7 @@ _IDLE_TIME = Analysis(
     title="Idle time",
     question="What were the idle GPUs waiting for?",
     compute=idle_time,
+    section="Devices",
     views=(
         View("Each device: no stream runs anything", tables.idle_per_device, "idle_ns"),
         View("Each stream: between two pieces of its own work", tables.idle_per_stream, "idle_ns", is_detail=True),
@@ -164,6 +170,7 @@ _USER_ANNOTATIONS = Analysis(
     title="User annotations",
     question="How long do the annotated parts take?",
     compute=user_annotations,
+    section="Work",
     views=(
         View("On the GPUs, over all ranks", tables.annotations_on_gpu, "inclusive_ns"),
         View("On the host, over all ranks", tables.annotations_on_cpu, "inclusive_ns"),
@@ -181,6 +188,7 @@ _STRAGGLERS = Analysis(
     title="Stragglers",
     question="Which rank do the others wait for?",
     compute=stragglers,
+    section="Distributed",
     views=(
         View("Each rank, over its collectives", tables.lateness_per_rank, "caused_wait_ns"),
         View("Each step of each rank", tables.lateness_per_step, "mean_lateness_ns", is_detail=True),
@@ -197,6 +205,7 @@ _DISTRIBUTED = Analysis(
     name="distributed",
     title="Distributed",
     question="How do the ranks share the work, and who waits?",
+    section="Distributed",
     compute=distributed,
     views=(
         View("The mean step of each rank, and its time in collectives", tables.mean_steps_of_ranks, "step_ns"),
@@ -218,6 +227,7 @@ _CUPTI_COUNTERS = Analysis(
     title="CUPTI counters",
     question="What did the hardware counters measure?",
     compute=cupti_counters,
+    section="Work",
     views=(
         View("Kernels by their outermost operator, over all ranks", tables.counters_by_operator, "flop"),
         View("Each measured kernel", tables.counted_kernels, "flop", is_detail=True),
@@ -233,6 +243,7 @@ _QUEUE_LENGTH = Analysis(
     title="Queue length",
     question="Does the host keep the GPUs supplied?",
     compute=queue_length,
+    section="Host",
     views=(
         View("Each stream: what is launched and has not begun", tables.queues_per_stream, "max_length", is_detail=True),
     ),
@@ -248,6 +259,7 @@ _MEMORY_BANDWIDTH = Analysis(
     title="Memory bandwidth",
     question="How fast does data move to, from and within the GPUs?",
     compute=memory_bandwidth,
+    section="Devices",
     views=(View("Each device and kind of copy", tables.bandwidth_per_kind, "busy_ns"),),
     definitions=(
         ("HtoD, DtoH, DtoD, PtoP", "from host to device, back, within a device, and between devices"),
@@ -260,6 +272,7 @@ _LAUNCH_STATISTICS = Analysis(
     title="Launch statistics",
     question="What does launching cost?",
     compute=launch_statistics,
+    section="Host",
     views=(
         View("Each rank", tables.launches_per_rank, "call_sum_ns"),
         View("Functions that launch, over all ranks", tables.launches_per_call, "call_sum_ns", is_detail=True),
@@ -276,6 +289,7 @@ _OPERATORS = Analysis(
     name="operators",
     title="Operators",
     question="Where do operators spend time?",
+    section="Work",
     compute=operators,
     views=(
         View("Operators, over all ranks", tables.operators_by_name, "host_self_ns"),
@@ -300,6 +314,7 @@ _MODULES = Analysis(
     name="modules",
     title="Modules",
     question="Which modules take the time?",
+    section="Work",
     compute=modules,
     views=(View("Modules by their place in the model, over all ranks", tables.times_of_modules, "host_total_ns"),),
     definitions=(
@@ -314,7 +329,9 @@ _OPERATOR_KERNELS = Analysis(
     name="operator_kernels",
     title="Operators and their kernels",
     question="Which operators cause the device time?",
+    section="Work",
     compute=operator_kernels,
+    section="Work",
     views=(
         View("Operators with their backward part, over all ranks", tables.kernels_of_operators, "kernel_ns"),
         View("Sequences of kernels of each operator", tables.sequences_of_operators, "count", is_detail=True),
@@ -329,6 +346,7 @@ _KERNEL_SEQUENCES = Analysis(
     title="Frequent kernel sequences",
     question="Which sequences of kernels do operators launch again and again?",
     compute=kernel_sequences,
+    section="Work",
     views=(View("Sequences of at least 3 kernels, over all ranks", tables.frequent_sequences, "count"),),
     definitions=(
         ("sequence", "the kernels, copies and memsets launched during one call of an outermost operator, as started"),
@@ -339,6 +357,7 @@ _MEMORY_TIMELINE = Analysis(
     title="Memory",
     question="How much memory was allocated, and what held it at the peak?",
     compute=memory_timeline,
+    section="Devices",
     views=(
         View("Each device", tables.memory_per_device, "peak_bytes"),
         View("Alive at the peak, by the operator that allocated it", tables.memory_at_peak, "bytes"),
@@ -354,6 +373,7 @@ _OPERATOR_MEMORY = Analysis(
     name="operator_memory",
     title="Memory of operators",
     question="Which operators allocate memory, and what stays?",
+    section="Devices",
     compute=operator_memory,
     views=(
         View("Operators, over all ranks and devices of a type", tables.memory_of_operators, "self_allocated_bytes"),
@@ -371,6 +391,7 @@ _STEP_TIME = Analysis(
     name="step_time",
     title="Step time",
     question="What did each step spend its time on?",
+    section="Host",
     compute=step_time,
     views=(
         View("The mean step of each rank", tables.mean_step, "mean_ns"),
@@ -389,6 +410,7 @@ _GPU_SUMMARY = Analysis(
     name="gpu_summary",
     title="GPU summary",
     question="How well is each GPU used?",
+    section="Devices",
     compute=gpu_summary,
     views=(View("Each device, over its steps", tables.use_per_device, "utilization_fraction"),),
     definitions=(
@@ -422,6 +444,7 @@ _CRITICAL_PATH = Analysis(
     name="critical_path",
     title="Critical path",
     question="What bounds the step?",
+    section="Host",
     compute=critical_path,
     views=(
         View(

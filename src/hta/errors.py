@@ -56,6 +56,14 @@ class HtaError(Exception):
 class TraceNotFoundError(HtaError, FileNotFoundError):
     """A path leads to no trace."""
 
+    @classmethod
+    def nothing_under(cls, paths: Sequence[str]) -> TraceNotFoundError:
+        """Say that neither the folders nor those below them hold a trace."""
+        return cls(
+            f"no profiler trace lies in {', '.join(paths)} or in a folder below; traces are the .json, .json.gz or "
+            ".json.zst files that torch.profiler writes"
+        )
+
 
 class NotATraceError(HtaError, ValueError):
     """A file is there, but it holds no profiler trace."""

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.export.new_file import expect_writable, expect_writable_folder, new_file
+from hta.figures.theme import template
 
 CATEGORIES = (
     "Parameter",
@@ -139,4 +140,4 @@ def _figure(frame: pd.DataFrame) -> go.Figure:
         for name in CATEGORIES
     ]
     axes = {"xaxis": {"title": {"text": "time (ms)"}}, "yaxis": {"title": {"text": "memory (GiB)"}}}
-    return go.Figure(lines, layout={"title": {"text": "Memory by category"}, **axes})
+    return go.Figure(lines, layout={"template": template("light"), "title": {"text": "Memory by category"}, **axes})

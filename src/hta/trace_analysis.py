@@ -32,12 +32,14 @@ from hta.export.counters import TimeSeriesTypes
 from hta.facade.counters import traces_with_counters
 from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
 from hta.facade.cupti_counters import counters_with_operators
+from hta.facade.dashboard import Dashboard
 from hta.facade.kernel_sequences import sequence_frame
 from hta.facade.launch_statistics import launch_frames
 from hta.facade.memory import memory_frame, memory_within
 from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
 from hta.facade.operator_kernels import operator_kernel_frames
 from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+from hta.facade.show import show
 from hta.facade.sources import source_of
 from hta.facade.stragglers import StragglerMethod, potential_stragglers
 from hta.facade.times import frame_in_microseconds
@@ -58,9 +60,10 @@ from hta.figures import (
     plot_temporal_breakdown,
 )
 from hta.ingest.open_trace import open_trace
+from hta.overview import overview
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    from hta.figures.theme import Theme
 
     from hta.enrich.host_names import Compat
 
@@ -97,6 +100,14 @@ class TraceAnalysis:
         """Return the numbers of the profiler steps of all ranks, in rising order."""
         return sorted({step for rank in self.t.get_ranks() for step in self.t.get_iterations(rank)})
 
+    def dashboard(self, theme: Theme = "light") -> Dashboard:
+        """Return the verdict and the figures of all analyses; a notebook shows them where a cell ends with this.
+
+        Args:
+            theme: `light` or `dark`, as the notebook is.
+        """
+        return Dashboard(overview(self._trace), theme)
+
     def get_temporal_breakdown(self, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
         """Return how each rank's time splits into idle, computing and other time; devices of a rank are added up.
 
@@ -110,7 +121,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_times(str(error))
         if visualize:
-            _show(plot_temporal_breakdown(result))
+            show(plot_temporal_breakdown(result))
         sums = pl.col("idle_ns", "compute_ns", "non_compute_ns", "window_ns").sum()
         per_rank = result.per_device.group_by("rank", maintain_order=True).agg(sums)
         times = {
@@ -140,7 +151,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_overlap(self._trace.ranks, str(error))
         if visualize:
-            _show(plot_communication_overlap(result))
+            show(plot_communication_overlap(result))
         table = result.per_rank
         percentage = _percentage(table["overlap_ns"], table["comm_ns"], decimals=2)
         return pd.DataFrame({"rank": _whole_numbers(table["rank"]), "comp_comm_overlap_pctg": percentage})
@@ -169,7 +180,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_kernels(str(error))
         if visualize:
-            _show(plot_kernel_breakdown(result), image_renderer)
+            show(plot_kernel_breakdown(result), image_renderer)
         kinds = _STATE_KINDS if include_memory_kernels else _STATE_KINDS[:2]
         return _kernel_types(result, kinds), _kernel_statistics(result, kinds, duration_ratio, num_kernels)
 
@@ -209,7 +220,7 @@ class TraceAnalysis:
             return times, statistics if show_idle_interval_stats else None
         result = found if streams is None else _of_streams(found, list(streams))
         if visualize:
-            _show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
+            show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
         return _idle_times(result), _idle_statistics(result) if show_idle_interval_stats else None
 
     def get_cuda_kernel_launch_stats(
@@ -649,11 +660,6 @@ class TraceAnalysis:
             only_show_critical_events=only_show_critical_events,
             show_all_edges=show_all_edges,
         )
-
-
-def _show(figure: go.Figure, renderer: str = "") -> None:
-    """Show a figure as plotly does by default: inline in a notebook, in a browser, or not at all without either."""
-    figure.show(renderer=renderer or None)
 
 
 def _listed(values: Iterable[int] | None) -> list[int] | None:

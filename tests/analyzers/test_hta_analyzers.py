@@ -50,7 +50,9 @@ def test_figures_are_shown_when_asked_for(monkeypatch) -> None:
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
-    assert len(shown) == 1
+    assert [figure.layout.title.text for figure in shown] == ["Which ranks start the chosen communication kernel last?"]
+    assert shown[0].layout.yaxis.title.text == "start (mean steps)"
+    assert {bars.name for bars in shown[0].data} == {"in time", "among the last"}
 
 
 def test_weights_of_counters_have_htas_names() -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import hta
-from hta.catalogue import ANALYSES
+from hta.catalogue import ANALYSES, Analysis
 from hta.ingest.file_health import FileHealth, file_health
 from hta.overview import overview
 from hta.report import report
@@ -147,7 +147,7 @@ def test_figures_are_there_for_light_and_dark_pages(page) -> None:
 
 def test_tables_are_bounded_and_say_so(monkeypatch) -> None:
     """Of more rows than a page bears, the most telling are kept and the rest are counted."""
-    monkeypatch.setattr(report, "MOST_ROWS", 1)
+    monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of(gpu_job().build()))).text
     assert "1 of 2 rows, those with the largest “idle”. All of them: hta temporal-breakdown … --json" in text
 
@@ -158,6 +158,50 @@ def test_many_findings_are_folded_away() -> None:
     text = Page(render_report(Contents("x", found, ()))).text
     assert "8 more" in text
     assert "finding 19" in text
+
+
+def test_endless_findings_are_counted() -> None:
+    """Of more than a reader would open, the rest are counted."""
+    found = replace(overview(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
+    text = Page(render_report(Contents("x", found, ()))).text
+    assert "The first 500 of 2,000. All of them: hta summary … --json" in text
+    assert "finding 499." in text
+    assert "finding 500." not in text
+
+
+def test_findings_come_before_contents_and_contents_before_analyses(page) -> None:
+    """First what was noticed; then where to read on, by the headings of the pages."""
+    finding = overview(gpu_job().build()).findings[0]
+    contents = page.text.index("Contents")
+    assert page.text.index(finding) < contents < page.text.index("What the words mean")
+    linked = [each["href"] for each in page.named("a")]
+    assert linked == [f"#{analysis.name}" for analysis in by_section()] + ["#files"]
+
+
+def by_section() -> list[Analysis]:
+    """Return the analyses as the contents list them: headings in the order of their first analysis."""
+    headings = list(dict.fromkeys(analysis.section for analysis in ANALYSES))
+    return sorted(ANALYSES, key=lambda analysis: headings.index(analysis.section))
+
+
+def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
+    """Fewer rows rather than a file that no mail takes; the last number of rows is taken whatever comes of it."""
+    found = contents_of(gpu_job().build())
+    whole = len(render_report(found).encode())
+    monkeypatch.setattr(report, "MOST_ROWS", (200, 1))
+    monkeypatch.setattr(report, "MOST_BYTES", whole - 1)
+    smaller = render_report(found)
+    assert len(smaller.encode()) < whole
+    assert "1 of 2 rows" in Page(smaller).text
+
+
+def test_the_largest_figures_are_left_out_and_that_is_said(monkeypatch) -> None:
+    """The page has a sentence where a figure would be, and no data for it."""
+    monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
+    page = Page(render_report(contents_of(gpu_job().build())))
+    assert json.loads(page.scripts[0])["figures"] == {}
+    assert page.text.count("The figure is left out: with it, this file would be larger than") == len(ANALYSES)
+    assert not [each for each in page.named("div") if str(each.get("id")).startswith("figure-")]
 
 
 def test_files_are_listed_with_their_health() -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import pandas as pd
 import plotly.express as px
+import plotly.graph_objects as go
 
 from hta.facade.show import show
 from hta.facade.symbols import TraceSymbolTable
+from hta.figures.theme import HOST_WAIT, IDLE, template
 
 _KERNELS = r"^(?:nccl(?:Dev)?Kernel|rcclKernel|hcom_)"
 _OPERATION = ["stream", "iteration", "name"]
 _METRIC = "normalized_start_time"
+_WORDS = {0: "in time", 1: "among the last"}
 
 
 def find_stragglers_with_late_start_comm_kernels(
@@ -43,8 +46,25 @@ def find_stragglers_with_late_start_comm_kernels(
     place = per_step.rank(method="min", ascending=False)
     flagged = kernels.assign(is_straggler=(place <= max(1, n_stragglers)).astype(int))
     if visualize and len(flagged):
-        show(px.bar(flagged, x="rank", y=_METRIC, color="is_straggler", facet_col="iteration", title="Late kernels"))
+        show(_figure(flagged))
     return flagged.groupby("rank")["is_straggler"].sum()
+
+
+def _figure(flagged: pd.DataFrame) -> go.Figure:
+    """Draw when the kernel starts on each rank, a panel for each step."""
+    shown = flagged.assign(rank=flagged["rank"].astype(str), is_straggler=flagged["is_straggler"].map(_WORDS))
+    return px.bar(
+        shown,
+        x="rank",
+        y=_METRIC,
+        color="is_straggler",
+        color_discrete_map={_WORDS[0]: IDLE, _WORDS[1]: HOST_WAIT},
+        facet_col="iteration",
+        facet_col_wrap=4,
+        title="Which ranks start the chosen communication kernel last?",
+        labels={_METRIC: "start (mean steps)", "iteration": "step", "is_straggler": ""},
+        template=template("light"),
+    )
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:

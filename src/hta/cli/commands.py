@@ -27,6 +27,7 @@ from hta.cli.operators import operators
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
 from hta.cli.runs import runs
+from hta.cli.serve import serve
 from hta.cli.step_time import step_time
 from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
@@ -35,7 +36,7 @@ from hta.cli.user_annotations import user_annotations
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (summary, report, check, runs, export, diff, compare_operators):
+for command in (summary, report, serve, check, runs, export, diff, compare_operators):
     app.command()(command)
 
 _WITH_OPTIONS = {

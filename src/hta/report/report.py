@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,21 @@ from hta.store.trace import SkippedFile
 from hta.tables import PrintedTable, print_frame, print_view
 from hta.units import size_text
 
-MOST_ROWS = 200
-"""Rows of one table; what is beyond is counted, and named is the command that prints all."""
+MOST_BYTES = 8_000_000
+"""Size of the file, which goes by mail and into tickets."""
+
+MOST_FIGURE_BYTES = 1_500_000
+"""Room for all figures; the largest are left out where they need more."""
+
+MOST_ROWS = (200, 50, 10)
+"""Rows of one table: the first number with which the file is not too large. What is beyond is counted, and named is the
+command that prints all."""
 
 MOST_FINDINGS = 12
 """Findings shown at once; the others are folded away."""
+
+MOST_FINDINGS_LISTED = 500
+"""Findings in all."""
 
 MOST_FILES = 512
 """Rows of the table of files, and of the one of skipped files."""
@@ -55,8 +66,9 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Section:
-    """One analysis on the page."""
+    """One analysis on the page, and its place among them."""
 
+    place: int
     analysis: Analysis
     tables: tuple[PrintedTable, ...]
     python: str
@@ -72,7 +84,16 @@ def write_report(contents: Contents, path: Path) -> None:
 
 
 def render_report(contents: Contents) -> str:
-    """Return the report as the text of an HTML file."""
+    """Return the report as the text of an HTML file of at most `MOST_BYTES`; what that leaves out is said in its place."""
+    figures = _fitting(_figures(contents.overview))
+    for rows in MOST_ROWS:
+        text = _rendered(contents, figures, rows)
+        if len(text.encode()) <= MOST_BYTES:
+            break
+    return text
+
+
+def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["size"] = size_text
     environment.filters["printable"] = printable
@@ -81,15 +102,18 @@ def render_report(contents: Contents) -> str:
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         overview=contents.overview,
-        sections=_sections(contents),
+        sections=_sections(contents, rows),
+        drawn=figures.keys(),
+        most_bytes=MOST_BYTES,
         missing_titles=[each.title for each in ANALYSES if each.name in contents.overview.missing],
-        cpu_side=_cpu_side(contents.overview),
+        cpu_side=_cpu_side(contents.overview, rows),
         most_files=MOST_FILES,
         most_findings=MOST_FINDINGS,
+        most_listed=MOST_FINDINGS_LISTED,
         policy=_policy(scripts),
         style=Markup(_resource("style.css")),  # noqa: S704 -- ours
         scripts=scripts,
-        figures=Markup(_json_in_html(_figures(contents.overview))),  # noqa: S704 -- escaped for this place
+        figures=Markup(_json_in_html(_with_templates(figures))),  # noqa: S704 -- escaped for this place
         version=hta.__version__,
         made_at=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         event_count=sum(file.event_count for file in contents.files),
@@ -97,26 +121,39 @@ def render_report(contents: Contents) -> str:
     )
 
 
-def _sections(contents: Contents) -> list[_Section]:
-    return [_section(analysis, contents) for analysis in shown_analyses(contents.overview)]
+def _sections(contents: Contents, rows: int) -> list[_Section]:
+    return [_section(place, each, contents, rows) for place, each in enumerate(shown_analyses(contents.overview))]
 
 
-def _section(analysis: Analysis, contents: Contents) -> _Section:
+def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
     result = contents.overview.results[analysis.name]
-    tables = tuple(print_view(view, result, MOST_ROWS) for view in analysis.views)
-    return _Section(analysis, tables, f"hta.{analysis.name}(hta.open_trace({contents.source!r}))")
+    tables = tuple(print_view(view, result, rows) for view in analysis.views)
+    return _Section(place, analysis, tables, f"hta.{analysis.name}(hta.open_trace({contents.source!r}))")
 
 
-def _cpu_side(overview: Overview) -> PrintedTable:
-    return print_frame("The CPU side of each rank", overview.cpu_side, MOST_ROWS, telling="mean_step_ns")
+def _cpu_side(overview: Overview, rows: int) -> PrintedTable:
+    return print_frame("The CPU side of each rank", overview.cpu_side, rows, telling="mean_step_ns")
 
 
 def _figures(overview: Overview) -> dict[str, Any]:
     figures = {each.name: each.plot(overview.results[each.name]) for each in shown_analyses(overview)}
-    return {
-        "figures": {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()},
-        "templates": {theme: template(theme).to_plotly_json() for theme in SURFACES},
+    return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
+
+
+def _fitting(figures: dict[str, Any]) -> dict[str, Any]:
+    """Keep the smallest figures, as many as there is room for, in their order."""
+    sizes = {name: len(_json_in_html(figure)) for name, figure in figures.items()}
+    rising = sorted(sizes, key=lambda name: sizes[name])
+    kept = {
+        name
+        for name, total in zip(rising, accumulate(sizes[each] for each in rising), strict=True)
+        if total <= MOST_FIGURE_BYTES
     }
+    return {name: figure for name, figure in figures.items() if name in kept}
+
+
+def _with_templates(figures: dict[str, Any]) -> dict[str, Any]:
+    return {"figures": figures, "templates": {theme: template(theme).to_plotly_json() for theme in SURFACES}}
 
 
 def _json_in_html(value: object) -> str:

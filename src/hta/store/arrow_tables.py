@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,16 +112,18 @@ class ColumnMemo:
     def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
         """Remember what `load(columns)` returns."""
         self._load = load
+        self._lock = threading.RLock()  # two threads must not add the same column
         self._held: pl.DataFrame | None = None
 
     def get(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return `columns`, loading those not held yet."""
-        if self._held is None:
-            self._held = self._load(columns)
-        missing = [column for column in columns if column not in self._held.columns]
-        if missing:
-            self._held = self._held.hstack(self._load(missing).get_columns())
-        return self._held.select(columns)
+        with self._lock:
+            if self._held is None:
+                self._held = self._load(columns)
+            missing = [column for column in columns if column not in self._held.columns]
+            if missing:
+                self._held = self._held.hstack(self._load(missing).get_columns())
+            return self._held.select(columns)
 
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)

@@ -1,0 +1,67 @@
+"""Make the pictures of the README from the running pages: `make pictures`.
+
+Serves a made-up job of 8 ranks, opens its pages in a browser without a window, and writes docs/images/<page>.png. The
+browser is chromium, or what HTA_CHROMIUM names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from hta.testing.synthetic import write_job
+from hta.web.server import Address, bound_server
+from hta.web.session import Session
+from hta.web.state import Selection
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+PAGES = ("overview", "timeline", "distributed")
+SIZE = {"width": 1280, "height": 800}
+PATIENCE_MS = 60_000
+SETTLED = """() => {
+  const page = document.querySelector('#page');
+  const drawn = [...page.querySelectorAll('.dash-graph')].every((graph) => graph.querySelector('.main-svg'));
+  return page.querySelector('h2') && drawn && !page.querySelector('.mantine-Loader-root');
+}"""
+DRAWS_FOR_MS = 1_000
+"""The timeline's canvas asks for its rows after the page has settled."""
+
+
+def main() -> None:
+    """Write one picture a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_job(folder)
+        session = Session([folder], cache=False)
+        with bound_server(session, Address(port=0)) as server, sync_playwright() as playwright:
+            threading.Thread(target=server.run, daemon=True).start()
+            browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+            for name in PAGES:
+                _picture(browser, server.url + Selection(name).query(), IMAGES / f"{name}.png")
+            browser.close()
+
+
+def _chromium() -> str:
+    names = (os.environ.get("HTA_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, filter(None, names))), None)
+    if found is None:
+        message = "no chromium; apt-get install chromium, or HTA_CHROMIUM names one"
+        raise SystemExit(message)
+    return found
+
+
+def _picture(browser: Browser, url: str, path: Path) -> None:
+    page = browser.new_page(viewport=SIZE, color_scheme="light")
+    page.goto(url, timeout=PATIENCE_MS)
+    page.wait_for_function(SETTLED, timeout=PATIENCE_MS)
+    page.wait_for_timeout(DRAWS_FOR_MS)
+    page.screenshot(path=path)
+    page.close()
+
+
+if __name__ == "__main__":
+    main()

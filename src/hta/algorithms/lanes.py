@@ -1,0 +1,100 @@
+"""Where intervals are drawn so that none covers another."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_ROUNDS = 512
+"""Intervals that overlap in other ways than one inside the other are drawn at most so many deep."""
+
+NOT_DRAWN = -1
+
+_Rows = npt.NDArray[np.int64]
+
+
+def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
+    """Give each interval a lane of its group in which it overlaps no other.
+
+    What lies inside others is one lane below the innermost of them; of two equal ones the one in the earlier row is
+    outside. A group has as many lanes as intervals are open at once. An interval of no length takes one nanosecond.
+
+    Returns:
+        order  the intervals sorted by group, start and length (longest first)
+        lane   in that order; `NOT_DRAWN` where intervals overlap more than `MOST_ROUNDS` deep and are not nested
+
+    The lane is the number of intervals that are open, found with two sorts. Only where that puts one over another,
+    because an interval outlives the one that it began in, lanes are filled one after the other.
+    """
+    order = _order(group, start, end)
+    group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
+    if not len(order):
+        return order, np.zeros(0, np.int32)
+    starts, ends = _times_in_a_row(group, start, end)
+    lane = (np.arange(len(order)) - np.searchsorted(np.sort(ends), starts, side="right")).astype(np.int32)
+    crowded = _in_crowded_places(lane, starts, ends)
+    lane[crowded] = _filled(starts[crowded], ends[crowded])
+    return order, lane
+
+
+def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    """Return numbers from 0 on as 16-bit ones where they fit: numpy's stable sort counts those, without comparing."""
+    return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
+
+
+def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
+    """Sort by group, start and length; one sort of packed numbers, where they fit, takes a third of the time."""
+    if not len(start):
+        return np.zeros(0, np.int64)
+    span = int(start.max()) - int(start.min()) + 1
+    if span.bit_length() + int(group.max()).bit_length() > 62:  # noqa: PLR2004 -- bits of an int64
+        return np.asarray(np.lexsort((-end, start, group)))
+    packed = (group.astype(np.int64) << span.bit_length()) | (start - start.min())
+    order = np.argsort(packed)
+    packed = packed[order]
+    same = np.flatnonzero(packed[1:] == packed[:-1])
+    tied = np.unique(np.concatenate([same, same + 1]))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((rows, -end[rows], packed[tied]))]
+    return order
+
+
+def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
+    """Number the moments so that all of a group come after all of the group before."""
+    first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
+    number = np.zeros(len(group), np.int64)
+    number[first] = 1
+    number = np.cumsum(number) - 1
+    earliest, latest = start[first], np.maximum.reduceat(end, first)
+    offset = np.concatenate([[0], np.cumsum(latest - earliest)[:-1]]) - earliest
+    return start + offset[number], end + offset[number]
+
+
+def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
+    """Return the intervals around which, from one free moment to the next, two of one lane overlap."""
+    by_lane = np.argsort(in_few_bits(lane), kind="stable")
+    same = lane[by_lane][1:] == lane[by_lane][:-1]
+    overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]
+    if not len(overlapping):
+        return overlapping
+    place = np.cumsum(lane == 0)
+    is_crowded = np.zeros(int(place[-1]) + 1, np.bool_)
+    is_crowded[place[overlapping]] = True
+    return np.flatnonzero(is_crowded[place])
+
+
+def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
+    """Fill one lane after the other: the first interval, the next that begins after its end, and so on."""
+    lane = np.full(len(start), NOT_DRAWN, np.int32)
+    left = np.arange(len(start))
+    for number in range(MOST_ROUNDS):
+        if not len(left):
+            break
+        following = np.searchsorted(start[left], end[left], side="left").tolist()
+        chosen, at = [], 0
+        while at < len(following):  # over all rounds, one step for each interval
+            chosen.append(at)
+            at = following[at]
+        lane[left[chosen]] = number
+        left = np.delete(left, chosen)
+    return lane

@@ -1,0 +1,1 @@
+"""The pages that `hta serve` and TensorBoard show; needs the extra `web`."""

@@ -1,0 +1,151 @@
+"""The application: a shell with navigation and selectors around the page that the address asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ALL, Dash, Input, Output, State, dcc, html
+from dash.development.base_component import Component
+from flask import Flask
+
+from hta.errors import HtaError
+from hta.figures.theme import SURFACES, template
+from hta.web.client import client
+from hta.web.pages import PAGES, Page
+from hta.web.parts import problem, register_parts, with_run
+from hta.web.selectors import CHOICES_PART, choices_part, register_selectors, selectors
+from hta.web.session import Session
+from hta.web.state import Selection
+from hta.web.table_routes import register_tables
+
+MOST_BYTES_ASKED = 4 << 20
+"""A request holds selections, never data."""
+
+
+def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
+    """Return the application; `create_app(session).server` is its WSGI application.
+
+    Every address in it is relative, so it works wherever it is mounted.
+    """
+    pages = {page.name: page for page in PAGES}
+    flask = Flask("hta.web", static_folder=None)
+    flask.config["MAX_CONTENT_LENGTH"] = MOST_BYTES_ASKED
+    app = Dash(
+        "hta.web",
+        server=False,
+        assets_folder=str(files("hta.web").joinpath("assets")),
+        title="hta",
+        update_title="",
+        suppress_callback_exceptions=True,
+        serve_locally=True,
+        enable_mcp=False,
+    )
+    app.init_app(flask, requests_pathname_prefix=requests_prefix)
+    app.layout = _shell
+    _register_page(app, session, pages)
+    register_selectors(app)
+    register_parts(app, session, pages, {CHOICES_PART: choices_part})
+    register_tables(app, flask, session, pages)
+    _register_theme(app)
+    for page in PAGES:
+        if page.routes is not None:
+            page.routes(flask, session)
+    return app
+
+
+def _shell() -> Component:
+    header = dmc.Group(
+        [
+            dmc.Burger(id="burger", size="sm", hiddenFrom="md", opened=False, **{"aria-label": "navigation"}),
+            dmc.Text("hta", fw=700, size="lg"),
+            html.Div(id="selectors", className="hta-selectors"),
+            dmc.ActionIcon("◐", id="dark", variant="default", size="lg", **{"aria-label": "light or dark (t)"}),
+        ],
+        h="100%",
+        px="md",
+        wrap="nowrap",
+    )
+    shell = dmc.AppShell(
+        [
+            dmc.AppShellHeader(header),
+            dmc.AppShellNavbar(dmc.ScrollArea(html.Nav(id="nav"), type="auto"), p="xs"),
+            dmc.AppShellMain(html.Div(id="page")),
+        ],
+        id="shell",
+        header={"height": 58},
+        navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
+        padding="md",
+    )
+    themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
+    stores = [dcc.Location(id="url", refresh="callback-nav"), dcc.Store(id="templates", data=themes)]
+    return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme="light")
+
+
+def _register_page(app: Dash, session: Session, pages: Mapping[str, Page]) -> None:
+    @app.callback(
+        Output("nav", "children"), Output("selectors", "children"), Output("page", "children"), Input("url", "search")
+    )
+    def show_page(query: str | None) -> tuple[Any, Any, Any]:
+        asked = Selection.from_query(query)
+        selection = with_run(asked if asked.view in pages else asked.at("overview"), session)
+        return _navigation(selection), selectors(session, selection), _page(pages[selection.view], session, selection)
+
+
+def _page(page: Page, session: Session, selection: Selection) -> Component:
+    if selection.run is None:
+        return _no_runs(session)
+    try:
+        return page.layout(session, selection)
+    except HtaError as error:
+        return problem(error)
+
+
+def _no_runs(session: Session) -> Component:
+    """Say what is looked for where nothing was found."""
+    looked = ", ".join(session.paths)
+    return dmc.Alert(
+        f"No profiler trace lies in {looked} or in a folder below. Traces are the .json, .json.gz or .json.zst files "
+        "that torch.profiler writes, with torch.profiler.tensorboard_trace_handler(folder) for instance. "
+        "Reload this page when there is one.",
+        title="No trace yet",
+    )
+
+
+def _navigation(selection: Selection) -> list[Component]:
+    links: list[Component] = []
+    for section, listed in groupby(sorted(PAGES, key=_place), key=lambda page: page.section):
+        if section:
+            links.append(dmc.Text(section, size="xs", c="dimmed", mt="sm", px="sm"))
+        links += [_nav_link(page, selection) for page in listed]
+    return links
+
+
+def _place(page: Page) -> tuple[int, bool]:
+    """Return the place of a page: its section's, where that first stands; the page of a whole section comes first."""
+    return [each.section for each in PAGES].index(page.section), page.title != page.section
+
+
+def _nav_link(page: Page, selection: Selection) -> Component:
+    active = "exact" if page.name == selection.view else False
+    return dmc.NavLink(label=page.title, href=selection.at(page.name).query(), active=active, py=4, className="hta-nav")
+
+
+def _register_theme(app: Dash) -> None:
+    """Switch colours in the browser: the pages' by their scheme, the figures' by their template."""
+    app.clientside_callback(
+        client("scheme"),
+        Output("theme", "forceColorScheme"),
+        Input("dark", "n_clicks"),
+        State("theme", "forceColorScheme"),
+    )
+    app.clientside_callback(
+        client("figures"),
+        Output({"type": "figure", "name": ALL}, "figure"),
+        Input("theme", "forceColorScheme"),
+        State({"type": "figure", "name": ALL}, "figure"),
+        State("templates", "data"),
+    )

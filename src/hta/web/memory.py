@@ -1,0 +1,32 @@
+"""How much memory things take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+_PAGE_BYTES = 4_096
+
+
+def bytes_of(value: object) -> int:
+    """Return about how much memory a result takes: its tables and arrays, one level deep."""
+    if isinstance(value, (pl.DataFrame, pl.Series)):
+        return int(value.estimated_size())
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, dict):
+        return sum(map(bytes_of, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(bytes_of, value))
+    return sum(map(bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 64
+
+
+def resident_bytes() -> int | None:
+    """Return the memory that this process itself holds, without files mapped into it; None where the system does not say."""
+    try:
+        fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return None
+    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES

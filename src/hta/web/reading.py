@@ -1,0 +1,43 @@
+"""How far the reading of files is, for pages that wait for it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+
+@dataclass
+class _File:
+    name: str
+    total_bytes: int
+    done_bytes: int = 0
+
+
+class Reading:
+    """A `Progress` that remembers what each thread reads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing being read."""
+        self._files: dict[int, _File] = {}
+
+    def start(self, total_bytes: int, description: str) -> None:
+        """Begin a file in this thread."""
+        self._files[threading.get_ident()] = _File(description, total_bytes)
+
+    def advance(self, byte_count: int, /) -> None:
+        """Add to what this thread has read."""
+        file = self._files.get(threading.get_ident())
+        if file is not None:
+            file.done_bytes += byte_count
+
+    def finish(self) -> None:
+        """End the file of this thread."""
+        self._files.pop(threading.get_ident(), None)
+
+    def text(self) -> str:
+        """Return what is being read, empty for nothing: `reading rank0.json.gz: 45 %`."""
+        return "; ".join(f"reading {each.name}: {_percent(each)} %" for each in list(self._files.values()))
+
+
+def _percent(file: _File) -> int:
+    return min(100, 100 * file.done_bytes // max(1, file.total_bytes))

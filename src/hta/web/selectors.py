@@ -1,0 +1,110 @@
+"""The selectors at the top of every page: run, ranks, steps, devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import dash_mantine_components as dmc
+import polars as pl
+from dash import ALL, Dash, Input, Output, State
+from dash.development.base_component import Component
+
+from hta.enrich.steps import steps
+from hta.schema import DEVICE_WORK_KINDS
+from hta.store.trace import RankTrace
+from hta.web.client import client
+from hta.web.parts import part
+from hta.web.session import Scope, Session
+from hta.web.state import Selection
+
+CHOICES_PART = "choices"
+
+MOST_LISTED = 2_048
+"""Numbers that a selector offers; the address takes any."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What there is to choose from in a run; steps and devices are those of one of the ranks looked at."""
+
+    ranks: tuple[int, ...]
+    steps: tuple[int, ...]
+    devices: tuple[int, ...]
+
+
+def selectors(session: Session, selection: Selection) -> list[Component]:
+    """Return the selectors; those for ranks, steps and devices follow when a file of the run has been read."""
+    runs = [{"value": run.id, "label": run.name} for run in session.runs]
+    chosen = dmc.Select(
+        id=_id("run"),
+        data=runs,
+        value=selection.run,
+        placeholder="no run",
+        searchable=True,
+        allowDeselect=False,
+        size="xs",
+        w=240,
+        **{"aria-label": "run"},
+    )
+    return [chosen, part(CHOICES_PART, min_height=0)] if runs else [chosen]
+
+
+def choices_part(session: Session, selection: Selection) -> Component:
+    """Return the selectors that depend on what the run holds."""
+    known = choices(session, selection.scope)
+    shown = (
+        ("ranks", known.ranks, selection.ranks),
+        ("steps", known.steps, selection.steps),
+        ("devices", known.devices, selection.devices),
+    )
+    return dmc.Group([_numbers(*each) for each in shown if len(each[1]) > 1 or each[2]], gap="xs", wrap="nowrap")
+
+
+def choices(session: Session, scope: Scope) -> Choices:
+    """Return what there is to choose from; one file is read for that."""
+    whole = session.whole(scope.run)
+    ranks = tuple(whole.ranks)
+    first = next((rank for rank in scope.ranks or ranks if rank in whole.ranks), ranks[0])
+    return session.remember(Scope(scope.run, (first,)), CHOICES_PART, lambda: _choices(ranks, whole.ranks[first]))
+
+
+def register_selectors(app: Dash) -> None:
+    """Put what is chosen into the address, which shows the page anew."""
+    app.clientside_callback(
+        client("select"),
+        Output("url", "search"),
+        Input(_id(ALL), "value"),
+        State(_id(ALL), "id"),
+        prevent_initial_call=True,
+    )
+
+
+def _choices(ranks: tuple[int, ...], rank_trace: RankTrace) -> Choices:
+    device = rank_trace.events_of(DEVICE_WORK_KINDS, ["device"]).get_column("device")
+    return Choices(ranks, _distinct(rank_trace.derive(steps).get_column("step")), _distinct(device))
+
+
+def _distinct(numbers: pl.Series) -> tuple[int, ...]:
+    return tuple(numbers.drop_nulls().unique().sort().to_list())
+
+
+def _numbers(name: str, known: Iterable[int], chosen: tuple[int, ...] | None) -> Component:
+    listed = sorted({*known, *(chosen or ())})[:MOST_LISTED]
+    return dmc.MultiSelect(
+        id=_id(name),
+        data=[str(number) for number in listed],
+        value=[str(number) for number in chosen or ()],
+        placeholder=f"all {len(listed):,} {name}" if not chosen else name,
+        searchable=True,
+        clearable=True,
+        hidePickedOptions=True,
+        maxDropdownHeight=320,
+        size="xs",
+        w=170,
+        **{"aria-label": name},
+    )
+
+
+def _id(name: object) -> dict[str, object]:
+    return {"type": "choice", "name": name}

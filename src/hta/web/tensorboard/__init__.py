@@ -1,0 +1,1 @@
+"""The pages as a tab of TensorBoard; needs the extra `tensorboard`."""

@@ -1,0 +1,71 @@
+"""What TensorBoard loads at its start: kept small, so that whoever never opens the tab pays nothing for it.
+
+TensorBoard finds the class by the entry point `tensorboard_plugins`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tensorboard.plugins import base_plugin
+
+from hta.web.tensorboard.mount import Mount
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+MOST_FOLDERS = 1_000
+"""Folders looked through for a trace; TensorBoard waits for the answer."""
+
+_ENDINGS = (".json", ".json.gz", ".json.zst")
+
+
+class HtaPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has no types
+    """The tab `hta`: one run for each folder below the log folder that holds traces."""
+
+    plugin_name = "hta"
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        """Take the log folder; nothing is read."""
+        self._logdir = str(context.logdir or "")
+        self._mount = Mount("/app", self._app)
+        self._has_traces = False
+
+    def get_plugin_apps(self) -> Mapping[str, WSGIApplication]:
+        """Return what answers below `/data/plugin/hta`."""
+        return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
+
+    def is_active(self) -> bool:
+        """Whether the tab is worth showing: something below the log folder may be a trace."""
+        self._has_traces = self._has_traces or _may_hold_traces(self._logdir)
+        return self._has_traces
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """Say how the tab is loaded."""
+        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="hta", disable_reload=True)
+
+    def _app(self) -> WSGIApplication:
+        """Make the application; that loads dash."""
+        from hta.web.app import create_app  # noqa: PLC0415
+        from hta.web.guard import Guard  # noqa: PLC0415
+        from hta.web.session import Session  # noqa: PLC0415
+
+        app: WSGIApplication = create_app(Session([self._logdir])).server.wsgi_app
+        return Guard(app, allowed_hosts=None)  # TensorBoard answers to any host
+
+
+def _index(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+    script = files("hta.web.tensorboard").joinpath("index.js").read_bytes()
+    headers = [("Content-Type", "text/javascript; charset=utf-8"), ("X-Content-Type-Options", "nosniff")]
+    start_response("200 OK", [*headers, ("Content-Length", str(len(script)))])
+    return [script]
+
+
+def _may_hold_traces(logdir: str) -> bool:
+    """Look at names only; a tree that is too large to look through quickly may."""
+    folders = [names for _, _, names in islice(os.walk(logdir), MOST_FOLDERS)]
+    return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

@@ -1,0 +1,222 @@
+"""The addresses that the timeline in the browser asks; all under `timeline/`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as NotYet
+from functools import partial
+from typing import Any, TypeVar
+
+from flask import Flask, Response, abort, request, send_file, send_from_directory
+
+from hta.errors import HtaError, InvalidOptionError
+from hta.store.trace import RankTrace, Trace
+from hta.web.session import Scope, Session
+from hta.web.state import numbers_of
+from hta.web.timeline.counters import Counters, counter_answer, rank_counters
+from hta.web.timeline.details import event_details, event_links
+from hta.web.timeline.index import TimelineIndex, timeline_index
+from hta.web.timeline.perfetto import perfetto_folder
+from hta.web.timeline.query import Window, search, slices_answer
+
+T = TypeVar("T")
+
+MOST_RANKS = 16
+"""Ranks that are drawn where none are chosen: each is read for that."""
+
+PATIENCE_S = 0.5
+MOST_PIXELS = 8_192
+MOST_ROWS = 512
+LONGEST_SEARCH = 200
+
+_SHORT_ANSWER = 1_000
+_LARGEST_TIME = 2**62
+
+
+def add_routes(flask: Flask, session: Session) -> None:
+    """Answer what the timeline asks."""
+    answers: dict[str, Callable[[Session], Any]] = {
+        "ranks": _ranks,
+        "rows": _rows,
+        "slices": _slices,
+        "search": _search,
+        "event": _event,
+        "links": _links,
+        "counters": _counters,
+        "counter": _counter,
+    }
+    for name, answer in answers.items():
+        flask.add_url_rule(f"/timeline/{name}", f"timeline_{name}", partial(_answered, answer, session))
+    flask.add_url_rule("/timeline/file", "timeline_file", partial(_file, session))
+    flask.add_url_rule("/timeline/perfetto/<path:path>", "timeline_perfetto", _perfetto)
+
+
+def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
+    """Return an answer as JSON; 202 where it is not ready yet, 400 and the reason where there is none."""
+    try:
+        return _json(answer(session))
+    except NotYet:
+        return _json({"waiting": session.reading.text() or "computing"}, 202)
+    except HtaError as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _ranks(session: Session) -> dict[str, Any]:
+    known = list(session.whole(request.args.get("run", "")).ranks)
+    asked = numbers_of(request.args.get("ranks", ""))
+    chosen = known if asked is None else [rank for rank in asked if rank in known]
+    return {"ranks": chosen[:MOST_RANKS], "count": len(chosen)}
+
+
+def _rows(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    session.answer(("timeline levels", _scope()), partial(index.prepare, Window(0, index.length_ns, 1_024).level))
+    return {
+        "origin": str(index.origin_ns),
+        "length": index.length_ns,
+        "steps": index.step_ranges[:10_000],
+        "rows": [
+            {
+                "label": row.label,
+                "process": row.process,
+                "device": row.device,
+                "lanes": row.lane_count,
+                "events": row.event_count,
+                "hidden": row.hidden_count,
+            }
+            for row in index.rows
+        ],
+    }
+
+
+def _slices(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    return slices_answer(index, _asked_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
+
+
+def _search(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    text = request.args.get("text", "")[:LONGEST_SEARCH]
+    if not text:
+        message = "search for at least one character"
+        raise InvalidOptionError(message)
+    return search(index, _asked_rows(index), text)
+
+
+def _event(session: Session) -> dict[str, Any]:
+    return event_details(_rank_trace(session), _index(session), _number("event"))
+
+
+def _links(session: Session) -> list[dict[str, Any]]:
+    event, scope = _number("event"), _scope()
+    index, rank_trace = _index(session), _rank_trace(session)
+    key = ("timeline links", scope, event, session.run(scope.run).stamp)
+    return session.answer(key, partial(event_links, rank_trace, index, event)).result(PATIENCE_S)
+
+
+def _counters(session: Session) -> list[dict[str, Any]]:
+    counters = _made_counters(session).counters
+    return [
+        {"label": each.label, "unit": each.unit, "device": each.device, "highest": each.highest} for each in counters
+    ]
+
+
+def _counter(session: Session) -> list[dict[str, Any]]:
+    counters, window = _made_counters(session).counters, _window()
+    asked = numbers_of(request.args.get("numbers", "")) or ()
+    return [
+        {"number": number, **counter_answer(counters[number], window)} for number in asked if number < len(counters)
+    ]
+
+
+def _file(session: Session) -> Response:
+    """Give away the trace as it is, for Perfetto."""
+    try:
+        source = _rank_trace(session).source
+        return send_file(source, mimetype="application/octet-stream", etag=False)
+    except (HtaError, OSError) as error:
+        return _json({"error": str(error)}, 404)
+
+
+def _perfetto(path: str) -> Response:
+    folder = perfetto_folder()
+    if folder is None:
+        abort(404)
+    return send_from_directory(folder, path)
+
+
+def _index(session: Session) -> TimelineIndex:
+    scope = _scope()
+    return _ready(session, scope, "timeline", lambda trace: timeline_index(trace.ranks[_only(scope)]))
+
+
+def _made_counters(session: Session) -> Counters:
+    scope, origin = _scope(), _index(session).origin_ns
+    return _ready(session, scope, "timeline counters", lambda trace: rank_counters(trace.ranks[_only(scope)], origin))
+
+
+def _ready(session: Session, scope: Scope, key: str, compute: Callable[[Trace], T]) -> T:
+    """Return what the session remembers; made on a worker, so that the thread of the request does not wait long.
+
+    Raises:
+        TimeoutError: it is not ready yet.
+    """
+    make = partial(session.remembered, scope, key, compute)
+    session.answer((key, scope, session.run(scope.run).stamp), lambda: _done(make)).result(PATIENCE_S)
+    return make()
+
+
+def _done(make: Callable[[], object]) -> None:
+    """Make something for the session to remember; the answer itself is to hold nothing large."""
+    make()
+
+
+def _rank_trace(session: Session) -> RankTrace:
+    scope = _scope()
+    return session.trace(scope).ranks[_only(scope)]
+
+
+def _scope() -> Scope:
+    return Scope(request.args.get("run", ""), (_number("rank"),))
+
+
+def _only(scope: Scope) -> int:
+    return (scope.ranks or (0,))[0]
+
+
+def _window() -> Window:
+    start, end, pixels = (_number(name) for name in ("start", "end", "pixels"))
+    if end <= start or not 1 <= pixels <= MOST_PIXELS:
+        message = f"a window ends after it starts and is 1 to {MOST_PIXELS:,} pixels wide"
+        raise InvalidOptionError(message)
+    return Window(start, end, pixels)
+
+
+def _asked_rows(index: TimelineIndex) -> list[int]:
+    """Return the rows asked for, all where none are named."""
+    asked = numbers_of(request.args.get("rows", ""))
+    rows = range(len(index.rows)) if asked is None else asked
+    return [row for row in rows if row < len(index.rows)][:MOST_ROWS]
+
+
+def _number(name: str) -> int:
+    text = request.args.get(name, "")
+    try:
+        number = int(text)
+    except ValueError:
+        number = _LARGEST_TIME + 1
+    if abs(number) > _LARGEST_TIME:
+        message = f"{name} is a whole number, not {text[:40]!r}"
+        raise InvalidOptionError(message)
+    return number
+
+
+def _json(value: object, status: int = 200) -> Response:
+    """Return JSON, compressed where that saves something."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+    if len(body) > _SHORT_ANSWER and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+    return Response(body, status, headers, mimetype="application/json")

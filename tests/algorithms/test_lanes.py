@@ -1,0 +1,78 @@
+"""Where intervals are drawn so that none covers another."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.algorithms import lanes as module
+from hta.algorithms.lanes import NOT_DRAWN, lanes
+
+Interval = tuple[int, int, int]
+INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
+
+
+def drawn(intervals: list[Interval]) -> tuple[list[Interval], list[int]]:
+    """Return intervals (group, start, length) in the order of drawing, and their lanes."""
+    group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
+    order, lane = lanes(group, start, start + length)
+    return [intervals[row] for row in order], lane.tolist()
+
+
+def most_open(intervals: list[Interval], group: int) -> int:
+    """Return how many intervals of a group are open at once, at most."""
+    mine = [(start, start + max(length, 1)) for each, start, length in intervals if each == group]
+    return max((sum(start <= moment < end for start, end in mine) for moment, _ in mine), default=0)
+
+
+def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
+    """Within a lane of a group each begins when the one before has ended."""
+    free_from: dict[tuple[int, int], int] = {}
+    for (group, start, length), number in zip(intervals, lane, strict=True):
+        assert free_from.get((group, number), start) <= start
+        free_from[group, number] = start + max(length, 1)
+
+
+@given(INTERVALS)
+def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interval]) -> None:
+    """Intervals come sorted; within a lane they are apart; a group has as many lanes as are open at once."""
+    ordered, lane = drawn(intervals)
+
+    assert ordered == sorted(intervals, key=lambda each: (each[0], each[1], -each[2]))
+    assert_none_is_covered(ordered, lane)
+    for group in range(3):
+        used = {number for (each, _, _), number in zip(ordered, lane, strict=True) if each == group}
+        assert used == set(range(most_open(intervals, group)))
+
+
+@given(INTERVALS)
+def test_times_far_apart_are_sorted_alike(intervals: list[Interval]) -> None:
+    """A stray time of 1970 among those of today leaves no room to pack time and group into one number."""
+    stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
+    ordered, lane = drawn(intervals)
+
+    later = [(group, start + 2**60, length) for group, start, length in ordered]
+    assert drawn(stray) == ([stray[0], *later], [0, *lane])
+
+
+def test_what_lies_inside_is_drawn_below() -> None:
+    """A call in an operator in a step: lanes 0, 1, 2; the next operator is back in lane 1."""
+    _, lane = drawn([(0, 0, 100), (0, 10, 50), (0, 20, 5), (0, 70, 10)])
+
+    assert lane == [0, 1, 2, 1]
+
+
+def test_a_chain_of_overlaps_takes_two_lanes() -> None:
+    """Kernels that each begin before the one before has ended alternate."""
+    _, lane = drawn([(0, at * 10, 12) for at in range(1_000)])
+
+    assert lane == [0, 1] * 500
+
+
+def test_overlaps_without_end_are_not_drawn(monkeypatch) -> None:
+    """0..10, 5..15, 12..30, 13..30: the last would need a third lane where two are allowed."""
+    monkeypatch.setattr(module, "MOST_ROUNDS", 2)
+    _, lane = drawn([(0, 0, 10), (0, 5, 10), (0, 12, 18), (0, 13, 17)])
+
+    assert lane == [0, 1, 0, NOT_DRAWN]

@@ -1,0 +1,28 @@
+"""Fixtures of the tests that drive a browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from browsing import REAL_TRACES, chromium
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[object]:
+    """A browser without a window; skips where there is none."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def log_folder(real_traces, tmp_path_factory):
+    """A folder with a run for each of the real traces, as TensorBoard's log folders are; and a cache of its own."""
+    folder = tmp_path_factory.mktemp("logs")
+    for name, path in REAL_TRACES.items():
+        shutil.copytree(real_traces / path, folder / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield folder

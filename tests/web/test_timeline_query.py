@@ -1,0 +1,241 @@
+"""What the timeline draws in a window, against a walk over all events in plain Python."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.schema import EventKind
+from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
+from hta.web.timeline import query
+from hta.web.timeline.counters import Counter, counter_answer, rank_counters
+from hta.web.timeline.index import Row, TimelineIndex, timeline_index
+from hta.web.timeline.query import Window, search, slices_answer, visible
+from hta.web.timeline.slices import Lanes, Slices, at_level
+
+Event = tuple[int, int]
+LANES = st.lists(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), max_size=25).map(
+        lambda pairs: [(start, start + length) for start, length in _one_after_the_other(pairs)]
+    ),
+    min_size=1,
+    max_size=3,
+)
+WINDOWS = st.builds(
+    lambda start, length, pixels: Window(start, start + length, pixels),
+    st.integers(-50, 900),
+    st.integers(1, 1_500),
+    st.integers(1, 64),
+)
+
+
+def _one_after_the_other(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Read (gap, length) as (start, length)."""
+    at, found = 0, []
+    for gap, length in pairs:
+        found.append((at + gap, length))
+        at += gap + max(length, 1)
+    return found
+
+
+def index_of(lanes: list[list[Event]]) -> TimelineIndex:
+    """Return an index of one row with these lanes; events are numbered as they come, from 0."""
+    events = np.array([event for lane in lanes for event in lane], np.int64).reshape(-1, 2)
+    bounds = np.cumsum([0, *map(len, lanes)]).astype(np.int64)
+    count = len(events)
+    return TimelineIndex(
+        origin_ns=0,
+        length_ns=int(events.max(initial=0)),
+        rows=(Row("thread 1", "python 1", None, 0, 0, len(lanes), count, 0),),
+        events=Lanes(bounds, events[:, 0].copy(), events[:, 1].copy()),
+        name=np.zeros(count, np.uint32),
+        kind=np.full(count, EventKind.CPU_OP, np.uint8),
+        event_index=np.arange(count, dtype=np.uint32),
+        step_ranges=(),
+        strings=pl.Series("text", ["aten::add"]),
+    )
+
+
+def touches(event: Event, window: Window) -> bool:
+    """Say whether something of an event lies in a window; one of no length does at its start."""
+    start, end = event
+    return start < window.end and (end > window.start or start == end == window.start)
+
+
+def drawn(found: Slices) -> list[list[tuple[int, int, int, int]]]:
+    """Return (start, end, busy, count) of what is drawn, lane by lane."""
+    rows = list(zip(*(column.tolist() for column in (found.start, found.end, found.busy, found.count)), strict=True))
+    return [rows[first:last] for first, last in zip(found.bounds[:-1], found.bounds[1:], strict=True)]
+
+
+def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> None:
+    """Long events are there as they are, and merged ones are as busy as the short ones in the window together."""
+    for events, slices in zip(lanes, drawn(found), strict=True):
+        inside = [event for event in events if touches(event, window)]
+        long = [event for event in inside if (event[1] - event[0]) * window.pixels >= window.end - window.start]
+        alone = [(start, end) for start, end, _, count in slices if count == 1]
+        assert [event for event in alone if event in long] == long
+        assert sum(count for *_, count in slices) == len(inside)
+        assert sum(busy for _, _, busy, _ in slices) == sum(end - start for start, end in inside)
+        assert all(before[1] <= after[0] for before, after in pairwise(slices))
+        for start, end, busy, count in slices:
+            merged = [event for event in inside if start <= event[0] and event[1] <= end]
+            assert (len(merged), sum(last - first for first, last in merged)) == (count, busy)
+
+
+@given(LANES, WINDOWS)
+def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
+    """Every event at least a pixel wide is there as it is; of the others nothing is lost, and nothing overlaps."""
+    assert_shows(lanes, window, visible(index_of(lanes), [0], window))
+
+
+@given(LANES, st.integers(0, 8), st.integers(0, 4))
+def test_a_level_is_the_same_whichever_it_is_made_from(lanes: list[list[Event]], level: int, finer: int) -> None:
+    """From all events, or from a level that was made before."""
+    index = index_of(lanes)
+    everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
+    from_finer = at_level(at_level(everything, max(0, level - finer)), level)
+
+    for name in ("bounds", "start", "end", "busy", "count", "longest", "longest_ns"):
+        assert getattr(from_finer, name).tolist() == getattr(at_level(everything, level), name).tolist()
+
+
+@given(LANES, st.integers(1, 64))
+def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixels: int) -> None:
+    """Where there are too many events for one answer, levels are kept; they show the same of the whole time."""
+    window = Window(0, 2_500, pixels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(query, "FEW_EVENTS", -1)
+        kept = visible(index_of(lanes), [0], window)
+
+    assert drawn(kept) == drawn(visible(index_of(lanes), [0], window))
+
+
+def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
+    """The answer stays small: 1 ns of every 4 ns is busy, 64 pixels; 8 merged slices are allowed."""
+    monkeypatch.setattr(query, "MOST_MERGED", 8)
+    lane = [(at, at + 1) for at in range(0, 1_024, 4)]
+    found = visible(index_of([lane]), [0], Window(0, 1_024, 64))
+
+    assert len(found.start) <= 8
+    assert (found.busy.sum(), found.count.sum()) == (256, 256)
+
+
+def two_threads() -> Trace:
+    """An operator with a call in it that launches a kernel; a backward operator on another thread."""
+    return (
+        TraceBuilder(base_time_ns=1_000_000)
+        .operator("aten::mm", start_us=0, duration_us=100)
+        .kernel("gemm", start_us=50, duration_us=200, launch_us=10, launch_duration_us=5)
+        .operator("MmBackward0", start_us=300, duration_us=50, thread=2)
+        .build()
+    )
+
+
+def test_rows_are_threads_then_streams() -> None:
+    """What is nested lies in lanes; the origin is the first start."""
+    index = timeline_index(two_threads().ranks[0])
+
+    assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [
+        ("thread 1", None, 2, 2),
+        ("thread 2", None, 1, 1),
+        ("stream 7", 0, 1, 1),
+    ]
+    assert (index.origin_ns, index.length_ns) == (1_000_000, 350_000)
+
+
+def test_an_answer_names_what_it_draws() -> None:
+    """Starts are distances from the end before; names come once, with the class of their colour."""
+    index = timeline_index(two_threads().ranks[0])
+    answer = slices_answer(index, [0, 1, 2], Window(0, 400_000, 400))
+
+    by_lane = {(row, depth): alone for row, depth, alone, _ in answer["lanes"]}
+    texts = {key: [answer["names"][number] for number in alone[2]] for key, alone in by_lane.items()}
+    assert {key: alone[:2] for key, alone in by_lane.items()} == {
+        (0, 0): [[0], [100_000]],
+        (0, 1): [[10_000], [5_000]],
+        (1, 0): [[300_000], [50_000]],
+        (2, 0): [[50_000], [200_000]],
+    }
+    assert texts[0, 0] == [["aten::mm", "operator", True]]
+    assert texts[2, 0] == [["gemm", "computation", True]]
+
+
+def test_what_is_searched_is_found_in_the_whole_name() -> None:
+    """The browser gets the beginning of a long name, and is told that the rest holds the text."""
+    name = "k" * 500 + "Gemm"
+    index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
+
+    assert slices_answer(index, [0], Window(0, 10, 10), "gEMM")["names"] == [["k" * 160, "computation", True]]
+    assert slices_answer(index, [0], Window(0, 10, 10), "conv")["names"] == [["k" * 160, "computation", False]]
+
+
+def test_search_looks_into_names_in_any_case() -> None:
+    """`mm` is in the names of three events; the kernel takes longest; rows that are not looked at do not count."""
+    index = timeline_index(two_threads().ranks[0])
+    everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
+
+    assert everywhere["count"] == 3
+    assert [place[:4] for place in everywhere["found"]] == [
+        [0, 0, 0, 100_000],
+        [2, 0, 50_000, 200_000],
+        [1, 0, 300_000, 50_000],
+    ]
+    assert everywhere["longest"] == everywhere["found"][1]
+    assert on_stream["count"] == 1
+    assert search(index, [0, 1, 2], "nothing") == {"count": 0, "found": [], "longest": None}
+
+
+def test_an_empty_trace_has_no_rows() -> None:
+    """Nothing to draw is no error."""
+    index = timeline_index(TraceBuilder().build().ranks[0])
+
+    assert index.rows == ()
+    assert slices_answer(index, [], Window(0, 10, 10)) == {"lanes": [], "names": []}
+    assert rank_counters(TraceBuilder().build().ranks[0], 0).counters == ()
+
+
+def test_counters_say_use_and_queue() -> None:
+    """The kernel waits from 10 to 50 µs and runs from 50 to 250 µs."""
+    counters = rank_counters(two_threads().ranks[0], 1_000_000).counters
+    values = {each.label: list(zip(each.time.tolist(), each.value.tolist(), strict=True)) for each in counters}
+
+    assert values["GPU 0 busy"] == [(50_000, 1.0), (250_000, 0.0)]
+    assert values["queue of stream 7"] == [(10_000, 1.0), (50_000, 0.0)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.integers(0, 9)), min_size=1, max_size=60),
+    st.integers(0, 300),
+    st.integers(20, 900),
+    st.integers(1, 12),
+)
+def test_condensed_counters_keep_mean_and_highest(
+    changes: list[tuple[int, int]], start: int, length: int, pixels: int
+) -> None:
+    """Of each pixel the mean over time and the highest value, as when every nanosecond is looked at."""
+    time = np.cumsum([gap for gap, _ in changes])
+    value = np.array([float(each) for _, each in changes])
+    counter = Counter("c", "", None, time, value)
+    answer = counter_answer(counter, Window(start, start + length, pixels))
+    end = [*answer["time"], start + length][1:]
+
+    for first, last, mean, highest in zip(answer["time"], end, answer["mean"], answer["highest"], strict=True):
+        moments = [_value_at(changes, moment) for moment in range(max(first, start), last)]
+        if moments:
+            assert mean == pytest.approx(sum(moments) / len(moments))
+            assert highest == max(moments)
+
+
+def _value_at(changes: list[tuple[int, int]], moment: int) -> int:
+    at, current = 0, 0
+    for gap, value in changes:
+        at += gap
+        current = value if at <= moment else current
+    return current

@@ -1,0 +1,106 @@
+"""A browser's half of the pages, without a browser: it asks Dash's callbacks what it would ask them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from hta.web.app import create_app
+from hta.web.session import Session
+
+DEADLINE_S = 60
+
+
+class WebClient:
+    """Asks the pages of some paths."""
+
+    def __init__(self, *paths: str | Path, cache: bool = False) -> None:
+        self.session = Session(map(str, paths), cache=cache)
+        self.http = create_app(self.session).server.test_client()
+        self._known = json.loads(self.get("/_dash-dependencies").data)
+
+    def get(self, path: str) -> Any:
+        """Ask for an address."""
+        return self.http.get(path, buffered=True)
+
+    def page(self, query: str) -> dict[str, Any]:
+        """Return navigation, selectors and page for an address."""
+        answer = self._ask("page.children", None, {"url.search": query})
+        return {name: answer[name]["children"] for name in ("nav", "selectors", "page")}
+
+    def part(self, query: str, name: str, scheme: str = "light") -> Any:
+        """Wait for a part of a page."""
+        begin = time.monotonic()
+        while time.monotonic() - begin < DEADLINE_S:
+            states = {"url.search": query, "theme.forceColorScheme": scheme}
+            answer = self._ask('"part"', {"name": name}, {"n_intervals": 0, **states})
+            if answer[_id_text({"name": name, "type": "poll"})]["disabled"]:
+                return answer.get(_id_text({"name": name, "type": "part"}), {}).get("children")
+        message = f"{name} was not ready in {DEADLINE_S} s"
+        raise TimeoutError(message)
+
+    def rows(self, query: str, name: str, request: object, **more: str) -> dict[str, Any]:
+        """Return what a grid gets for a request."""
+        wild = {"name": name, "by": more.get("by", ""), "top": more.get("top", "")}
+        values = {"getRowsRequest": request, "value": more.get("search", ""), "url.search": query}
+        answer = self._ask("getRowsResponse", wild, values)
+        return next(iter(answer.values()))["getRowsResponse"] if answer else {}
+
+    def _ask(self, output: str, wild: dict[str, str] | None, values: dict[str, Any]) -> dict[str, Any]:
+        known = next(each for each in self._known if output in each["output"] and not each["clientside_function"])
+        outputs = [_target(text, wild) for text in known["output"].strip(".").split("...")]
+        body = {
+            "output": known["output"],
+            "outputs": outputs if known["output"].startswith("..") else outputs[0],
+            "inputs": [_value(each, wild, values) for each in known["inputs"]],
+            "state": [_value(each, wild, values) for each in known["state"]],
+            "changedPropIds": [],
+        }
+        answer = self.http.post("/_dash-update-component", json=body)
+        assert answer.status_code in (200, 204), answer.data
+        return json.loads(answer.data)["response"] if answer.status_code == 200 else {}
+
+
+def texts(component: Any) -> list[str]:
+    """Return every text in a component, in the order of reading."""
+    if isinstance(component, str):
+        return [component]
+    if isinstance(component, list):
+        return [text for each in component for text in texts(each)]
+    if not isinstance(component, dict):
+        return []
+    props = component.get("props", {})
+    return [text for key in ("title", "label", "children") for text in texts(props.get(key))]
+
+
+def components(component: Any, kind: str) -> list[dict[str, Any]]:
+    """Return the properties of every component of a kind."""
+    if isinstance(component, list):
+        return [found for each in component for found in components(each, kind)]
+    if not isinstance(component, dict):
+        return []
+    own = [component["props"]] if component.get("type") == kind else []
+    return own + components(component.get("props", {}).get("children"), kind)
+
+
+def _target(text: str, wild: dict[str, str] | None) -> dict[str, Any]:
+    name, _, prop = text.rpartition(".")
+    return {"id": _filled(name, wild), "property": prop}
+
+
+def _value(known: dict[str, str], wild: dict[str, str] | None, values: dict[str, Any]) -> dict[str, Any]:
+    whole, prop = f"{known['id']}.{known['property']}", known["property"]
+    return {"id": _filled(known["id"], wild), "property": prop, "value": values.get(whole, values.get(prop))}
+
+
+def _filled(name: str, wild: dict[str, str] | None) -> Any:
+    """Put values in the place of MATCH."""
+    if not name.startswith("{"):
+        return name
+    return {key: (wild or {})[key] if value == ["MATCH"] else value for key, value in json.loads(name).items()}
+
+
+def _id_text(name: dict[str, str]) -> str:
+    return json.dumps(name, sort_keys=True, separators=(",", ":"))
