@@ -205,8 +205,8 @@ _DISTRIBUTED = Analysis(
     name="distributed",
     title="Distributed",
     question="How do the ranks share the work, and who waits?",
-    section="Distributed",
     compute=distributed,
+    section="Distributed",
     views=(
         View("The mean step of each rank, and its time in collectives", tables.mean_steps_of_ranks, "step_ns"),
         View("Collectives of each rank, by element type", tables.collectives_of_ranks, "latency_ns"),
@@ -289,8 +289,8 @@ _OPERATORS = Analysis(
     name="operators",
     title="Operators",
     question="Where do operators spend time?",
-    section="Work",
     compute=operators,
+    section="Work",
     views=(
         View("Operators, over all ranks", tables.operators_by_name, "host_self_ns"),
         View("Operators by the shapes of their inputs", tables.operators_by_shape, "host_self_ns", is_detail=True),
@@ -314,8 +314,8 @@ _MODULES = Analysis(
     name="modules",
     title="Modules",
     question="Which modules take the time?",
-    section="Work",
     compute=modules,
+    section="Work",
     views=(View("Modules by their place in the model, over all ranks", tables.times_of_modules, "host_total_ns"),),
     definitions=(
         ("module", "a dot for each module around it; what is called several times in one place is one row"),
@@ -329,7 +329,6 @@ _OPERATOR_KERNELS = Analysis(
     name="operator_kernels",
     title="Operators and their kernels",
     question="Which operators cause the device time?",
-    section="Work",
     compute=operator_kernels,
     section="Work",
     views=(
@@ -373,8 +372,8 @@ _OPERATOR_MEMORY = Analysis(
     name="operator_memory",
     title="Memory of operators",
     question="Which operators allocate memory, and what stays?",
-    section="Devices",
     compute=operator_memory,
+    section="Devices",
     views=(
         View("Operators, over all ranks and devices of a type", tables.memory_of_operators, "self_allocated_bytes"),
         View("Blocks of memory", tables.memory_blocks, "block_bytes", is_detail=True),
@@ -391,8 +390,8 @@ _STEP_TIME = Analysis(
     name="step_time",
     title="Step time",
     question="What did each step spend its time on?",
-    section="Host",
     compute=step_time,
+    section="Host",
     views=(
         View("The mean step of each rank", tables.mean_step, "mean_ns"),
         View("Each step of each rank", tables.times_of_steps, "duration_ns", is_detail=True),
@@ -410,8 +409,8 @@ _GPU_SUMMARY = Analysis(
     name="gpu_summary",
     title="GPU summary",
     question="How well is each GPU used?",
-    section="Devices",
     compute=gpu_summary,
+    section="Devices",
     views=(View("Each device, over its steps", tables.use_per_device, "utilization_fraction"),),
     definitions=(
         ("utilization", "the share of the steps in which a kernel runs"),
@@ -428,6 +427,7 @@ _KERNELS = Analysis(
     title="Kernels",
     question="Which kernels take the time, and do they use tensor cores?",
     compute=kernels,
+    section="Work",
     views=(
         View("Kernels by name, over all ranks", tables.kernels_by_name, "sum_ns"),
         View("Kernels by operator and launch shape", tables.kernels_by_launch, "sum_ns", is_detail=True),
@@ -444,8 +444,8 @@ _CRITICAL_PATH = Analysis(
     name="critical_path",
     title="Critical path",
     question="What bounds the step?",
-    section="Host",
     compute=critical_path,
+    section="Host",
     views=(
         View(
             "Each rank: shares of its critical path, which is as long as the window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hta.web.pages.analysis import analysis_pages, section_page
+from hta.web.pages.analysis import analysis_pages
 from hta.web.pages.diff import DIFF
 from hta.web.pages.health import HEALTH
 from hta.web.pages.overview import OVERVIEW
@@ -15,7 +15,6 @@ PAGES: tuple[Page, ...] = (
     OVERVIEW,
     TIMELINE,
     *analysis_pages(),
-    section_page("Distributed", "How do the ranks work together?"),
     DIFF,
     HEALTH,
 )

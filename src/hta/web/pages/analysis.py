@@ -1,8 +1,7 @@
-"""The page of an analysis, and the page of a section that shows several: everything comes from the catalogue."""
+"""The page of an analysis: everything comes from the catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from dash import html
@@ -20,32 +19,23 @@ from hta.web.state import Selection
 
 def analysis_pages() -> tuple[Page, ...]:
     """Return one page for each analysis."""
-    return tuple(_page_of((each,), each.name, each.title, each.question, each.section) for each in ANALYSES)
+    return tuple(map(_page_of, ANALYSES))
 
 
-def section_page(section: str, question: str) -> Page:
-    """Return the page that shows all analyses of a section below one another."""
-    chosen = tuple(each for each in ANALYSES if each.section == section)
-    return _page_of(chosen, section.lower(), section, question, section)
-
-
-def _page_of(chosen: Sequence[Analysis], name: str, title: str, question: str, section: str) -> Page:
+def _page_of(each: Analysis) -> Page:
     return Page(
-        name=name,
-        title=title,
-        question=question,
-        section=section,
-        layout=partial(_layout, chosen, title, question),
-        parts={each.name: partial(_shown, each) for each in chosen},
-        tables={table: make for each in chosen for table, make in _tables_of(each).items()},
+        name=each.name,
+        title=each.title,
+        question=each.question,
+        section=each.section,
+        layout=partial(_layout, each),
+        parts={each.name: partial(_shown, each)},
+        tables=_tables_of(each),
     )
 
 
-def _layout(chosen: Sequence[Analysis], title: str, question: str, session: Session, selection: Selection) -> Component:
-    if len(chosen) == 1:
-        return html.Article([title_block(title, question), *_body(chosen[0], session, selection)])
-    stacked = [html.Section([html.H3(each.title), *_body(each, session, selection)]) for each in chosen]
-    return html.Article([title_block(title, question), *stacked])
+def _layout(each: Analysis, session: Session, selection: Selection) -> Component:
+    return html.Article([title_block(each.title, each.question), *_body(each, session, selection)])
 
 
 def _body(each: Analysis, session: Session, selection: Selection) -> list[Component]:
