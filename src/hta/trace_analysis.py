@@ -38,6 +38,7 @@ from hta.facade.memory import memory_frame, memory_within
 from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
 from hta.facade.operator_kernels import operator_kernel_frames
 from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+from hta.facade.show import show
 from hta.facade.sources import source_of
 from hta.facade.stragglers import StragglerMethod, potential_stragglers
 from hta.facade.times import frame_in_microseconds
@@ -110,7 +111,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_times(str(error))
         if visualize:
-            _show(plot_temporal_breakdown(result))
+            show(plot_temporal_breakdown(result))
         sums = pl.col("idle_ns", "compute_ns", "non_compute_ns", "window_ns").sum()
         per_rank = result.per_device.group_by("rank", maintain_order=True).agg(sums)
         times = {
@@ -140,7 +141,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_overlap(self._trace.ranks, str(error))
         if visualize:
-            _show(plot_communication_overlap(result))
+            show(plot_communication_overlap(result))
         table = result.per_rank
         percentage = _percentage(table["overlap_ns"], table["comm_ns"], decimals=2)
         return pd.DataFrame({"rank": _whole_numbers(table["rank"]), "comp_comm_overlap_pctg": percentage})
@@ -169,7 +170,7 @@ class TraceAnalysis:
         except MissingDataError as error:
             return no_kernels(str(error))
         if visualize:
-            _show(plot_kernel_breakdown(result), image_renderer)
+            show(plot_kernel_breakdown(result), image_renderer)
         kinds = _STATE_KINDS if include_memory_kernels else _STATE_KINDS[:2]
         return _kernel_types(result, kinds), _kernel_statistics(result, kinds, duration_ratio, num_kernels)
 
@@ -209,7 +210,7 @@ class TraceAnalysis:
             return times, statistics if show_idle_interval_stats else None
         result = found if streams is None else _of_streams(found, list(streams))
         if visualize:
-            _show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
+            show(plot_idle_time(result, by="stream", as_share=visualize_pctg))
         return _idle_times(result), _idle_statistics(result) if show_idle_interval_stats else None
 
     def get_cuda_kernel_launch_stats(
@@ -457,7 +458,7 @@ class TraceAnalysis:
         """
         result = step_time(self._trace, annotation=annotation, compat=compat)
         if visualize:
-            _show(plot_step_time(result))
+            show(plot_step_time(result))
         return frame_in_microseconds(result.per_step)
 
     def get_gpu_summary(
@@ -468,7 +469,7 @@ class TraceAnalysis:
         """Return what each device is and how well it is used: `per_device` of `hta.gpu_summary`, times in µs."""
         result = gpu_summary(self._trace, compat=compat)
         if visualize:
-            _show(plot_gpu_summary(result))
+            show(plot_gpu_summary(result))
         return frame_in_microseconds(result.per_device)
 
     def get_kernel_summary(
@@ -479,7 +480,7 @@ class TraceAnalysis:
         """Return the kernels by name, and by operator and launch: the tables of `hta.kernels`, times in µs."""
         result = kernels(self._trace, compat=compat)
         if visualize:
-            _show(plot_kernels(result))
+            show(plot_kernels(result))
         return frame_in_microseconds(result.by_name), frame_in_microseconds(result.by_launch)
 
     def get_operator_summary(
@@ -497,7 +498,7 @@ class TraceAnalysis:
         """
         result = operators(self._trace, compat=compat)
         if visualize:
-            _show(plot_operators(result))
+            show(plot_operators(result))
         tables = {"name": result.by_name, "shape": result.by_shape, "stack": result.by_stack}
         return frame_in_microseconds(tables[group_by])
 
@@ -509,7 +510,7 @@ class TraceAnalysis:
         """Return the time of each module of each rank: `per_module` of `hta.modules`, times in µs."""
         result = modules(self._trace, compat=compat)
         if visualize:
-            _show(plot_modules(result))
+            show(plot_modules(result))
         return frame_in_microseconds(result.per_module)
 
     def get_distributed_summary(self, visualize: bool = True, compat: Compat | None = None) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as HTA's methods have it
@@ -522,7 +523,7 @@ class TraceAnalysis:
         """
         result = distributed(self._trace, compat=compat)
         if visualize:
-            _show(plot_distributed(result))
+            show(plot_distributed(result))
         return frame_in_microseconds(result.per_step)
 
     def get_communication_operations(self, compat: Compat | None = None) -> pd.DataFrame:
@@ -543,7 +544,7 @@ class TraceAnalysis:
         """
         result = memory_timeline(self._trace)
         if visualize:
-            _show(plot_memory_timeline(result))
+            show(plot_memory_timeline(result))
         return memory_frame(self._trace, result.series)
 
     def get_memory_events(
@@ -649,11 +650,6 @@ class TraceAnalysis:
             only_show_critical_events=only_show_critical_events,
             show_all_edges=show_all_edges,
         )
-
-
-def _show(figure: go.Figure, renderer: str = "") -> None:
-    """Show a figure as plotly does by default: inline in a notebook, in a browser, or not at all without either."""
-    figure.show(renderer=renderer or None)
 
 
 def _listed(values: Iterable[int] | None) -> list[int] | None:
