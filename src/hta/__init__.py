@@ -50,12 +50,15 @@ if TYPE_CHECKING:
     from hta.execution.processes import processes
     from hta.ingest.open_trace import open_trace
     from hta.ingest.runs import Run, Runs, find_runs
+    from hta.recommendations.advice import Advice, advice
+    from hta.recommendations.rules import Thresholds
     from hta.schema import EventKind, KernelKind
     from hta.store.trace import RankTrace, Trace
 
     __version__: str
 
 _MODULES = {
+    "Advice": "hta.recommendations.advice",
     "CommunicationOverlap": "hta.analyses.communication_overlap",
     "CuptiCounters": "hta.analyses.cupti_counters",
     "Distributed": "hta.analyses.distributed",
@@ -86,6 +89,7 @@ _MODULES = {
     "StepTime": "hta.analyses.step_time",
     "Stragglers": "hta.analyses.stragglers",
     "TemporalBreakdown": "hta.analyses.temporal_breakdown",
+    "Thresholds": "hta.recommendations.rules",
     "Trace": "hta.store.trace",
     "OperatorComparison": "hta.comparisons.compare_operators",
     "TraceComparison": "hta.comparisons.compare_traces",
@@ -93,6 +97,7 @@ _MODULES = {
     "UnknownRankError": "hta.errors",
     "UnreadableTraceError": "hta.errors",
     "UserAnnotations": "hta.analyses.user_annotations",
+    "advice": "hta.recommendations.advice",
     "compare_operators": "hta.comparisons.compare_operators",
     "compare_traces": "hta.comparisons.compare_traces",
     "communication_overlap": "hta.analyses.communication_overlap",
@@ -122,6 +127,7 @@ _MODULES = {
 
 __all__ = [
     "IN_PROCESS",
+    "Advice",
     "CommunicationOverlap",
     "CuptiCounters",
     "Distributed",
@@ -152,6 +158,7 @@ __all__ = [
     "StepTime",
     "Stragglers",
     "TemporalBreakdown",
+    "Thresholds",
     "Trace",
     "TraceComparison",
     "TraceNotFoundError",
@@ -159,6 +166,7 @@ __all__ = [
     "UnreadableTraceError",
     "UserAnnotations",
     "__version__",
+    "advice",
     "communication_overlap",
     "compare_operators",
     "compare_traces",

@@ -192,6 +192,11 @@ _HEADINGS = {
     "mean_occupancy_fraction": "est. occupancy",
     "registers_per_thread": "registers",
     "shared_memory_bytes": "shared memory",
+    "value_fraction": "measured",
+    "measure": "share of",
+    "limit_fraction": "limit",
+    "worth_ns": "worth at most",
+    "total_ns": "in all",
 }
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")

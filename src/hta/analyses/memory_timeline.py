@@ -135,7 +135,9 @@ def _one_rank(rank_trace: RankTrace) -> _Partial:
         finding = f"rank {rank_trace.rank} has no memory events ({rank_trace.source}): record with profile_memory=True"
         per_device, at_peak, series = (pl.DataFrame(schema=schema) for schema in (_PER_DEVICE, _AT_PEAK, _SERIES))
         return _Partial(per_device, at_peak, series, (finding,))
-    devices = [part.with_row_index("position") for part in _with_operators(rank_trace, events).partition_by(DEVICE_KEYS)]
+    devices = [
+        part.with_row_index("position") for part in _with_operators(rank_trace, events).partition_by(DEVICE_KEYS)
+    ]
     per_device = pl.concat([_device_row(device) for device in devices])
     return _Partial(
         _typed(_with_capacity(rank_trace, per_device), rank_trace.rank, _PER_DEVICE),

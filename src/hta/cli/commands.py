@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hta.cli.advice import advice
 from hta.cli.check import check
 from hta.cli.communication_overlap import communication_overlap
 from hta.cli.compare_operators import compare_operators
@@ -41,6 +42,7 @@ app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exception
 for command in (
     summary,
     report,
+    advice,
     check,
     runs,
     export,
