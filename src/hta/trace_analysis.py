@@ -59,11 +59,11 @@ from hta.figures import (
     plot_temporal_breakdown,
 )
 from hta.ingest.open_trace import open_trace
+from hta.recommendations.advice import advice
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from hta.enrich.host_names import Compat
+    from hta.recommendations.rules import Thresholds
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
@@ -574,6 +574,10 @@ class TraceAnalysis:
             total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """
         return frame_in_microseconds(memory_within(self._trace, start_us, end_us, compat).per_operator)
+
+    def get_recommendations(self, thresholds: Thresholds | None = None, compat: Compat | None = None) -> pd.DataFrame:
+        """Return what to try first, one row for each rule that applies: `recommendations` of `hta.advice`."""
+        return frame_in_microseconds(advice(self._trace, thresholds=thresholds, compat=compat).recommendations)
 
     def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
         """Return the hardware counters of each kernel with the operators that launched it, a frame for each rank.

@@ -31,7 +31,7 @@ from hta.overview import Overview, shown_analyses
 from hta.report.atomic import write_atomically
 from hta.store.trace import SkippedFile
 from hta.tables import PrintedTable, print_frame, print_view
-from hta.units import size_text
+from hta.units import percent_text, size_text
 
 MOST_ROWS = 200
 """Rows of one table; what is beyond is counted, and named is the command that prints all."""
@@ -75,12 +75,15 @@ def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["size"] = size_text
+    environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
     environment.filters["file_name"] = lambda path: Path(path).name
     scripts = [Markup(_script(text)) for text in (get_plotlyjs(), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         overview=contents.overview,
+        recommendations=contents.overview.advice.recommendations.to_dicts(),
+        titles={each.name: each.title for each in shown_analyses(contents.overview)},
         sections=_sections(contents),
         missing_titles=[each.title for each in ANALYSES if each.name in contents.overview.missing],
         cpu_side=_cpu_side(contents.overview),
