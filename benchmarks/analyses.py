@@ -4,11 +4,16 @@
 
 Nearly all calls are the same text on both sides, as `hta.trace_analysis` has HTA's methods. The peer loads a trace once
 and answers each call in a copy of its process (fork), so that no call finds what another left in the frames; a call that
-takes more than `--limit` seconds or `--limit-gb` of address space is stopped. Of ours each call has a process of its own,
-against a filled cache:
+takes more than `--limit` seconds or `--limit-gb` of address space is stopped. Of ours each call has a process of its own
+in each round, against a filled cache:
 
-    first   the call in a new process: it opens the trace and reads from the cache what it needs
-    again   the same call once more: what the first one read and linked is in memory, as HTA's frames are
+    alone   the columns that the call reads are in memory, as HTA's frames are after loading; whatever is made of them
+            is not, so launches, call stacks and steps are linked anew, though HTA links launches as it loads
+    first   the first call of a new process: it opens the trace and reads from the cache what it needs
+    file    from the file to the answer: reading it for the first time, and then `first`; HTA's load and its call
+
+Processor time is what all threads used, user and system: unlike wall time it hardly depends on what else the machine
+does, so the ratios are those of processor time. Both are medians over the rounds for ours, of one run for HTA.
 
 Memory is what the call adds to the largest resident memory of its process, as the system counts it. Some calls need
 something else than the large trace, and are left out without it: `--annotated`, a trace with annotations on the GPU;
@@ -19,6 +24,7 @@ trace with CUPTI counters; benchmarks/enlarge.py makes them large. The peer is t
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -169,10 +175,15 @@ def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
 
     loaded: list[Any] = []
     arguments = {"trace_dir": inputs} if Path(inputs).is_dir() else {"trace_files": {0: inputs}}
-    print(
-        json.dumps({"name": "load", **_measured(lambda: loaded.append(TraceAnalysis(**arguments)) or loaded)}),
-        flush=True,
-    )
+
+    def load() -> list[Any]:
+        loaded.append(TraceAnalysis(**arguments))
+        if not options.as_peer:  # ours reads when first asked
+            _ = [rank_trace.health for rank_trace in loaded[0].t.trace.ranks.values()]
+        return loaded
+
+    opening = _measured(load)
+    print(json.dumps({"name": "load", **opening}), flush=True)
     scope = {"analyzer": loaded[0], "trace": inputs, "operator": options.operator}
     for case in CASES:
         if case.name in names:
@@ -187,10 +198,41 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
         try:
             exec(setup, scope)  # noqa: S102 -- our own code
             first = _measured(lambda: eval(call, scope))  # noqa: S307 -- our own code
-            again = None if of_peer else _measured(lambda: eval(call, scope))["seconds"]  # noqa: S307
+            return first if of_peer else {**first, "alone": _alone(lambda: eval(call, scope))}  # noqa: S307
         except Exception as error:  # noqa: BLE001 -- what a call raises is its result here
             return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:100]}
-    return {**first, "again": again}
+
+
+def _alone(call: Callable[[], object]) -> dict[str, Any]:
+    """Measure a call of ours once more, with its columns in memory and nothing else remembered."""
+    _keep_columns()
+    _forget_derived()
+    call()
+    _forget_derived()
+    return _measured(call)
+
+
+def _keep_columns() -> None:
+    """Let every column of events that is read stay in memory."""
+    from hta.store.trace import RankTrace  # noqa: PLC0415
+
+    read, kept = RankTrace.events_of, {}
+
+    def events_of(rank_trace: Any, kinds: Any, columns: Any) -> Any:  # noqa: ANN401
+        key = (rank_trace, tuple(kinds), tuple(columns))
+        if key not in kept:
+            kept[key] = read(rank_trace, key[1], columns)
+        return kept[key]
+
+    RankTrace.events_of = events_of  # type: ignore[method-assign]  # in this process alone
+
+
+def _forget_derived() -> None:
+    from hta.store.trace import RankTrace  # noqa: PLC0415
+
+    for each in gc.get_objects():
+        if isinstance(each, RankTrace):
+            each._derived.clear()  # noqa: SLF001 -- forget() would forget the columns as well
 
 
 def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
@@ -207,8 +249,11 @@ def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -
     os.close(start)
     with os.fdopen(end) as pipe:
         text = pipe.read()
-    os.waitpid(child, 0)
-    answer: dict[str, Any] = json.loads(text or f'{{"error": "stopped after {options.limit} s"}}')
+    _, status, used = os.wait4(child, 0)
+    was_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+    why = f"stopped after {options.limit} s" if was_late else f"ended with status {status}"
+    stopped = {"error": why, "cpu": used.ru_utime + used.ru_stime}
+    answer: dict[str, Any] = json.loads(text) if text else stopped
     return answer
 
 
@@ -216,13 +261,20 @@ def _measured(call: Callable[[], object]) -> dict[str, Any]:
     """Return the seconds of a call, how many MB it adds to the memory of this process, and whether it gave None."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest memory counts from here
     before = _memory_mb("VmRSS")
-    begin = time.perf_counter()
+    begin, begin_cpu = time.perf_counter(), _cpu_seconds()
     value = call()
     return {
         "seconds": time.perf_counter() - begin,
+        "cpu": _cpu_seconds() - begin_cpu,
         "added_mb": _memory_mb("VmHWM") - before,
         "is_none": value is None,
     }
+
+
+def _cpu_seconds() -> float:
+    """Return what all threads of this process and its ended children used of the processors."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _memory_mb(key: str) -> float:
@@ -233,22 +285,37 @@ def _memory_mb(key: str) -> float:
 # -- around the processes
 
 
+_COLUMNS = (
+    "analysis",
+    *("alone, CPU s", "alone, s", "first, CPU s", "first, s", "adds, MB"),
+    *("HTA, CPU s", "HTA, s", "HTA adds, MB"),
+    *("HTA / alone", "by wall", "HTA / first", "HTA / file"),
+)
+
+
 def table(options: argparse.Namespace) -> Iterator[str]:
     """Run the peer once and ours `rounds` times; yield the lines of a table in Markdown."""
-    yield "| analysis | first, s | again, s | adds, MB | HTA, s | adds, MB | HTA / first | HTA / again |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    yield f"| {' | '.join(_COLUMNS)} |"
+    yield f"|---|{'--:|' * (len(_COLUMNS) - 1)}"
     for needed in _INPUTS:
         chosen = [case.name for case in CASES if case.needs == needed and case.name in (options.only or [case.name])]
         inputs = getattr(options, needed)
         if not inputs or not chosen:
             continue
-        peers = {line["name"]: line for line in _run(options.peer, inputs, chosen, options)} if options.peer else {}
-        if "load" in peers:
-            yield f"| (HTA loads {Path(inputs).name}) | | | | {_figures(peers['load'])} | | |"
-        list(_run(sys.executable, inputs, chosen[:1], options))  # fills the cache
+        peers = {line["name"]: line for line in _of_peer(inputs, chosen, options)}
+        reading = next(iter(_run(sys.executable, inputs, chosen[:1], options)))  # fills the cache
         for name in chosen:
-            rounds = [list(_run(sys.executable, inputs, [name], options))[-1] for _ in range(options.rounds)]
-            yield _row(name, rounds, peers.get(name))
+            rounds = [list(_run(sys.executable, inputs, [name], options)) for _ in range(options.rounds)]
+            yield _row(name, reading, rounds, peers)
+        yield f"| reading {Path(inputs).name} | | | {_two(reading)} | {_mb(reading)} | {_figures(peers.get('load'))} | | | | |"
+
+
+def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run the peer, or read what it said before."""
+    if options.peer_said:
+        yield from (json.loads(line) for each in options.peer_said for line in each.read_text().splitlines())
+    elif options.peer:
+        yield from _run(options.peer, inputs, names, options)
 
 
 def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -269,30 +336,55 @@ def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespac
                 yield json.loads(line)
 
 
-def _row(name: str, rounds: list[dict[str, Any]], peer: dict[str, Any] | None) -> str:
-    if any("error" in ours for ours in rounds):
-        return f"| {name} | {rounds[0]['error']} | | | {_figures(peer)} | | |"
-    first, again = (statistics.median(ours[key] for ours in rounds) for key in ("seconds", "again"))
-    ours = f"{first:.2f} | {again:.3f} | {max(each['added_mb'] for each in rounds):,.0f}"
-    least = _least_seconds(peer)
-    ratios = [
-        f"{peer['seconds'] / each:,.1f}" if peer and "seconds" in peer else least(each) for each in (first, again)
-    ]
-    return f"| {name} | {ours} | {_figures(peer)} | {' | '.join(ratios)} |"
+def _row(
+    name: str, reading: dict[str, Any], rounds: list[list[dict[str, Any]]], peers: dict[str, dict[str, Any]]
+) -> str:
+    peer, load = peers.get(name), peers.get("load")
+    errors = [each[-1]["error"] for each in rounds if "error" in each[-1]]
+    if errors:
+        return f"| {name} | {errors[0]} | | | | | {_figures(peer)} | | | | |"
+    alone = _median([each[-1]["alone"] for each in rounds])
+    first = _median([_added(each[0], each[-1]) for each in rounds])
+    most = {"added_mb": max(each[-1]["added_mb"] for each in rounds)}
+    ratios = (
+        _ratio(peer, alone, "cpu"),
+        _ratio(peer, alone, "seconds"),
+        _ratio(peer, first, "cpu"),
+        _ratio(_added(load, peer) if load and peer else None, _added(reading, first), "cpu"),
+    )
+    return f"| {name} | {_two(alone)} | {_two(first)} | {_mb(most)} | {_figures(peer)} | {' | '.join(ratios)} |"
 
 
-def _least_seconds(peer: dict[str, Any] | None) -> Callable[[float], str]:
-    """Return how to say the least ratio of a call that was stopped."""
-    words = (peer or {}).get("error", "").split("stopped after ")
-    return lambda ours: f"> {int(words[1].split()[0]) / ours:,.0f}" if len(words) > 1 else ""
+def _median(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    return {key: statistics.median(each[key] for each in rounds) for key in ("cpu", "seconds")}
+
+
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    sums = {key: one[key] + other[key] for key in ("cpu", "seconds") if key in one and key in other}
+    return {**other, **sums}
+
+
+def _ratio(peer: dict[str, Any] | None, ours: dict[str, Any], key: str) -> str:
+    """Return how many times longer the peer takes; at least, where it was stopped."""
+    if not peer or key not in peer:
+        return ""
+    return f"{'> ' if 'error' in peer else ''}{peer[key] / ours[key]:,.{0 if peer[key] > 10 * ours[key] else 1}f}"
+
+
+def _two(figures: dict[str, Any]) -> str:
+    return f"{figures['cpu']:.3g} | {figures['seconds']:.3g}"
+
+
+def _mb(figures: dict[str, Any]) -> str:
+    return f"{figures['added_mb']:,.0f}"
 
 
 def _figures(peer: dict[str, Any] | None) -> str:
     if not peer:
-        return " | "
+        return " | | "
     if "error" in peer:
-        return f"{peer['error']} | "
-    return f"{peer['seconds']:.2f}{' (None)' if peer['is_none'] else ''} | {peer['added_mb']:,.0f}"
+        return f"{peer['cpu']:.3g} | {peer['error']} | " if "cpu" in peer else f"{peer['error']} | | "
+    return f"{_two(peer)}{' (None)' if peer['is_none'] else ''} | {_mb(peer)}"
 
 
 def main() -> None:
@@ -302,6 +394,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--operator", default="CompiledFunction", help="whose kernel sequences; a part of its name")
     parser.add_argument("--peer")
+    parser.add_argument("--peer-said", type=Path, action="append", help="lines that the peer printed before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=900)
     parser.add_argument("--limit-gb", type=float, default=16)

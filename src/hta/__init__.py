@@ -63,12 +63,15 @@ if TYPE_CHECKING:
     from hta.execution.processes import processes
     from hta.ingest.open_trace import open_trace
     from hta.ingest.runs import Run, Runs, find_runs
+    from hta.recommendations.advice import Advice, advice
+    from hta.recommendations.rules import Thresholds
     from hta.schema import EventKind, KernelKind
     from hta.store.trace import RankTrace, Trace
 
     __version__: str
 
 _MODULES = {
+    "Advice": "hta.recommendations.advice",
     "CommunicationOverlap": "hta.analyses.communication_overlap",
     "CriticalPath": "hta.analyses.critical_path",
     "CuptiCounters": "hta.analyses.cupti_counters",
@@ -109,6 +112,7 @@ _MODULES = {
     "StepTime": "hta.analyses.step_time",
     "Stragglers": "hta.analyses.stragglers",
     "TemporalBreakdown": "hta.analyses.temporal_breakdown",
+    "Thresholds": "hta.recommendations.rules",
     "Trace": "hta.store.trace",
     "TraceComparison": "hta.comparisons.compare_traces",
     "TraceNotFoundError": "hta.errors",
@@ -116,6 +120,7 @@ _MODULES = {
     "UnreadableTraceError": "hta.errors",
     "UserAnnotations": "hta.analyses.user_annotations",
     "WhatIf": "hta.comparisons.what_if",
+    "advice": "hta.recommendations.advice",
     "communication_overlap": "hta.analyses.communication_overlap",
     "compare_operators": "hta.comparisons.compare_operators",
     "compare_traces": "hta.comparisons.compare_traces",
@@ -148,6 +153,7 @@ _MODULES = {
 
 __all__ = [
     "IN_PROCESS",
+    "Advice",
     "CommunicationOverlap",
     "CriticalPath",
     "CuptiCounters",
@@ -187,6 +193,7 @@ __all__ = [
     "StepTime",
     "Stragglers",
     "TemporalBreakdown",
+    "Thresholds",
     "Trace",
     "TraceComparison",
     "TraceNotFoundError",
@@ -195,6 +202,7 @@ __all__ = [
     "UserAnnotations",
     "WhatIf",
     "__version__",
+    "advice",
     "communication_overlap",
     "compare_operators",
     "compare_traces",

@@ -12,6 +12,7 @@ from hta.catalogue import ANALYSES, Analysis, Result
 from hta.enrich.steps import steps
 from hta.errors import MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
+from hta.recommendations.advice import Advice, advice_from
 from hta.schema import EventKind
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
@@ -61,6 +62,7 @@ class Overview:
     missing   why the others could not be made, by their name
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty where there is GPU work
+    advice    what to try first
     findings  what the analyses noticed, without repetitions
     """
 
@@ -68,6 +70,7 @@ class Overview:
     results: dict[str, Result]
     missing: dict[str, str]
     cpu_side: pl.DataFrame
+    advice: Advice
     findings: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -78,10 +81,11 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     """
     results, missing = _results(trace, executor)
     findings = (*_losses(trace, executor), *_findings(results))
+    tips = advice_from(trace, results, executor=executor)
     if "temporal_breakdown" in results:
-        return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), findings)
+        return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), tips, findings)
     cpu_side = _cpu_side(trace, executor)
-    return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, findings)
+    return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, tips, findings)
 
 
 def _results(trace: Trace, executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:

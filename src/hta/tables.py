@@ -201,6 +201,11 @@ _HEADINGS = {
     "mean_occupancy_fraction": "est. occupancy",
     "registers_per_thread": "registers",
     "shared_memory_bytes": "shared memory",
+    "value_fraction": "measured",
+    "measure": "share of",
+    "limit_fraction": "limit",
+    "worth_ns": "worth at most",
+    "total_ns": "in all",
 }
 
 _PATH_CLASSES = {

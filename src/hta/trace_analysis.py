@@ -61,11 +61,12 @@ from hta.figures import (
 )
 from hta.ingest.open_trace import open_trace
 from hta.overview import overview
+from hta.recommendations.advice import advice
 
 if TYPE_CHECKING:
-    from hta.figures.theme import Theme
-
     from hta.enrich.host_names import Compat
+    from hta.figures.theme import Theme
+    from hta.recommendations.rules import Thresholds
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
@@ -468,7 +469,7 @@ class TraceAnalysis:
         """
         result = step_time(self._trace, annotation=annotation, compat=compat)
         if visualize:
-            _show(plot_step_time(result))
+            show(plot_step_time(result))
         return frame_in_microseconds(result.per_step)
 
     def get_gpu_summary(
@@ -479,7 +480,7 @@ class TraceAnalysis:
         """Return what each device is and how well it is used: `per_device` of `hta.gpu_summary`, times in µs."""
         result = gpu_summary(self._trace, compat=compat)
         if visualize:
-            _show(plot_gpu_summary(result))
+            show(plot_gpu_summary(result))
         return frame_in_microseconds(result.per_device)
 
     def get_kernel_summary(
@@ -490,7 +491,7 @@ class TraceAnalysis:
         """Return the kernels by name, and by operator and launch: the tables of `hta.kernels`, times in µs."""
         result = kernels(self._trace, compat=compat)
         if visualize:
-            _show(plot_kernels(result))
+            show(plot_kernels(result))
         return frame_in_microseconds(result.by_name), frame_in_microseconds(result.by_launch)
 
     def get_operator_summary(
@@ -508,7 +509,7 @@ class TraceAnalysis:
         """
         result = operators(self._trace, compat=compat)
         if visualize:
-            _show(plot_operators(result))
+            show(plot_operators(result))
         tables = {"name": result.by_name, "shape": result.by_shape, "stack": result.by_stack}
         return frame_in_microseconds(tables[group_by])
 
@@ -520,7 +521,7 @@ class TraceAnalysis:
         """Return the time of each module of each rank: `per_module` of `hta.modules`, times in µs."""
         result = modules(self._trace, compat=compat)
         if visualize:
-            _show(plot_modules(result))
+            show(plot_modules(result))
         return frame_in_microseconds(result.per_module)
 
     def get_distributed_summary(self, visualize: bool = True, compat: Compat | None = None) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as HTA's methods have it
@@ -533,7 +534,7 @@ class TraceAnalysis:
         """
         result = distributed(self._trace, compat=compat)
         if visualize:
-            _show(plot_distributed(result))
+            show(plot_distributed(result))
         return frame_in_microseconds(result.per_step)
 
     def get_communication_operations(self, compat: Compat | None = None) -> pd.DataFrame:
@@ -554,7 +555,7 @@ class TraceAnalysis:
         """
         result = memory_timeline(self._trace)
         if visualize:
-            _show(plot_memory_timeline(result))
+            show(plot_memory_timeline(result))
         return memory_frame(self._trace, result.series)
 
     def get_memory_events(
@@ -584,6 +585,10 @@ class TraceAnalysis:
             total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """
         return frame_in_microseconds(memory_within(self._trace, start_us, end_us, compat).per_operator)
+
+    def get_recommendations(self, thresholds: Thresholds | None = None, compat: Compat | None = None) -> pd.DataFrame:
+        """Return what to try first, one row for each rule that applies: `recommendations` of `hta.advice`."""
+        return frame_in_microseconds(advice(self._trace, thresholds=thresholds, compat=compat).recommendations)
 
     def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
         """Return the hardware counters of each kernel with the operators that launched it, a frame for each rank.

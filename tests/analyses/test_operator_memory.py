@@ -180,6 +180,12 @@ def test_a_window_counts_what_happens_in_it_and_keeps_true_times() -> None:
     ]
 
 
+def test_a_window_without_events_has_no_rows_and_nothing_to_tell() -> None:
+    """Empty, and no word of addresses."""
+    result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
+    assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
+
+
 def test_without_addresses_there_are_sums_but_no_blocks() -> None:
     """Files of before 2022."""
     result = operator_memory(Job().range("a", 0, 9).change(1, 8).change(2, -8).builder.build())

@@ -50,7 +50,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 def test_the_summary_as_json_has_stable_keys(job) -> None:
     """Programs read every table in ns and fractions of 1."""
     found = json.loads(run("summary", job, "--json"))
-    assert list(found) == ["verdict", "ranks", "analyses", "missing", "cpu_side", "findings", "skipped_files"]
+    assert list(found) == ["verdict", "ranks", "analyses", "missing", "cpu_side", "advice", "findings", "skipped_files"]
     assert found["ranks"] == [0, 1]
     assert found["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
     assert list(found["analyses"]) == [analysis.name for analysis in ANALYSES]

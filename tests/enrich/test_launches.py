@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.launches import launches
+from hta.enrich.launches import launched_work, launches
 from hta.testing.builder import TraceBuilder
 
 COLUMNS = ["event_index", "launch_index", "launch_start_ns", "launch_end_ns"]
@@ -143,3 +143,15 @@ def test_rows_come_in_the_order_of_the_work() -> None:
     )
 
     assert rows_of(builder) == [(5, 0, 0, 1_000), (4, None, None, None), (3, 2, 2_000, 3_000)]
+
+
+def test_work_with_its_launches_leaves_out_what_only_waits() -> None:
+    """The wait of an MTIA queue has a launch, and is no work; what follows it keeps its own launch."""
+    builder = TraceBuilder().runtime("runFunction", start_us=1, duration_us=1, correlation=4)
+    for place, name in enumerate(["event_wait", "merge"]):
+        args = {"stream": 108, "correlation": 4}
+        builder.event(ph="X", cat="mtia_ccp_events", name=name, pid=17, tid=3774, ts=10 + place, dur=1, args=args)
+    (rank_trace,) = builder.kernel("gemm", start_us=20, duration_us=1).build().ranks.values()
+
+    columns = ["event_index", "start_ns", "launch_index", "launch_start_ns"]
+    assert launched_work(rank_trace).select(columns).rows() == [(2, 11_000, 0, 1_000), (3, 20_000, None, None)]

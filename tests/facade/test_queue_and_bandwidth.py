@@ -206,6 +206,14 @@ def test_time_blocked_on_every_stream(small) -> None:
         small.get_time_spent_blocked_on_full_queue(series, 0)
 
 
+def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
+    """Sorted by time alone, each length still lasts until the next change of the same queue."""
+    series = small.get_queue_length_time_series(ranks=[0])[0]
+    frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
+    found = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
+    assert found[["stream", "duration_at_max_queue_length"]].to_numpy().tolist() == [[7, 16], [8, 8]]
+
+
 def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
     """Of the usual shape, where HTA gives None or fails."""
     facade = opened(cpu_job(), tmp_path)

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from hta.enrich.call_stack import gathered, rows_of_events
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
-from hta.enrich.launches import launches
+from hta.enrich.launches import launched_work, of_work
 from hta.enrich.operators import launching_operator
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hta.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
@@ -151,7 +154,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
     work = device_work(rank_trace)
     if work.is_empty():
         return NoDeviceWork.of(rank_trace)
-    launched = _judged(_launched(rank_trace, work), cutoffs)
+    launched = _judged(_launched(rank_trace), cutoffs)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_count")
     return _Partial(
@@ -165,18 +168,21 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
     )
 
 
-def _launched(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
+def _launched(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the work with a known launch, how long both took, and the delay between; `call` is a string id."""
-    known = rank_trace.derive(launches).drop_nulls("launch_index")
-    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "name"])
-    named = known.join(
-        calls.select(pl.col("event_index").alias("launch_index"), pl.col("name").alias("call")), on="launch_index"
-    )
-    return work.join(named, on="event_index", maintain_order="left").with_columns(
+    known = launched_work(rank_trace).drop_nulls("launch_index")
+    return known.with_columns(
+        _names(rank_trace, LAUNCH_KINDS, known["launch_index"]).alias("call"),
         (pl.col("launch_end_ns") - pl.col("launch_start_ns")).alias("call_ns"),
         (pl.col("end_ns") - pl.col("start_ns")).alias("kernel_ns"),
         (pl.col("start_ns") - pl.col("launch_end_ns")).alias("delay_ns"),
     )
+
+
+def _names(rank_trace: RankTrace, kinds: Iterable[EventKind], event_index: pl.Series) -> pl.Series:
+    """Return the name (string id) of each of these events of some kinds, null for null."""
+    events = rank_trace.events_of(kinds, ["event_index", "name"])
+    return gathered(events["name"], rows_of_events(events, event_index))
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
@@ -219,13 +225,12 @@ def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
 
 
 def _per_launch(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    operators = rank_trace.derive(launching_operator).select("event_index", "operator_index")
-    names = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "name"])
-    operator = names.select(pl.col("event_index").alias("operator_index"), pl.col("name").alias("operator"))
-    table = launched.join(operators, on="event_index", how="left").join(operator, on="operator_index", how="left")
-    texts = [rank_trace.texts(table[column]) for column in ("call", "name", "operator")]
-    named = table.with_columns(texts).sort("launch_start_ns", "launch_index", "start_ns", "event_index")
-    return named.select(
+    operators = of_work(rank_trace.derive(launching_operator), launched)["operator_index"]
+    table = launched.with_columns(_names(rank_trace, [EventKind.CPU_OP], operators).alias("operator"))
+    # Work is sorted by start and place in the file, and stays so within each call.
+    ordered = table[np.lexsort((table["launch_index"].to_numpy(), table["launch_start_ns"].to_numpy()))]
+    texts = [rank_trace.texts(ordered[column]) for column in ("call", "name", "operator")]
+    return ordered.with_columns(texts).select(
         "device",
         "stream",
         "correlation",

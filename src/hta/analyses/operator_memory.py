@@ -159,10 +159,10 @@ def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_rank(rank_trace: RankTrace, *, window: _Window, compat: Compat | None) -> _Partial:
-    events = _owned_events(rank_trace, compat)
-    if events.is_empty():
+    if rank_trace.derive(memory_events).is_empty():
         finding = "no memory events were recorded (profile_memory=True)"
         return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
+    events = _owned_events(rank_trace, compat)
     blocks = _blocks(events, window, compat)
     per_operator = _per_operator(rank_trace, events, blocks, window, compat)
     return _Partial(
@@ -255,12 +255,11 @@ def _per_operator(
     rank_trace: RankTrace, events: pl.DataFrame, blocks: pl.DataFrame, window: _Window, compat: Compat | None
 ) -> pl.DataFrame:
     nodes, counted = host_nodes(rank_trace, compat), events.filter(window.holds("time_ns"))
-    changes = counted.select(
-        *DEVICE_KEYS,
-        "operator",
-        pl.col("change_bytes").alias("increase_bytes"),
-        (pl.col("change_bytes") > 0).cast(pl.Int64).alias("allocation_count"),
-        pl.col("change_bytes").clip(lower_bound=0).alias("allocated_bytes"),
+    bytes_of = pl.col("change_bytes")
+    changes = counted.group_by(*DEVICE_KEYS, "operator").agg(
+        bytes_of.sum().alias("increase_bytes"),
+        (bytes_of > 0).sum().cast(pl.Int64).alias("allocation_count"),
+        bytes_of.clip(lower_bound=0).sum().alias("allocated_bytes"),
     )
     own = changes.with_columns(gathered(nodes["name"], changes["operator"].to_numpy())).drop_nulls("name")
     inside = _around(nodes, changes, compat)
@@ -283,7 +282,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
-    """Return each change once for each name among the operators around it; the plugin once for each operator."""
+    """Return the changes of each operator once for each name among those around it; the plugin for each of those."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     places, found = [rows[:0]], [at[:0]]
@@ -335,7 +334,7 @@ def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     size = size_text(int(outside["change_bytes"].sum()))
     found = (
         (
-            events["address"].null_count() == events.height,
+            events.height > 0 and events["address"].is_null().all(),
             "the memory events have no addresses: which block is released when is unknown",
         ),
         (outside.height > 0, f"{of_all} ({size}) happened outside of operators"),

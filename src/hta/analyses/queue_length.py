@@ -13,7 +13,7 @@ from hta.algorithms.summary import summary
 from hta.algorithms.time_weighted import time_weighted
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import Rule, active_rules, with_current_rules
-from hta.enrich.launches import launches
+from hta.enrich.launches import launched_work
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
 
@@ -127,16 +127,7 @@ def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDevice
 
 def _launched(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the device work with its launch, null where none is known."""
-    return (
-        device_work(rank_trace)
-        .select("event_index", "start_ns", *_STREAM)
-        .join(
-            rank_trace.derive(launches).select("event_index", "launch_index", "launch_start_ns"),
-            on="event_index",
-            how="left",
-            maintain_order="left",
-        )
-    )
+    return launched_work(rank_trace).select("event_index", "start_ns", *_STREAM, "launch_index", "launch_start_ns")
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:

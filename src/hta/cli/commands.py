@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hta.catalogue import ANALYSES
+from hta.cli.advice import advice
 from hta.cli.analysis import plain_command
 from hta.cli.check import check
 from hta.cli.compare_operators import compare_operators
@@ -36,7 +37,7 @@ from hta.cli.user_annotations import user_annotations
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (summary, report, serve, check, runs, export, diff, compare_operators):
+for command in (summary, report, serve, advice, check, runs, export, diff, compare_operators):
     app.command()(command)
 
 _WITH_OPTIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hta.cli.advice import print_recommendations
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
@@ -46,6 +47,7 @@ def _print_json(trace: Trace, found: Overview) -> None:
             "analyses": {name: tables_of(result) for name, result in found.results.items()},
             "missing": found.missing,
             "cpu_side": found.cpu_side.to_dicts(),
+            "advice": tables_of(found.advice),
             "findings": found.findings,
             "skipped_files": [{"path": file.path, "reason": file.reason} for file in trace.skipped],
         }
@@ -55,6 +57,7 @@ def _print_json(trace: Trace, found: Overview) -> None:
 def _print_text(trace: Trace, found: Overview) -> None:
     to = console()
     print_line(to, found.verdict, "bold")
+    print_recommendations(to, found.advice)
     print_findings(to, [*found.findings, *_skipped(trace)])
     shown = shown_analyses(found)
     for analysis in shown[:MOST_ANALYSES]:

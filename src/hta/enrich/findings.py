@@ -14,10 +14,10 @@ def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
     for rank, sentences in of_ranks.items():
         for sentence in sentences:
             ranks.setdefault(sentence, []).append(rank)
-    return tuple(f"{_rank_text(sorted(about))}: {sentence}" for sentence, about in ranks.items())
+    return tuple(f"{ranks_text(sorted(about))}: {sentence}" for sentence, about in ranks.items())
 
 
-def _rank_text(ranks: list[int]) -> str:
+def ranks_text(ranks: list[int]) -> str:
     """Write ranks as the command line takes them, neighbours as a range."""
     spans: list[list[int]] = []
     for rank in ranks:

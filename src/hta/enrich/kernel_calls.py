@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from hta.enrich import kernel_kind
 from hta.enrich.device_work import device_work
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
-from hta.enrich.tensor_cores import uses_tensor_cores
+from hta.enrich.tensor_cores import active_rules, uses_tensor_cores
 from hta.enrich.torch_tb_profiler_events import PluginType, plugin_events
 from hta.schema import LAUNCH_KINDS, EventKind
 
@@ -36,6 +37,18 @@ def kernel_calls(rank_trace: RankTrace, compat: Compat | None = None) -> pl.Data
 
         and the columns of `kernel_shapes`, null (is_estimated false) where the kernel carries no shape.
     """
+    remembered, key = rank_trace.derive(_calls_by_rules), (compat, kernel_kind.active_rules(), active_rules())
+    if key not in remembered:
+        remembered[key] = _described_calls(rank_trace, compat)
+    return remembered[key]
+
+
+def _calls_by_rules(_: RankTrace) -> dict[object, pl.DataFrame]:
+    """Make the place where `kernel_calls` is remembered."""
+    return {}
+
+
+def _described_calls(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
     found = _plugin_kernels(rank_trace) if compat else _kernels(rank_trace)
     return (
         found.select("event_index", "name", "start_ns", "end_ns", pl.col("device").fill_null(-1))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.enrich.device_work import device_rows
+from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
 from hta.schema import LAUNCH_KINDS, EventKind
 
@@ -44,6 +44,17 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
         call_of_row[several] = _best_calls(rank_trace, rows[several], calls)
     launched_by = pl.col("launch_index", "launch_start_ns", "launch_end_ns").gather(call_of_row.replace(_NONE, None))
     return rows.select("event_index").hstack(calls.select(launched_by))
+
+
+def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows and columns of `device_work` with those of `launches`; it is not remembered."""
+    work = device_work(rank_trace)
+    return work.hstack(of_work(rank_trace.derive(launches), work).drop("event_index"))
+
+
+def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the rows of `launches` that are in `work`, which has the same order."""
+    return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:

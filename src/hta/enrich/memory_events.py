@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.algorithms.nesting import NO_PARENT, nearest_above, parents_of_sorted
+from hta.algorithms.nesting import NO_PARENT
 from hta.enrich.attribution import host_nodes
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.torch_tb_profiler import plugin_trees
@@ -72,11 +72,7 @@ def nodes_of_memory_events(rank_trace: RankTrace, compat: Compat | None = None) 
     It is on the thread of the event, and has begun and not ended: half-open intervals. The plugin knows threads by
     their number alone, and times as floats.
     """
-    nodes, events = host_nodes(rank_trace, compat), rank_trace.derive(memory_events)
-    time_ns = events["time_ns"].to_numpy()
-    if compat is None:
-        return _innermost(nodes, events["track_id"].cast(pl.Int32).to_numpy(), time_ns)
-    return _innermost(nodes, _plugin_tree(rank_trace, events), rounded_ns(rank_trace, time_ns))
+    return rank_trace.derive(_own_nodes if compat is None else _plugin_nodes)
 
 
 def memory_blocks(events: pl.DataFrame, compat: Compat | None = None) -> pl.DataFrame:
@@ -119,18 +115,39 @@ def _total() -> pl.Expr:
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
 
 
-def _innermost(nodes: pl.DataFrame, tree: npt.NDArray[np.int32], time_ns: _Rows) -> _Rows:
-    """Find the innermost node of its tree around each moment, as if a moment were a nanosecond long."""
-    moments = pl.DataFrame({"tree": tree, "start_ns": time_ns, "end_ns": time_ns + 1})
-    both = pl.concat([nodes.select(moments.columns), moments])
-    order = np.lexsort((-both["end_ns"].to_numpy(), both["start_ns"].to_numpy(), both["tree"].to_numpy()))
-    parent, _ = parents_of_sorted(*(both[column].to_numpy()[order] for column in moments.columns))
-    is_node = order < nodes.height
-    places = np.flatnonzero(~is_node)
-    found = np.append(order, NO_PARENT)[nearest_above(parent, is_node, places)]
-    rows = np.empty(len(time_ns), np.int64)
-    rows[order[places] - nodes.height] = found
-    return rows
+def _own_nodes(rank_trace: RankTrace) -> _Rows:
+    events = rank_trace.derive(memory_events)
+    return _innermost(host_nodes(rank_trace), events["track_id"].to_numpy(), events["time_ns"].to_numpy())
+
+
+def _plugin_nodes(rank_trace: RankTrace) -> _Rows:
+    events, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace, "torch_tb_profiler")
+    return _innermost(nodes, _plugin_tree(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
+
+
+def _innermost(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: _Rows) -> _Rows:
+    """Find the innermost node of its tree around each moment.
+
+    Whatever ends after the last node that has begun, and began before it, contains it: the answer is that node or
+    above it.
+    """
+    if nodes.is_empty():
+        return np.full(len(time_ns), NO_PARENT, np.int64)
+    trees, start_ns = nodes["tree"].to_numpy(), nodes["start_ns"].to_numpy()
+    first_ns, last_ns = int(start_ns.min()), int(start_ns.max())
+    length_ns = last_ns - first_ns + 1
+    begins = trees.astype(np.int64) * length_ns + (start_ns - first_ns)
+    order = np.argsort(begins, kind="stable")
+    since_ns = np.clip(time_ns, first_ns - 1, last_ns) - first_ns
+    place = np.searchsorted(begins[order], tree.astype(np.int64) * length_ns + since_ns, side="right") - 1
+    found = np.where((place >= 0) & (since_ns >= 0), order[place], NO_PARENT)
+    found[trees[found] != tree] = NO_PARENT
+    parent, end_ns = nodes["parent"].to_numpy(), nodes["end_ns"].to_numpy()
+    climbing = np.flatnonzero(found != NO_PARENT)
+    while len(climbing := climbing[end_ns[found[climbing]] <= time_ns[climbing]]):
+        found[climbing] = parent[found[climbing]]
+        climbing = climbing[found[climbing] != NO_PARENT]
+    return found
 
 
 def _plugin_tree(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:

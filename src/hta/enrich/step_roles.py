@@ -11,6 +11,7 @@ from hta.enrich.collectives import HOST_COLLECTIVE
 from hta.enrich.device_work import device_work
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_names import NodeClass, classes_by_name
+from hta.enrich.kernel_kind import active_rules
 from hta.enrich.steps import device_extended_windows
 from hta.enrich.torch_tb_profiler_communication import communication_events, communication_kernels
 from hta.enrich.torch_tb_profiler_events import PluginType, plugin_events
@@ -51,8 +52,16 @@ def roles(rank_trace: RankTrace, compat: Compat | None = None) -> dict[str, Inte
 
     With `compat` as the plugin had them, see docs/explanation/differences_from_torch_tb_profiler.md.
     """
-    found = _plugin_roles(rank_trace) if compat else _roles(rank_trace)
-    return {role: union(*found[role]) for role in ROLES}
+    remembered, key = rank_trace.derive(_roles_by_rules), (compat, active_rules())
+    if key not in remembered:
+        found = _plugin_roles(rank_trace) if compat else _roles(rank_trace)
+        remembered[key] = {role: union(*found[role]) for role in ROLES}
+    return remembered[key]
+
+
+def _roles_by_rules(_: RankTrace) -> dict[object, dict[str, Intervals]]:
+    """Make the place where `roles` is remembered."""
+    return {}
 
 
 def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
@@ -18,6 +19,7 @@ from hta.facade.times import microseconds
 from hta.facade.tracks import process_and_thread
 from hta.store.trace import RankTrace, Trace
 
+_QUEUE = ["pid", "stream"]
 _BLOCKED = {
     "rank": "int64",
     "stream": "int64",
@@ -74,7 +76,20 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     """Return {stream: µs with a full queue}; a length lasts until the next change of the same queue."""
-    lasts = -frame.groupby(["pid", "stream"], sort=False)["ts"].diff(-1).fillna(0)
-    is_full = frame["queue_length"] >= max_queue_length
-    totals = lasts[is_full].groupby(frame["stream"][is_full]).sum()
+    is_last = _is_last_of_queue(frame)
+    if frame.loc[is_last, _QUEUE].duplicated().any():  # the rows of two queues alternate
+        together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
+        return _full_times(frame.iloc[together], max_queue_length)
+    times = frame["ts"].to_numpy()
+    lasts = np.where(is_last, 0, np.diff(times, append=times[-1:]))
+    is_full = frame["queue_length"].to_numpy() >= max_queue_length
+    totals = pd.Series(lasts[is_full]).groupby(frame["stream"].to_numpy()[is_full]).sum()
     return {int(str(stream)): float(total) for stream, total in totals.items()}
+
+
+def _is_last_of_queue(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Say of each row whether the next one is of another queue."""
+    is_last = np.ones(len(frame), np.bool_)
+    keys = [frame[column].to_numpy() for column in _QUEUE]
+    is_last[:-1] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return is_last

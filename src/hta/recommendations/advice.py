@@ -29,9 +29,9 @@ _EVIDENCE = {
     "rule": pl.String,
     "rank": pl.Int32,
     "device": pl.Int32,
-    "value": pl.Float64,
+    "value_fraction": pl.Float64,
     "measure": pl.String,
-    "limit": pl.Float64,
+    "limit_fraction": pl.Float64,
     "worth_ns": pl.Float64,
 }
 _EVENTS = {"rule": pl.String, "rank": pl.Int32, "device": pl.Int32, **EVENTS}
@@ -56,15 +56,15 @@ class Advice:
 
         rule, rank      str, int32
         device          int32    null where it is not about one
-        value           float64  what was measured
-        measure         str      what the value is a share or count of
-        limit           float64  what it may be
+        value_fraction  float64  0..1, what was measured; null where the rule is not about a share
+        measure         str      what it is a share of; for rules about none what they looked for
+        limit_fraction  float64  what it may be
         worth_ns        float64  of the mean step, at most to be won; null where that cannot be said
 
     events           what lies behind, the most telling first:
 
         rule, rank, device  as above
-        name            str      of the events; for memory of the operators whose blocks were alive at the peak
+        event           str      name of the events; for memory of the operators whose blocks were alive at the peak
         calls           int64    how many; null for times that are means
         total_ns        int64    how long; null for memory
         bytes           int64    null where it is not about sizes
@@ -153,9 +153,9 @@ def _numbers(rule: Rule, found: Found) -> dict[str, Any]:
         "rule": rule.name,
         "rank": found.rank,
         "device": case.device,
-        "value": case.value,
+        "value_fraction": case.value,
         "measure": rule.measure,
-        "limit": case.limit,
+        "limit_fraction": case.limit,
         "worth_ns": case.worth_ns,
     }
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
 
 EVENTS = {
-    "name": pl.String,
+    "event": pl.String,
     "calls": pl.Int64,
     "total_ns": pl.Int64,
     "bytes": pl.Int64,
@@ -59,6 +59,7 @@ class HostFacts(NamedTuple):
     properties     of all devices that the file describes
     eligible       share of the kernels' time that operators launch whose work tensor cores could do; None without any
     slow_eligible  these operators, by the time of their kernels that use no tensor cores
+    eligible_ns    that time
     used           share of the kernels' time on tensor cores, `unknown` that whose name does not tell; None without any
     """
 
@@ -68,6 +69,7 @@ class HostFacts(NamedTuple):
     used_devices: int
     properties: tuple[dict[str, Any], ...]
     eligible: float | None
+    eligible_ns: int
     slow_eligible: pl.DataFrame
     used: float | None
     unknown: float | None
@@ -80,6 +82,7 @@ class RankFacts:
     compat: Compat | None
     step: dict[str, tuple[float, float | None]]
     step_ns: float
+    step_count: int
     devices: pl.DataFrame
     mean_steps: pl.DataFrame
     operations: pl.DataFrame
@@ -97,13 +100,16 @@ _ANALYSES: dict[str, Callable[..., Any]] = {
 
 def results_for_facts(trace: Trace, compat: Compat | None, executor: Executor) -> dict[str, Any]:
     """Return the results that `facts` needs, without those that lack their input."""
-    found = {"memory_timeline": memory_timeline(trace, executor=executor)}
-    for name, compute in _ANALYSES.items():
-        try:
-            found[name] = compute(trace, compat=compat, executor=executor)
-        except MissingDataError:
-            continue
-    return found
+    answers = {name: _answer(compute, trace, compat, executor) for name, compute in _ANALYSES.items()}
+    found = {name: answer for name, answer in answers.items() if answer is not None}
+    return {**found, "memory_timeline": memory_timeline(trace, executor=executor)}
+
+
+def _answer(compute: Callable[..., Any], trace: Trace, compat: Compat | None, executor: Executor) -> Any:  # noqa: ANN401 -- results have no common type
+    try:
+        return compute(trace, compat=compat, executor=executor)
+    except MissingDataError:
+        return None  # the rules that need it say so
 
 
 def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
@@ -123,6 +129,7 @@ def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host:
         compat=compat,
         step=step,
         step_ns=sum(mean_ns for mean_ns, _ in step.values()),
+        step_count=len(rows("step_time", "per_step")),
         devices=rows("gpu_summary", "per_device"),
         mean_steps=rows("distributed", "per_rank"),
         operations=rows("distributed", "per_operation"),
@@ -145,6 +152,7 @@ def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
         used_devices=device_rows(rank_trace)["device"].drop_nulls().n_unique(),
         properties=tuple(rank_trace.header.device_properties),
         eligible=_share(kernels.filter("is_counted"), pl.col("is_eligible")),
+        eligible_ns=_time(kernels.filter(pl.col("is_counted") & pl.col("is_eligible"))),
         slow_eligible=_by_name(
             rank_trace, kernels.filter(pl.col("is_eligible") & ~pl.col("uses_tensor_cores").fill_null(value=False))
         ),
@@ -154,10 +162,14 @@ def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
 
 
 def _owned_kernels(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
-    """Return every kernel: name of the operator that launched it, start_ns, end_ns, uses_tensor_cores, and whether
+    """Return every kernel with the operator that launched it.
 
-    that operator is counted (is_counted), and whether it is within an eligible one without eligible ones inside it
-    (is_eligible).
+    Returns:
+        name               uint32  string id of the operator; null where it is not known
+        start_ns, end_ns   int64
+        uses_tensor_cores  bool    null where the name of the kernel does not tell
+        is_counted         bool    whether the operator counts as one
+        is_eligible        bool    whether it is within an eligible operator that has no eligible ones inside it
     """
     nodes = host_nodes(rank_trace, compat)
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
@@ -180,9 +192,12 @@ def _owned_kernels(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame
 
 def _share(kernels: pl.DataFrame, chosen: pl.Expr) -> float | None:
     """Return the share of the chosen ones in the summed time; None where there is none."""
-    duration = pl.col("end_ns") - pl.col("start_ns")
-    part, whole = kernels.select(duration.filter(chosen).sum().alias("part"), duration.sum().alias("whole")).row(0)
-    return part / whole if whole else None
+    whole = _time(kernels)
+    return _time(kernels.filter(chosen)) / whole if whole else None
+
+
+def _time(kernels: pl.DataFrame) -> int:
+    return int((kernels["end_ns"] - kernels["start_ns"]).sum())
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -199,7 +214,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
         .sort("total_ns", "at_ns", descending=[True, False])
         .head(_MOST_EVENTS)
     )
-    named = summed.with_columns(rank_trace.texts(summed["name"]).alias("name"), pl.lit(None, pl.Int64).alias("bytes"))
+    named = summed.with_columns(rank_trace.texts(summed["name"]).alias("event"), pl.lit(None, pl.Int64).alias("bytes"))
     return named.select(pl.col(name).cast(kind) for name, kind in EVENTS.items())
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from hta.enrich.findings import ranks_text
 from hta.errors import InvalidOptionError
 from hta.recommendations.facts import (
     DATA_PARALLEL,
@@ -28,18 +29,17 @@ _NCCL_CAPABILITY = (3, 5)
 _TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
-_WAYS_OUT_OF_MEMORY = "checkpoint activations, shard the optimizer's state, or lower the precision"
 
 
 @dataclass(frozen=True)
 class Thresholds:
     """From which values on a rule advises; all are fractions of 1.
 
-    loading      of the mean step, spent waiting for the data loader
+    loading        of the mean step, spent waiting for the data loader
     communication  of the mean step, spent communicating and nothing else
-    utilization  of the steps in which a kernel runs; below it a device is said to have room
-    eligible     of the kernels' time, launched by operators whose work tensor cores could do
-    memory       of the device's memory, allocated at the peak
+    utilization    of the steps in which a kernel runs; below it a device is said to have room
+    eligible       of the kernels' time, launched by operators whose work tensor cores could do
+    memory         of the device's memory, allocated at the peak
     """
 
     loading: float = 0.05
@@ -59,14 +59,14 @@ class Thresholds:
 class Case(NamedTuple):
     """That a rule applies: on which device, if it is about one, and by which numbers.
 
-    value, limit  what was measured, and what it may be
+    value, limit  the fraction that was measured, and what it may be; None where the rule is about none
     worth_ns      of the mean step, at most to be won; None where that cannot be said
     events        what lies behind it, with the columns of `hta.recommendations.facts.EVENTS`
     """
 
     device: int | None
-    value: float
-    limit: float
+    value: float | None
+    limit: float | None
     worth_ns: float | None
     events: pl.DataFrame
 
@@ -84,7 +84,7 @@ class Rule:
     """One rule.
 
     name      what it is about
-    measure   what its value is a share or count of
+    measure   what its value is a share of, or what it looks for
     analysis  the analysis that shows more
     needs     says what is lacking to ask it; None where nothing is
     check     returns its cases on a rank
@@ -114,27 +114,27 @@ def _say_loading(found: Sequence[Found]) -> str:
 
 
 def _data_parallel(facts: RankFacts, _: Thresholds) -> list[Case]:
-    calls = facts.host.wrappers.filter(pl.col("name") == DATA_PARALLEL)
+    calls = facts.host.wrappers.filter(pl.col("event") == DATA_PARALLEL)
     if calls.is_empty() or facts.host.used_devices < 2:  # noqa: PLR2004 -- more than one
         return []
-    return [Case(None, facts.host.used_devices, 1, None, calls)]
+    return [Case(None, None, None, None, calls)]
 
 
 def _say_data_parallel(found: Sequence[Found]) -> str:
     return (
-        f"DataParallel drives {found[0].case.value:.0f} devices from one process ({_where(found)}): "
+        f"DataParallel drives {found[0].facts.host.used_devices} devices from one process ({_where(found)}): "
         f"DistributedDataParallel, with a process a device, is faster"
     )
 
 
 def _ddp_backend(facts: RankFacts, _: Thresholds) -> list[Case]:
-    calls = facts.host.wrappers.filter(pl.col("name") == DISTRIBUTED_DATA_PARALLEL)
+    calls = facts.host.wrappers.filter(pl.col("event") == DISTRIBUTED_DATA_PARALLEL)
     has_another = bool(facts.host.libraries) or facts.compat is not None  # without any, nothing communicates
     is_able = any(_capability(each) >= _NCCL_CAPABILITY for each in facts.host.properties)
     if calls.is_empty() or uses_device_library(facts.host.libraries) or not (has_another and is_able):
         return []
     mean_ns, fraction = facts.step.get("communication", (None, None))
-    return [Case(None, fraction or 0.0, 0.0, mean_ns, pl.concat([calls, _operations(facts)]))]
+    return [Case(None, fraction, None, mean_ns, pl.concat([calls, _operations(facts)]))]
 
 
 def _say_ddp_backend(found: Sequence[Found]) -> str:
@@ -188,12 +188,13 @@ def _utilization(facts: RankFacts, limits: Thresholds) -> list[Case]:
 
 
 def _say_utilization(found: Sequence[Found]) -> str:
-    least = min(found, key=lambda each: each.case.value)
-    devices = sorted({each.case.device for each in found})
+    least = min(found, key=_value)
+    devices = sorted({each.case.device for each in found if each.case.device is not None})
     which = f"GPU {devices[0]}" if len(devices) == 1 else f"GPUs {_listed(devices)}"
+    runs = "runs" if len(devices) == 1 else "run"
     return (
-        f"{which} ({_where(found)}) run kernels in less than {percent_text(least.case.limit)} of the time, rank "
-        f"{least.rank} in {percent_text(least.case.value)}: a larger batch fills them, if the host is not what they "
+        f"{which} ({_where(found)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, rank "
+        f"{least.rank} in {percent_text(_value(least))}: a larger batch fills them, if the host is not what they "
         f"wait for"
     )
 
@@ -205,15 +206,15 @@ def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
     is_able = any((_capability(each) or (0, 0))[0] >= _TENSOR_CORE_CAPABILITY for each in asked)
     if eligible is None or eligible <= limits.eligible or host.used or is_unknown or not is_able:
         return []
-    mean_ns, _ = facts.step.get("kernel", (None, None))
-    worth_ns = None if mean_ns is None else eligible * mean_ns
+    mean_ns = host.eligible_ns / facts.step_count if facts.step_count else None
+    worth_ns = None if mean_ns is None else min(mean_ns, facts.step["kernel"][0])
     return [Case(None, eligible, limits.eligible, worth_ns, host.slow_eligible)]
 
 
 def _say_precision(found: Sequence[Found]) -> str:
-    most = max(found, key=lambda each: each.case.value)
+    most = max(found, key=_value)
     return (
-        f"{percent_text(most.case.value)} of the kernels' time on rank {most.rank} is launched by operators that tensor "
+        f"{percent_text(_value(most))} of the kernels' time on rank {most.rank} is launched by operators that tensor "
         f"cores could speed up, and no kernel uses them ({_where(found)}): autocast to bfloat16 or float16, or allow "
         f"TF32"
     )
@@ -238,28 +239,29 @@ def _plugin_memory(facts: RankFacts) -> pl.DataFrame:
 
 
 def _say_memory(found: Sequence[Found]) -> str:
-    most = max(found, key=lambda each: each.case.value)
+    most = max(found, key=_value)
     return (
-        f"device {most.case.device} of rank {most.rank} had {percent_text(most.case.value)} of its memory allocated at "
-        f"the peak ({_where(found)}): {_WAYS_OUT_OF_MEMORY}"
+        f"device {most.case.device} of rank {most.rank} had {percent_text(_value(most))} of its memory allocated at "
+        f"the peak ({_where(found)}): checkpoint activations, shard the optimizer's state, or lower the precision"
     )
 
 
 def _operations(facts: RankFacts) -> pl.DataFrame:
-    rows = facts.operations.select(
-        pl.col("collective").alias("name"),
-        pl.col("call_count").alias("calls"),
-        pl.col("latency_ns").alias("total_ns"),
-        "bytes",
+    if facts.operations.is_empty():
+        return pl.DataFrame(schema=EVENTS)
+    return facts.operations.select(
+        pl.concat_str("collective", "dtype", separator=" ", ignore_nulls=True).alias("event"),
+        pl.col("call_count").cast(pl.Int64).alias("calls"),
+        pl.col("latency_ns").cast(pl.Int64).alias("total_ns"),
+        pl.col("bytes").cast(pl.Int64),
         pl.lit(None, pl.Int64).alias("at_ns"),
-    ) if len(facts.operations) else pl.DataFrame(schema=EVENTS)  # fmt: skip
-    return rows.cast(EVENTS)  # type: ignore[arg-type] -- polars types its schemas more narrowly than it takes them
+    )
 
 
 def _categories(facts: RankFacts) -> pl.DataFrame:
     """Return what fills the mean step besides kernels, the longest first."""
     rows = [
-        {"name": f"{name} (mean of a step)", "calls": None, "total_ns": round(mean_ns), "bytes": None, "at_ns": None}
+        {"event": f"{name} (mean of a step)", "calls": None, "total_ns": round(mean_ns), "bytes": None, "at_ns": None}
         for name, (mean_ns, _) in sorted(facts.step.items(), key=lambda each: -each[1][0])
         if name != "kernel" and mean_ns
     ]
@@ -273,7 +275,7 @@ def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
         facts.at_peak.filter(is_here)
         .head(_MOST_NAMED)
         .select(
-            pl.col("operator").alias("name"),
+            pl.col("operator").alias("event"),
             pl.col("block_count").alias("calls"),
             pl.lit(None, pl.Int64).alias("total_ns"),
             "bytes",
@@ -289,18 +291,21 @@ def _capability(properties: dict[str, Any]) -> tuple[int, int]:
 
 
 def _share_of_step(found: Sequence[Found]) -> str:
-    most = max(found, key=lambda each: each.case.value)
+    most = max(found, key=_value)
     worth = "" if most.case.worth_ns is None else f" ({duration_text(most.case.worth_ns)})"
     others = "" if len(found) == 1 else f", as on {len(found) - 1} other rank{'s' if len(found) > 2 else ''},"  # noqa: PLR2004
-    return f"{percent_text(most.case.value)} of the mean step{worth} of rank {most.rank}{others}"
+    return f"{percent_text(_value(most))} of the mean step{worth} of rank {most.rank}{others}"
+
+
+def _value(found: Found) -> float:
+    return found.case.value or 0.0
 
 
 def _where(found: Sequence[Found]) -> str:
-    ranks = sorted({each.rank for each in found})
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed(ranks)}"
+    return ranks_text(sorted({each.rank for each in found}))
 
 
-def _listed(numbers: Sequence[int | None]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:_MOST_NAMED])) + (", …" if len(numbers) > _MOST_NAMED else "")
 
 
@@ -326,7 +331,14 @@ def _needs_nothing(_: RankFacts) -> str | None:
 
 RULES = (
     Rule("data_loading", "of the mean step", "step_time", _needs_steps, _loading, _say_loading),
-    Rule("data_parallel", "devices", "gpu_summary", _needs_nothing, _data_parallel, _say_data_parallel),
+    Rule(
+        "data_parallel",
+        "several devices, one process",
+        "gpu_summary",
+        _needs_nothing,
+        _data_parallel,
+        _say_data_parallel,
+    ),
     Rule("ddp_backend", "of the mean step", "distributed", _needs_nothing, _ddp_backend, _say_ddp_backend),
     Rule("communication", "of the mean step", "distributed", _needs_steps, _communication, _say_communication),
     Rule("low_utilization", "of the steps", "gpu_summary", _needs_kernels, _utilization, _say_utilization),

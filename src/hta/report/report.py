@@ -32,7 +32,7 @@ from hta.overview import Overview, shown_analyses
 from hta.report.atomic import write_atomically
 from hta.store.trace import SkippedFile
 from hta.tables import PrintedTable, print_frame, print_view
-from hta.units import size_text
+from hta.units import percent_text, size_text
 
 MOST_BYTES = 8_000_000
 """Size of the file, which goes by mail and into tickets."""
@@ -96,6 +96,7 @@ def render_report(contents: Contents) -> str:
 def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["size"] = size_text
+    environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
     environment.filters["file_name"] = lambda path: Path(path).name
     scripts = [Markup(_script(text)) for text in (get_plotlyjs(), _resource("script.js"))]  # noqa: S704 -- ours
@@ -105,6 +106,8 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
         sections=_sections(contents, rows),
         drawn=figures.keys(),
         most_bytes=MOST_BYTES,
+        recommendations=contents.overview.advice.recommendations.to_dicts(),
+        titles={each.name: each.title for each in shown_analyses(contents.overview)},
         missing_titles=[each.title for each in ANALYSES if each.name in contents.overview.missing],
         cpu_side=_cpu_side(contents.overview, rows),
         most_files=MOST_FILES,

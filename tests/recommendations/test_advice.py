@@ -1,0 +1,242 @@
+"""What to try first: each rule on a trace built for it, and all of them on the plugin's answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import hta
+from hta.errors import InvalidOptionError
+from hta.testing.builder import TraceBuilder
+from tb_goldens import CASES, case
+
+GPU = {"name": "GPU", "totalGlobalMem": 1000, "computeMajor": 8, "computeMinor": 0, "numSms": 10}
+PLUGINS_WORDS = {
+    "data_loading": "input data loading",
+    "data_parallel": "instead of DataParallel",
+    "ddp_backend": "Nccl backend",
+    "communication": "time cost on communication",
+    "low_utilization": "low utilization",
+    "mixed_precision": "Tensor Cores eligible",
+    "memory_limit": "memory capacity",
+}
+"""By which each of the plugin's sentences is known."""
+
+
+def device(number: int = 0, **properties: object) -> dict[str, object]:
+    """Return what a file says of a device."""
+    return {"id": number, **GPU, **properties}
+
+
+def rules(builder: TraceBuilder, **options: object) -> list[str]:
+    """Return which rules apply."""
+    return hta.advice(builder.build(), **options).recommendations["rule"].to_list()
+
+
+def loading(waiting_us: int) -> TraceBuilder:
+    """Return a step of 100 µs that waits so long for its data loader."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    return (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .annotation(name, start_us=10, duration_us=waiting_us)
+        .operator("aten::relu", start_us=50, duration_us=20)
+    )
+
+
+def test_waiting_for_the_data_loader_is_told_with_its_numbers_and_events() -> None:
+    """6 of 100 µs are more than 5 %; all 6 could be won."""
+    found = hta.advice(loading(6).build())
+    assert found.evidence.to_dicts() == [
+        {
+            "rule": "data_loading",
+            "rank": 0,
+            "device": None,
+            "value_fraction": pytest.approx(0.06),
+            "measure": "of the mean step",
+            "limit_fraction": 0.05,
+            "worth_ns": 6000.0,
+        }
+    ]
+    (recommendation,) = found.recommendations.to_dicts()
+    assert recommendation["advice"].startswith("6.0 % of the mean step (6 µs) of rank 0 is spent waiting for the data")
+    assert recommendation["worth_fraction"] == pytest.approx(0.06)
+    assert recommendation["analysis"] == "step_time"
+    (event,) = found.events.to_dicts()
+    assert event["event"].startswith("enumerate(DataLoader)#")
+    assert (event["calls"], event["total_ns"], event["at_ns"]) == (1, 6_000, 10_000)
+
+
+def test_the_limit_itself_is_allowed_and_can_be_moved() -> None:
+    """5 % is no more than 5 %; with a limit of 4 % it is too much."""
+    assert rules(loading(5)) == []
+    assert rules(loading(5), thresholds=hta.Thresholds(loading=0.04)) == ["data_loading"]
+
+
+def test_a_threshold_is_a_fraction() -> None:
+    """Five per cent are 0.05."""
+    with pytest.raises(InvalidOptionError, match=r"loading=5: a threshold is a fraction from 0 to 1"):
+        hta.Thresholds(loading=5)
+
+
+def wrapped(name: str, *devices: int) -> TraceBuilder:
+    """Return a step of a wrapped model that keeps these devices busy."""
+    builder = TraceBuilder().header(deviceProperties=[device(number) for number in devices])
+    builder.step(1, 0, 100).annotation(name, start_us=1, duration_us=98)
+    for number in devices:
+        builder.kernel("relu", start_us=10, duration_us=80, device=number, launch_us=5)
+    return builder
+
+
+def test_data_parallel_on_two_devices_should_be_distributed() -> None:
+    """On one device there is nothing to distribute."""
+    assert "data_parallel" in rules(wrapped("DataParallel.forward", 0, 1))
+    assert "data_parallel" not in rules(wrapped("DataParallel.forward", 0))
+
+
+def ddp(collective: str, **properties: object) -> TraceBuilder:
+    """Return a step of DDP whose host carries out or asks for a collective."""
+    builder = TraceBuilder().header(deviceProperties=[device(**properties)])
+    builder.step(1, 0, 100).annotation("DistributedDataParallel.forward", start_us=1, duration_us=98)
+    return builder.annotation(collective, start_us=10, duration_us=8)
+
+
+def test_ddp_over_gloo_on_gpus_should_take_nccl() -> None:
+    """The device could; whoever takes NCCL, or no device, is left alone."""
+    assert rules(ddp("gloo:all_reduce")) == ["ddp_backend"]
+    assert rules(ddp("nccl:all_reduce")) == []
+    assert rules(ddp("gloo:all_reduce", computeMajor=3, computeMinor=2)) == []
+
+
+def test_a_capability_is_two_numbers() -> None:
+    """3.10 is more than 3.5, though not as a decimal number."""
+    assert rules(ddp("gloo:all_reduce", computeMajor=3, computeMinor=10)) == ["ddp_backend"]
+
+
+def communicating(us: int, ranks: int = 1) -> TraceBuilder:
+    """Return ranks with 100 µs of steps, computing for 60 and communicating for so long, the second for 2 µs."""
+    builder = TraceBuilder()
+    for rank in range(ranks):
+        builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
+        builder.kernel("relu", start_us=10, duration_us=60, launch_us=1)
+        builder.collective("allreduce", start_us=70, duration_us=us if rank == 0 else 2)
+    return builder
+
+
+def test_communication_that_nothing_hides_is_told() -> None:
+    """12 of 100 µs are more than 10 %, and the collective is named."""
+    found = hta.advice(communicating(12).build())
+    assert found.recommendations["rule"].to_list() == ["communication"]
+    assert found.evidence["value_fraction"].to_list() == [pytest.approx(0.12)]
+    assert [event.split()[0] for event in found.events["event"]] == ["allreduce"]
+    assert "accumulate gradients" in found.recommendations["advice"][0]
+
+
+def test_who_mostly_waits_in_collectives_should_balance_instead() -> None:
+    """Rank 0 waits 10 of 12 µs for rank 1: smaller gradients would win nothing."""
+    (sentence,) = hta.advice(communicating(12, ranks=2).build()).recommendations["advice"]
+    assert "83.3 % of the time in collectives is waiting for other ranks: balance them" in sentence
+
+
+def test_devices_below_half_are_listed_with_what_else_ran() -> None:
+    """Device 1 runs kernels in 30 of 100 µs; at most the other 70 can be won."""
+    builder = wrapped("model", 0).kernel("relu", start_us=10, duration_us=30, device=1, launch_us=6)
+    found = hta.advice(builder.build())
+    assert found.evidence.select("rule", "device", "value_fraction", "worth_ns").rows() == [
+        ("low_utilization", 1, pytest.approx(0.3), pytest.approx(70_000))
+    ]
+    assert found.recommendations["advice"][0].startswith("GPU 1 (rank 0) runs kernels in less than 50.0 %")
+
+
+def multiplying(kernel: str) -> TraceBuilder:
+    """Return a step in which aten::mm launches a kernel of 60 µs, aten::relu one of 20."""
+    builder = TraceBuilder().header(deviceProperties=[device()]).step(1, 0, 100)
+    builder.operator("aten::mm", start_us=0, duration_us=8).operator("aten::relu", start_us=10, duration_us=8)
+    builder.kernel(kernel, start_us=10, duration_us=60, launch_us=1)
+    return builder.kernel("vectorized_elementwise_kernel", start_us=70, duration_us=20, launch_us=11)
+
+
+def test_matrices_without_tensor_cores_should_get_them() -> None:
+    """60 of 80 µs of kernels, which is at most what a step can win."""
+    found = hta.advice(multiplying("volta_sgemm_128x64_nn").build())
+    assert found.evidence.select("rule", "value_fraction", "worth_ns").rows() == [("mixed_precision", 0.75, 60_000.0)]
+    assert found.events.select("event", "calls", "total_ns").rows() == [("aten::mm", 1, 60_000)]
+
+
+def test_a_kernel_that_may_use_tensor_cores_is_no_reason() -> None:
+    """One that does use them, and one whose name does not tell."""
+    assert rules(multiplying("sm90_xmma_gemm_bf16bf16_bf16f32")) == []
+    assert rules(multiplying("triton_tem_fused_mm_0")) == []
+
+
+def filling(total: int, kind: int = 1) -> TraceBuilder:
+    """Return a step that allocates so many of the 1000 bytes of a device, or of the host."""
+    args = {"Addr": 1, "Bytes": total, "Total Allocated": total, "Device Type": kind, "Device Id": 0 if kind else -1}
+    builder = TraceBuilder().header(deviceProperties=[device()]).step(1, 0, 100)
+    builder.operator("aten::empty", start_us=10, duration_us=10)
+    builder.event(ph="i", cat="cpu_instant_event", name="[memory]", pid=100, tid=1, ts=15, s="t", args=args)
+    return builder.kernel("relu", start_us=20, duration_us=80, launch_us=12)
+
+
+def test_a_device_that_is_nearly_full_is_told_with_who_filled_it() -> None:
+    """950 of 1000 bytes."""
+    found = hta.advice(filling(950).build())
+    assert found.evidence.select("rule", "device", "value_fraction").rows() == [("memory_limit", 0, 0.95)]
+    assert found.events["bytes"].to_list() == [950]
+    assert rules(filling(900)) == []
+
+
+def test_the_hosts_memory_is_not_measured_by_the_devices() -> None:
+    """The plugin took the CPU's 5000 bytes for those of the last GPU."""
+    assert rules(filling(5000, kind=0)) == []
+    assert rules(filling(5000, kind=0), compat="torch_tb_profiler") == ["memory_limit"]
+
+
+def test_what_could_not_be_asked_names_the_option() -> None:
+    """Operators alone: no kernels, no memory."""
+    trace = TraceBuilder().operator("aten::a", start_us=0, duration_us=5).build()
+    no_kernels, no_memory = hta.advice(trace).findings
+    assert no_kernels == (
+        "rank 0: low_utilization and mixed_precision could not be asked: no kernels were recorded: record with "
+        "ProfilerActivity.CUDA"
+    )
+    assert no_memory == (
+        "rank 0: memory_limit could not be asked: no memory events were recorded: record with profile_memory=True"
+    )
+
+
+def test_most_to_win_comes_first() -> None:
+    """What nothing can be said about comes last."""
+    builder = loading(40).header(deviceProperties=[device(0), device(1)])
+    for number in (0, 1):
+        builder.kernel("relu", start_us=60, duration_us=10, device=number, launch_us=52)
+    builder.annotation("DataParallel.forward", start_us=50, duration_us=30, thread=2)
+    assert rules(builder) == ["low_utilization", "data_loading", "data_parallel"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Path, real_traces: Path) -> None:
+    """Which rules apply, per cent of the step or of the kernels, and the GPUs named."""
+    one = case(name, goldens, real_traces)
+    (answer,) = [(one.view("overview") or {}).get("recommendations") or "<ul></ul>"]
+    theirs = {
+        rule: re.sub(r"<[^>]*>", "", sentence)
+        for sentence in re.findall(r"<li>(.*?)</li>", answer)
+        for rule, words in PLUGINS_WORDS.items()
+        if words in sentence
+    }
+    found = hta.advice(one.trace, compat="torch_tb_profiler").evidence
+    if name.endswith("gpu_only_trace"):  # its step lasted -2**64 + 1 µs there, so nothing ran in it
+        assert (list(theirs), found.height) == (["low_utilization"], 0)
+        return
+    assert set(found["rule"]) == set(theirs)
+    for rule, sentence in theirs.items():
+        rows = found.filter(pl.col("rule") == rule)
+        if rule == "low_utilization":
+            assert rows["device"].to_list() == [int(number) for number in re.findall(r"\d+", sentence)]
+        elif rule not in {"data_parallel", "ddp_backend"}:
+            decimals = 0 if rule == "mixed_precision" else 1
+            assert f"{100 * rows['value_fraction'].item():.{decimals}f}%" in sentence

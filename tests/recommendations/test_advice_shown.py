@@ -1,0 +1,82 @@
+"""Advice where people see it: the command, the summary, the report and HTA's class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+
+SENTENCE = "30.0 % of the mean step (30 µs) of rank 0 is spent waiting for the data loader"
+
+
+@pytest.fixture(scope="module")
+def slow_loading(tmp_path_factory) -> Path:
+    """A folder with a rank that waits 30 of 100 µs for its data loader."""
+    folder = tmp_path_factory.mktemp("advice")
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    builder = TraceBuilder().step(1, 0, 100).annotation(name, start_us=0, duration_us=30)
+    builder.operator("aten::relu", start_us=40, duration_us=50).write(folder)
+    return folder
+
+
+def run(*arguments: str) -> str:
+    """Run a command that must succeed, and return what it printed, on one line."""
+    result = CliRunner().invoke(app, [*arguments, "--no-cache"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def on_one_line(text: str) -> str:
+    """Return a text without the breaks of a narrow terminal."""
+    return " ".join(text.split())
+
+
+def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> None:
+    """And which command shows more."""
+    printed = on_one_line(run("advice", str(slow_loading)))
+    assert SENTENCE in printed
+    assert "worth at most 30.0 %; hta step-time" in printed
+    assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" in printed
+
+
+def test_the_command_takes_other_thresholds(slow_loading: Path) -> None:
+    """Half of the step may be loading, so no rule applies."""
+    assert "No rule applies." in run("advice", str(slow_loading), "--threshold", "loading=0.5")
+    found = json.loads(run("advice", str(slow_loading), "--threshold", "loading=0.5", "--json"))
+    assert list(found) == ["ranks", "recommendations", "evidence", "events", "findings"]
+    assert found["recommendations"] == []
+
+
+@pytest.mark.parametrize("threshold", ["loading", "load=0.5", "loading=much", "loading=5"])
+def test_a_wrong_threshold_is_an_error_in_words(slow_loading: Path, threshold: str) -> None:
+    """What is wrong, and how to write it."""
+    result = CliRunner().invoke(app, ["advice", str(slow_loading), "--threshold", threshold])
+    assert result.exit_code != 0
+    assert threshold in str(result.exception)
+
+
+def test_the_summary_begins_with_it(slow_loading: Path) -> None:
+    """After the verdict, before all tables."""
+    assert SENTENCE in on_one_line(run("summary", str(slow_loading)))[:600]
+
+
+def test_the_report_begins_with_it_and_leads_to_the_analysis(slow_loading: Path, tmp_path: Path) -> None:
+    """A link to the section that shows it."""
+    run("report", str(slow_loading), "--output", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert SENTENCE in page
+    assert '<a href="#step_time">' in page
+    assert page.index("What to try first") < page.index('id="step_time"')
+
+
+def test_the_class_returns_a_frame(slow_loading: Path) -> None:
+    """Rule, sentence, ranks, worth and analysis."""
+    frame = TraceAnalysis(trace_dir=str(slow_loading)).get_recommendations()
+    assert frame["rule"].tolist() == ["data_loading"]
+    assert frame["advice"][0].startswith(SENTENCE)

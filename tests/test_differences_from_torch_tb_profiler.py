@@ -1,0 +1,272 @@
+"""The page of differences: each of its numbers is what the TensorBoard plugin answered, and what we answer now.
+
+A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` has each example under its text, with the
+plugin's answer from its results, or from our `compat` where those results are of the whole job or of a table that
+tests elsewhere hold to them, and ours from the same trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import hta
+from hta.errors import MissingDataError
+from hta.store.trace import Trace
+from pages import ROOT
+from tb_goldens import Case, case
+
+PAGE = ROOT / "docs" / "explanation" / "differences_from_torch_tb_profiler.md"
+CELLS = 5
+
+PLUGIN = "torch_tb_profiler"
+CONTROL, TEST = "tb/hta_trace_diff_control/worker0@default", "tb/hta_trace_diff_test/worker0@default"
+V100, NANOSECONDS = "tb/hta_df_index_resolver/worker0@default", "tb/hta_ns_resolution/rank-0.Apr_03_18_51_38@1"
+DLRM, AMD = "tb/param_dlrm_8rank/worker0_step_12@1", "tb/hta_amd_mi250/worker0@default"
+TRITON = "tb/hta_triton_example/worker0@default"
+
+Answer = Callable[[Case], str]
+
+
+def us(value_ns: float) -> str:
+    """Return microseconds as the page shows them: whole, or with what is behind the point."""
+    value = value_ns / 1000
+    return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
+
+
+def percent(fraction: float | None) -> str:
+    """Return a share as the page shows it."""
+    return "not known" if fraction is None else f"{100 * fraction:.2g} %"
+
+
+def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
+    """Ask the same question with and without compat."""
+    return lambda one: read(one.trace, PLUGIN), lambda one: read(one.trace, None)
+
+
+def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
+    """Compare a column of the operators, added up."""
+    fields = {"calls": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
+    fields |= {"tensor_core_self_ns": "tc_self"}
+
+    def shown(value: float) -> str:
+        return f"{value:,}" if column == "calls" else us(value)
+
+    def theirs(one: Case) -> str:
+        rows = [row for row in one.view("internals")["op_list_groupby_name"] if name in {None, row["name"]}]
+        total = sum(row[fields[column]] for row in rows)
+        return shown(total if column == "calls" else 1000 * total)
+
+    def ours(one: Case) -> str:
+        table = hta.operators(one.trace).by_name
+        chosen = table if name is None else table.filter(pl.col("operator") == name)
+        return shown(chosen[column].sum())
+
+    return theirs, ours
+
+
+def step(*categories: str) -> tuple[Answer, Answer]:
+    """Compare categories of the first step."""
+    fields = {"kernel": "Kernel", "communication": "Communication", "cpu": "CpuOp", "other": "Other"}
+    fields |= {"runtime": "Runtime", "duration": "Total"}
+
+    def theirs(one: Case) -> str:
+        row = one.view("internals")["steps_costs"][0]
+        return ", ".join(us(1000 * row[fields[category]]) for category in categories)
+
+    def ours(one: Case) -> str:
+        row = hta.step_time(one.trace).per_step.row(0, named=True)
+        return ", ".join(us(row[f"{category}_ns"]) for category in categories)
+
+    return theirs, ours
+
+
+def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
+    """Compare with a file that the plugin could not read."""
+    return lambda one: "no file" if one.view("overview") is None else "read", lambda one: ours(one.trace)
+
+
+def calls(trace: Trace) -> str:
+    """Return how many operators ran, and how many kernels."""
+    try:
+        kernels = hta.kernels(trace).by_name["call_count"].sum()
+    except MissingDataError:
+        kernels = 0
+    count = hta.operators(trace).by_name["calls"].sum()
+    return _counted(count, "operator") + (f", {_counted(kernels, 'kernel')}" if kernels else "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def distributed(*columns: str) -> tuple[Answer, Answer]:
+    """Compare the mean step of a rank; its own numbers need no other rank."""
+
+    def read(trace: Trace, compat: Any) -> str:
+        row = hta.distributed(trace, compat=compat).per_rank.row(0, named=True)
+        return ", ".join(us(row[each] or 0) for each in columns)
+
+    return both(read)
+
+
+def kernels_by_table(trace: Trace, compat: Any) -> str:
+    """Return how many kernels both tables hold."""
+    found = hta.kernels(trace, compat=compat)
+    return f"{found.by_name['call_count'].sum():,}, {found.by_launch['call_count'].sum():,}"
+
+
+def on_tensor_cores(trace: Trace, compat: Any) -> str:
+    """Return how many names of kernels use tensor cores."""
+    names = hta.kernels(trace, compat=compat).by_name
+    return f"{names['uses_tensor_cores'].sum()} of {names.height}"
+
+
+def gpu(column: str) -> tuple[Answer, Answer]:
+    """Compare a metric of the first device."""
+    return both(lambda trace, compat: percent(hta.gpu_summary(trace, compat=compat).per_device[column][0]))
+
+
+def modules(trace: Trace, compat: Any) -> str:
+    """Return rows and calls of a module within another."""
+    rows = hta.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
+    return f"{_counted(rows.height, 'row')} of {rows['calls'][0]} calls"
+
+
+def backward(trace: Trace, compat: Any) -> str:
+    """Return the backward time of the outermost module."""
+    row = hta.modules(trace, compat=compat).per_module.row(0, named=True)
+    host, device = row["backward_host_total_ns"], row["backward_device_total_ns"]
+    return "none" if host is None else f"{us(host)}, {us(device or 0)}"
+
+
+def module_count(trace: Trace, compat: Any) -> str:
+    """Return how many places the tree of modules has."""
+    return _counted(hta.modules(trace, compat=compat).per_module.height, "module")
+
+
+def blocks(trace: Trace, compat: Any) -> str:
+    """Return how many blocks of memory are listed."""
+    return _counted(hta.operator_memory(trace, compat=compat).blocks.height, "block")
+
+
+def rules(trace: Trace, compat: Any) -> str:
+    """Return the rules that apply."""
+    return ", ".join(hta.advice(trace, compat=compat).recommendations["rule"]) or "none"
+
+
+EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
+    "diff/control: device time of all operators": (CONTROL, operators("device_self_ns")),
+    "single_v100: the same": (V100, operators("device_self_ns")),
+    "dlrm_8rank, rank 0: the same": (DLRM, operators("device_self_ns")),
+    "diff/control: host time of the operators themselves": (CONTROL, operators("host_self_ns")),
+    "x_event_unknown_cat: device time of aten::mm": (
+        "tb_edge/x_event_unknown_cat",
+        operators("device_self_ns", "aten::mm"),
+    ),
+    "partially_overlapping_ops: operators": ("tb_edge/partially_overlapping_ops", operators("calls")),
+    "ns_resolution: calls of operators": (NANOSECONDS, operators("calls")),
+    "duplicate_name_parent_child: calls of aten::mm": (
+        "tb_edge/duplicate_name_parent_child",
+        operators("calls", "aten::mm"),
+    ),
+    "duplicate_name_parent_child: its device time": (
+        "tb_edge/duplicate_name_parent_child",
+        operators("device_self_ns", "aten::mm"),
+    ),
+    "backward_without_forward_flow_dropped: operators": (
+        "tb_edge/backward_without_forward_flow_dropped",
+        operators("calls"),
+    ),
+    "diff/control: operators' device time on tensor cores": (CONTROL, operators("tensor_core_self_ns")),
+    "amd_mi250: the same": (AMD, operators("tensor_core_self_ns")),
+    "tensor_core_names: kernels on tensor cores": ("tb_edge/tensor_core_names", both(on_tensor_cores)),
+    "diff/control: share of the kernels' time on tensor cores": (CONTROL, gpu("tensor_core_fraction")),
+    "amd_mi250: estimated occupancy": (AMD, gpu("occupancy_fraction")),
+    "diff/control: kernels by name, by launch": (CONTROL, both(kernels_by_table)),
+    "diff/test: kernels by name, by launch": (TEST, both(kernels_by_table)),
+    "dlrm_8rank, rank 0, first step: kernels, communication": (DLRM, step("kernel", "communication")),
+    "diff/control, first step: kernels, communication": (CONTROL, step("kernel", "communication")),
+    "single_v100, first step: kernels, communication": (V100, step("kernel", "communication")),
+    "nccl_all_to_all_not_known: kernels, communication": (
+        "tb_edge/nccl_all_to_all_not_known",
+        step("kernel", "communication"),
+    ),
+    "user_annotation_counts_as_cpu: operators, other": (
+        "tb_edge/user_annotation_counts_as_cpu",
+        step("cpu", "other"),
+    ),
+    "ns_resolution, first step: operators, other": (NANOSECONDS, step("cpu", "other")),
+    "triton: runtime": (TRITON, step("runtime")),
+    "step_fully_covered_by_kernel: step, kernels, other": (
+        "tb_edge/step_fully_covered_by_kernel",
+        step("duration", "kernel", "other"),
+    ),
+    "gpu_only_trace: step": ("tb_edge/gpu_only_trace", step("duration")),
+    "dlrm_8rank, rank 0: communicating and not computing, a step": (DLRM, distributed("communication_ns")),
+    "module_called_twice_inside_parent: Block_0": ("tb_edge/module_called_twice_inside_parent", both(modules)),
+    "module_backward_fwdbwd: backward time of Net_0, host and device": (
+        "tb_edge/module_backward_fwdbwd",
+        both(backward),
+    ),
+    "lightning_user_annotation: modules": ("tb_edge/lightning_user_annotation", both(module_count)),
+    "memory_unknown_device: blocks": ("tb_edge/memory_unknown_device", both(blocks)),
+    "memory_pairs: blocks": ("tb_edge/memory_pairs", both(blocks)),
+    "memory_cpu_peak_over_gpu_total: rules that apply": ("tb_edge/memory_cpu_peak_over_gpu_total", both(rules)),
+    "dlrm_8rank, rank 0: rules that apply": (DLRM, both(rules)),
+    "diff/control: rules that apply": (CONTROL, both(rules)),
+    **{
+        name: (f"tb_edge/{name}", lost(calls))
+        for name in (
+            "bare_list_json",
+            "device_id_above_63",
+            "event_without_name",
+            "fwdbwd_two_forward_ops_same_backward_root",
+            "kernel_without_device_arg",
+            "kernel_without_dur",
+            "module_dropped_by_overlap",
+            "profiler_step_bad_name",
+            "threads_name_tid",
+            "x_event_without_cat",
+        )
+    },
+}
+"""Text of the example -> (the trace, (the plugin's answer, ours))."""
+
+
+@cache
+def opened(name: str, goldens: Path, traces: Path) -> Case:
+    """Open a trace once."""
+    return case(name, goldens, traces)
+
+
+def shown() -> dict[str, tuple[str, str]]:
+    """Return {example: (the plugin's answer, ours)} of the page."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}
+
+
+def test_the_page_shows_these_examples() -> None:
+    """Every row of a table is checked below, and nothing is checked that the page does not show."""
+    assert sorted(shown()) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: Path) -> None:
+    """The plugin's, as it gave it, and ours, as it is now."""
+    name, (theirs, ours) = EXAMPLES[example]
+    one = opened(name, goldens, real_traces)
+    assert shown()[example] == (theirs(one), ours(one))
+
+
+def test_the_plugin_saw_only_files_with_its_own_ending(real_traces: Path) -> None:
+    """The prose names no number of files: it depends on the folder."""
+    found = hta.find_runs(str(real_traces))
+    by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
+    assert len(found.runs) > len(by_name)

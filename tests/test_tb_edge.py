@@ -1,0 +1,139 @@
+"""The 59 small inputs on which the TensorBoard plugin was asked about one rule each: none is lost, whoever asks."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hta
+from hta.catalogue import ANALYSES
+from hta.enrich.host_names import Compat
+from hta.errors import MissingDataError
+from hta.store.trace import Trace
+from tb_goldens import EDGE
+
+LOST = (
+    "bare_list_json",
+    "device_id_above_63",
+    "event_without_name",
+    "fwdbwd_two_forward_ops_same_backward_root",
+    "kernel_without_device_arg",
+    "kernel_without_dur",
+    "module_dropped_by_overlap",
+    "profiler_step_bad_name",
+    "threads_name_tid",
+    "x_event_without_cat",
+)
+"""Files that the plugin could not read at all."""
+
+CASES = sorted((*EDGE, *LOST))
+
+REPAIRED = {"kernel_without_dur": "missing_duration", "unquoted_NA_json": "bare_literal"}
+"""Files that say in their health what was wrong."""
+
+NOT_OPERATORS = (
+    "[pl]",
+    "ProfilerStep",
+    "enumerate(",
+    "Optimizer.",
+    "DistributedDataParallel.forward",
+    "DataParallel.forward",
+)
+
+each_case = pytest.mark.parametrize("name", CASES)
+
+
+@cache
+def opened(goldens: Path, name: str) -> Trace:
+    """Open a case once."""
+    return hta.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
+
+
+@cache
+def plugins_index(goldens: Path) -> dict[str, Any]:
+    """Return in short what the plugin answered."""
+    index: dict[str, Any] = json.loads(gzip.decompress((goldens / "tb_edge" / "_index.json.gz").read_bytes()))
+    return index
+
+
+def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]]:
+    """Return name and duration in ns of the complete events of a category, read by other means than ours."""
+    text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
+    document = json.loads(text.replace("N/A", '"N/A"'))
+    events = document if isinstance(document, list) else document["traceEvents"]
+    chosen = (each for each in events if each["ph"] == "X" and str(each.get("cat")).lower() == category)
+    return Counter({(each["name"], i): int(1000 * each.get("dur", 0)) for i, each in enumerate(chosen)})
+
+
+def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
+    """Return count and summed duration of each name."""
+    names = {name for name, _ in events}
+    durations = {name: [ns for (other, _), ns in events.items() if other == name] for name in names}
+    return {name: (len(all_ns), sum(all_ns)) for name, all_ns in durations.items()}
+
+
+def test_these_are_all_cases(goldens: Path) -> None:
+    """A case that is added is asked."""
+    assert sorted(path.name for path in (goldens / "tb_edge").iterdir() if path.is_dir()) == CASES
+    assert [name for name in CASES if not plugins_index(goldens)[name]["head"]["ok"]] == list(LOST)
+
+
+@each_case
+def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
+    """The plugin read 10 of these files not at all."""
+    (rank_trace,) = opened(goldens, name).ranks.values()
+    text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
+    health = rank_trace.health
+    assert health.event_count == len(re.findall(r'"ph":', text))
+    assert [each.kind for each in health.findings] == ([REPAIRED[name]] if name in REPAIRED else [])
+
+
+@each_case
+def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -> None:
+    """Every operator and kernel counts once, whatever is wrong around it."""
+    trace = opened(goldens, name)
+    operators = {
+        row["operator"]: (row["calls"], row["host_total_ns"]) for row in hta.operators(trace).by_name.to_dicts()
+    }
+    asked = by_name(recorded(goldens, name, "cpu_op"))
+    assert operators == {each: value for each, value in asked.items() if not each.startswith(NOT_OPERATORS)}
+    kernels = by_name(recorded(goldens, name, "kernel"))
+    if not kernels:
+        return
+    found = {row["name"]: (row["call_count"], row["sum_ns"]) for row in hta.kernels(trace).by_name.to_dicts()}
+    assert found == kernels
+
+
+@each_case
+@pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
+def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat | None, goldens: Path) -> None:
+    """No other error than a missing input."""
+    trace = opened(goldens, name)
+    for analysis in ANALYSES:
+        knows_compat = "compat" in inspect.signature(analysis.compute).parameters
+        try:
+            analysis.compute(trace, **({"compat": compat} if knows_compat else {}))
+        except MissingDataError as error:
+            assert str(error).startswith(f"{analysis.name}: ")  # noqa: PT017 -- most cases raise nothing
+    assert hta.advice(trace, compat=compat).recommendations.width
+
+
+@each_case
+def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
+    """Where its last source answered: calls, host and device times of each operator in whole µs."""
+    answer = plugins_index(goldens)[name]["head"]
+    found = hta.operators(opened(goldens, name), compat="torch_tb_profiler").by_name
+    if not answer["ok"]:
+        assert found.height == len(by_name(recorded(goldens, name, "cpu_op")))
+        return
+    columns = ("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
+    ours = {row["operator"]: (row["calls"], *((row[each] or 0) / 1000 for each in columns)) for row in found.to_dicts()}
+    assert ours == {row[0]: tuple(row[1:6]) for row in answer["ops"]}
