@@ -6,7 +6,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -pat
 DEMO := build/demo_job
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python test-rust check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-python test-rust test-pages check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -19,7 +19,10 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 test: test-rust test-python ## run all tests
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -n auto -m "not browser"
+
+test-pages: $(VENV)/.built $(VENV)/.test-tools ## look at every page of the UI in a real browser, which is chromium
+	$(BIN)/python -m pytest -q -m browser
 
 test-rust: needs
 	cargo test --release --quiet -p event-graph -p trace-reader

@@ -22,7 +22,7 @@ from hta.web.session import Scope, Session
 from hta.web.state import Selection
 from jobs import MARKUP, gpu_job
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser and one server
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # one browser and one server
 
 NAMES = {each.name for each in ANALYSES}
 

@@ -26,7 +26,7 @@ from hta.web.tensorboard import plugin
 from hta.web.tensorboard.mount import Mount
 from jobs import gpu_job
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # one browser and one server
 
 BEHIND_A_PROXY = "/outer"
 OF_EVERY_TRACE = ("overview", "temporal_breakdown", "user_annotations", "timeline")

@@ -16,7 +16,7 @@ from hta.web.session import Session
 from hta.web.timeline import routes
 from jobs import MARKUP, gpu_job
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser and one server
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # one browser and one server
 
 
 @pytest.fixture(scope="module")
