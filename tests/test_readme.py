@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from pages import ROOT, python_blocks, run_blocks
 
 README = ROOT / "README.md"
