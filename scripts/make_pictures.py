@@ -24,9 +24,10 @@ PAGES = ("overview", "timeline", "distributed")
 SIZE = {"width": 1280, "height": 800}
 PATIENCE_MS = 60_000
 SETTLED = """() => {
-  const page = document.querySelector('#page');
-  const drawn = [...page.querySelectorAll('.dash-graph')].every((graph) => graph.querySelector('.main-svg'));
-  return page.querySelector('h2') && drawn && !page.querySelector('.mantine-Loader-root');
+  if (!document.querySelector('#page h2') || document.querySelector('#page .mantine-Loader-root')) {
+    return false;
+  }
+  return [...document.querySelectorAll('#page .dash-graph')].every((graph) => graph.querySelector('.main-svg'));
 }"""
 DRAWS_FOR_MS = 1_000
 """The timeline's canvas asks for its rows after the page has settled."""
@@ -35,8 +36,9 @@ DRAWS_FOR_MS = 1_000
 def main() -> None:
     """Write one picture a page."""
     with tempfile.TemporaryDirectory() as folder:
-        write_job(folder)
-        session = Session([folder], cache=False)
+        job = Path(folder) / "sample_job"
+        write_job(job)
+        session = Session([job], cache=False)
         with bound_server(session, Address(port=0)) as server, sync_playwright() as playwright:
             threading.Thread(target=server.run, daemon=True).start()
             browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])

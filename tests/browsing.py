@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from hta.catalogue import ANALYSES, analysis
+from hta.errors import HtaError
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Locator, Page
+
+    from hta.web.session import Scope, Session
 
 PATIENCE_MS = 60_000
 """How long a page may take on a machine that does other things as well."""
@@ -31,6 +36,7 @@ REAL_TRACES = {
     "cpu_only": "cpu_only",
 }
 
+_ANALYSES = {each.name for each in ANALYSES}
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
 """Under --path_prefix TensorBoard asks for its fonts at the wrong address, and beside Dash it imports a library twice."""
@@ -56,7 +62,7 @@ class Visit:
     def keep(self, name: str) -> None:
         """Keep a picture of what is seen."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.jpeg", type="jpeg", quality=80)
 
 
 @contextmanager
@@ -102,8 +108,7 @@ def _watch(seen: Visit, host: str) -> None:
 
 def go_to(frame: Frame, name: str) -> None:
     """Click on a page in the navigation."""
-    links = frame.locator("#nav a").all()
-    next(link for link in links if f"view={name}&" in f"{link.get_attribute('href')}&").click()
+    frame.locator(f'#nav a[href*="view={name}&"]').click()
 
 
 def expect_filled_tables(frame: Frame, count: int) -> None:
@@ -124,6 +129,27 @@ def expect_rows(table: Locator, count: int) -> None:
     while rows.count() != count and time.monotonic() < deadline:
         table.page.wait_for_timeout(50)
     assert rows.count() == count
+
+
+def expect_analyses(frame: Frame, parts: Iterable[str], session: Session, scope: Scope) -> None:
+    """Compare what is seen with what the analyses give that are parts of the page."""
+    expected = [_outcome(session, scope, name) for name in parts if name in _ANALYSES]
+    reasons = [each for each in expected if isinstance(each, str)]
+    tables = [each for each in expected if not isinstance(each, str)]
+    if expected:
+        expect_filled_tables(frame, sum(tables))
+        assert figures(frame) >= len(tables)
+    text = frame.locator("#page").inner_text()
+    assert all(reason in text for reason in reasons)
+
+
+def _outcome(session: Session, scope: Scope, name: str) -> int | str:
+    """Return how many tables of an analysis have rows, or why it cannot be made."""
+    try:
+        result = session.result(scope, name)
+    except HtaError as error:
+        return str(error)
+    return sum(len(view.table(result)) > 0 for view in analysis(name).views)
 
 
 def figures(frame: Frame) -> int:

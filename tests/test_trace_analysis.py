@@ -217,6 +217,7 @@ def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
 
 
 OF_THE_PLUGIN = {
+    "dashboard",
     "get_communication_operations",
     "get_distributed_summary",
     "get_gpu_summary",
@@ -229,7 +230,7 @@ OF_THE_PLUGIN = {
     "get_recommendations",
     "get_step_time_breakdown",
 }
-"""Methods that HTA never had: what the TensorBoard plugin showed."""
+"""Methods that HTA never had: pages, and what the TensorBoard plugin showed."""
 
 
 def test_signatures_are_htas() -> None:

@@ -135,3 +135,10 @@ def test_a_host_with_its_own_rules_gets_only_the_origin_check() -> None:
     open_guard = Guard(page, allowed_hosts=None)
     assert ask(open_guard, HTTP_HOST="tensorboard.example")[0] == 200
     assert ask(open_guard, "POST", HTTP_HOST="tensorboard.example", HTTP_ORIGIN="http://evil.example")[0] == 403
+
+
+def test_only_a_host_with_its_own_rules_may_stand_in_pages_of_others() -> None:
+    """TensorBoard stands in frames of notebooks and editors; `hta serve` in none but its own."""
+    frames = "frame-ancestors 'self'"
+    assert frames in ask(guarded())[1]["Content-Security-Policy"]
+    assert "frame-ancestors" not in ask(Guard(page, allowed_hosts=None))[1]["Content-Security-Policy"]

@@ -89,7 +89,7 @@
       if (waiting) {
         waiting(answer.waiting);
       }
-      await new Promise((resolve) => setTimeout(resolve, 250));
+      await new Promise((resolve) => setTimeout(resolve, 60));
     }
   };
 
@@ -256,10 +256,13 @@
           : { ...this.whole };
       }
       this.changed();
-      this.loadCounters(rank, isShown);
     }
 
-    async loadCounters(rank, isShown) {
+    // After the first slices of a rank, which they would hold up.
+    async loadCounters(rank) {
+      rank.hasCounters = true;
+      const shown = new Set(rank.rows.map((row) => row.device));
+      const isShown = (device) => device === null || shown.has(device);
       try {
         const known = await ask("counters", { run: this.asked.run, rank: rank.number });
         rank.counters = known.map((counter, at) => ({ ...counter, at })).filter((counter) => isShown(counter.device));
@@ -381,6 +384,9 @@
         if (rows.length) {
           rank.lanes = decoded(await ask("slices", { ...parameters, rows: rows.join(","), text: this.pattern }, { signal }));
           this.draw();
+          if (!rank.hasCounters) {
+            this.loadCounters(rank);
+          }
         }
         if (counters.length) {
           const numbers = counters.map((counter) => counter.at).join(",");

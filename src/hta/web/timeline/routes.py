@@ -72,7 +72,6 @@ def _ranks(session: Session) -> dict[str, Any]:
 
 def _rows(session: Session) -> dict[str, Any]:
     index = _index(session)
-    session.answer(("timeline levels", _scope()), partial(index.prepare, Window(0, index.length_ns, 1_024).level))
     return {
         "origin": str(index.origin_ns),
         "length": index.length_ns,
@@ -93,7 +92,10 @@ def _rows(session: Session) -> dict[str, Any]:
 
 def _slices(session: Session) -> dict[str, Any]:
     index = _index(session)
-    return slices_answer(index, _asked_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
+    answer = slices_answer(index, _asked_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
+    whole = Window(0, index.length_ns, 1_024)
+    session.answer(("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level))  # for the next ones
+    return answer
 
 
 def _search(session: Session) -> dict[str, Any]:
