@@ -10,22 +10,18 @@ The profiler does not say it, so it is told apart in this order, first answer wi
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sys
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hta.enrich.rule_table import RuleTable, checked_pattern
 from hta.errors import InvalidOptionError
 from hta.schema import EventKind, KernelKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from hta.store.trace import RankTrace
 
@@ -117,9 +113,6 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules that ship; the first that matches decides."""
 
-_added: list[Rule] = []
-_in_force: ContextVar[tuple[Rule, ...] | None] = ContextVar("_in_force", default=None)
-
 _UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 _ARGUMENTS = re.compile("[<(]")
 _BEFORE_THE_NAME = re.compile(r"^(?:void |(?:typename )?std::enable_if.*?>::type )")
@@ -136,21 +129,17 @@ def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -
     Raises:
         InvalidOptionError: the pattern is no regular expression, or there is no such kind.
     """
-    _added.insert(0, _checked_rule(pattern, kind, reason, "add_rule"))
+    _TABLE.add(_checked_rule(pattern, kind, reason, "add_rule"))
 
 
 def remove_added_rules() -> None:
     """Forget every rule of `add_rule`."""
-    _added.clear()
+    _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
     """Return the rules in force, the most important first: added ones, those of the rule file, `RULES`."""
-    in_force = _in_force.get()
-    if in_force is not None:
-        return in_force
-    path = os.environ.get(RULES_VARIABLE)
-    return (*_added, *(rules_from_file(path) if path else ()), *RULES)
+    return _TABLE.active()
 
 
 def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
@@ -162,29 +151,7 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
     Raises:
         InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
     """
-    return tuple(
-        _checked_rule(
-            entry.get("pattern"), entry.get("kind", ""), str(entry.get("reason", "")), f"{path}, rule {number}"
-        )
-        for number, entry in enumerate(rule_entries(path, "`pattern` and `kind`"), start=1)
-    )
-
-
-def rule_entries(path: str | Path, wanted: str) -> list[dict[str, Any]]:
-    """Read the list `rules` of a JSON or TOML file; `wanted` says what its objects hold.
-
-    Raises:
-        InvalidOptionError: the file cannot be read, or has no such list.
-    """
-    try:
-        entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")
-    except OSError as error:
-        message = f"the kernel rules {path} cannot be read: {error.strerror}"
-        raise InvalidOptionError(message) from error
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        message = f"{path} holds no list `rules` of objects with {wanted}"
-        raise InvalidOptionError(message)
-    return entries
+    return _TABLE.from_file(path)
 
 
 def function_name(name: str) -> str:
@@ -212,17 +179,8 @@ def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrac
 
 
 def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], rank_trace: RankTrace) -> T:
-    with _rules_in_force(rules):
+    with _TABLE.in_force(rules):
         return function(rank_trace)
-
-
-@contextmanager
-def _rules_in_force(rules: tuple[Rule, ...]) -> Iterator[None]:
-    token = _in_force.set(rules)
-    try:
-        yield
-    finally:
-        _in_force.reset(token)
 
 
 @lru_cache(maxsize=16)
@@ -237,39 +195,8 @@ def _matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], 
     return kind
 
 
-def _parsed(path: str, text: str) -> dict[str, Any]:
-    try:
-        content = _toml(path, text) if path.endswith(".toml") else json.loads(text)
-    except ValueError as error:
-        message = f"{path} is no valid {'TOML' if path.endswith('.toml') else 'JSON'}: {error}"
-        raise InvalidOptionError(message) from error
-    return content if isinstance(content, dict) else {}
-
-
-def _toml(path: str, text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 -- absent from Python 3.10
-
-        return tomllib.loads(text)
-    message = f"{path}: reading TOML needs Python 3.11; write the rules as JSON"
-    raise InvalidOptionError(message)
-
-
-def checked_pattern(pattern: object, where: str) -> str:
-    """Return the pattern of a rule if it is one; `where` says in the message which rule is wrong.
-
-    Raises:
-        InvalidOptionError: it is no text, empty, or no regular expression.
-    """
-    try:
-        re.compile(str(pattern))
-    except re.error as error:
-        message = f"{where}: {pattern!r} is no regular expression: {error}"
-        raise InvalidOptionError(message) from error
-    if not isinstance(pattern, str) or not pattern:
-        message = f"{where}: a rule needs a pattern, a text that is not empty"
-        raise InvalidOptionError(message)
-    return pattern
+def _rule_of(entry: dict[str, Any], where: str) -> Rule:
+    return _checked_rule(entry.get("pattern"), entry.get("kind", ""), str(entry.get("reason", "")), where)
 
 
 def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rule:
@@ -284,3 +211,6 @@ def _checked_kind(kind: object, where: str) -> KernelKind | None:
         message = f"{where}: {kind!r} is no kind of kernel; the kinds are: {', '.join(names)}"
         raise InvalidOptionError(message)
     return names[kind.lower()]
+
+
+_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern` and `kind`", read=_rule_of)

@@ -7,22 +7,20 @@ those of the file that `HTA_TENSOR_CORE_RULES` names, then `RULES`. A name that 
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
 from hta.enrich import kernel_kind
+from hta.enrich.rule_table import RuleTable, checked_pattern
 from hta.errors import InvalidOptionError
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from hta.enrich.attribution import Compat
@@ -182,9 +180,6 @@ _OPERATORS = (
 )
 """Whole names of operators that the plugin did not know."""
 
-_added: list[Rule] = []
-_in_force: ContextVar[tuple[Rule, ...] | None] = ContextVar("_in_force", default=None)
-
 
 def uses_tensor_cores(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
     """Say of each kernel whether it runs on tensor or matrix cores, under the rules as they are at this call.
@@ -219,21 +214,17 @@ def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
     Raises:
         InvalidOptionError: the pattern is no regular expression, or `cores` none of "tensor", "ordinary", "unknown".
     """
-    _added.insert(0, _checked_rule(pattern, cores, reason, "add_rule"))
+    _TABLE.add(_checked_rule(pattern, cores, reason, "add_rule"))
 
 
 def remove_added_rules() -> None:
     """Forget every rule of `add_rule`."""
-    _added.clear()
+    _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
     """Return the rules in force, the most important first: added ones, those of the rule file, `RULES`."""
-    in_force = _in_force.get()
-    if in_force is not None:
-        return in_force
-    path = os.environ.get(RULES_VARIABLE)
-    return (*_added, *(rules_from_file(path) if path else ()), *RULES)
+    return _TABLE.active()
 
 
 def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
@@ -242,13 +233,7 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
     Raises:
         InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
     """
-    entries = kernel_kind.rule_entries(path, "`pattern` and `cores`")
-    return tuple(
-        _checked_rule(
-            entry.get("pattern"), entry.get("cores", ""), str(entry.get("reason", "")), f"{path}, rule {number}"
-        )
-        for number, entry in enumerate(entries, start=1)
-    )
+    return _TABLE.from_file(path)
 
 
 def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
@@ -260,17 +245,8 @@ _PLUGIN_RULES = (Rule(_PLUGIN_KERNELS, "tensor", "the TensorBoard plugin"),)
 
 
 def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], rank_trace: RankTrace) -> T:
-    with _rules_in_force(rules):
+    with _TABLE.in_force(rules):
         return function(rank_trace)
-
-
-@contextmanager
-def _rules_in_force(rules: tuple[Rule, ...]) -> Iterator[None]:
-    token = _in_force.set(rules)
-    try:
-        yield
-    finally:
-        _in_force.reset(token)
 
 
 def _answers_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
@@ -298,8 +274,15 @@ def _matcher(rules: tuple[Rule, ...]) -> Callable[[str], bool | None]:
     return answer
 
 
+def _rule_of(entry: dict[str, Any], where: str) -> Rule:
+    return _checked_rule(entry.get("pattern"), entry.get("cores", ""), str(entry.get("reason", "")), where)
+
+
 def _checked_rule(pattern: object, cores: object, reason: str, where: str) -> Rule:
     if not isinstance(cores, str) or cores not in _USES:
         message = f"{where}: cores={cores!r} is none of: {', '.join(_USES)}"
         raise InvalidOptionError(message)
-    return Rule(kernel_kind.checked_pattern(pattern, where), cores, reason)
+    return Rule(checked_pattern(pattern, where), cores, reason)
+
+
+_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern` and `cores`", read=_rule_of)
