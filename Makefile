@@ -25,7 +25,7 @@ test-pages: $(VENV)/.built $(VENV)/.test-tools ## look at every page of the UI i
 	$(BIN)/python -m pytest -q -m browser
 
 test-rust: needs
-	cargo test --release --quiet -p event-graph -p trace-reader
+	cargo test --release --quiet -p event-graph -p intervals -p trace-reader
 
 check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
 

@@ -1,4 +1,7 @@
-"""What is written in Rust: the reader, called by `hta.ingest.kineto`, and graphs, by `hta.algorithms.longest_path`.
+"""What is written in Rust: the reader, for `hta.ingest.kineto`, and passes over arrays, for `hta.algorithms`.
+
+Intervals are three arrays, and parents one, with -1 where there is none. ValueError: arrays differ in length, name a
+row that is not there, or a row lies above itself.
 
 Edges are two arrays: edge i leads from node source[i] to node target[i]. ValueError: they differ in length, name a node
 that is not there, or form a cycle where there must be none.
@@ -16,8 +19,14 @@ __all__ = [
     "SinkError",
     "binding_edges",
     "content_hash",
+    "covered_by_group",
+    "depths",
     "earliest_times",
+    "furthest_above",
     "has_cycle",
+    "nearest_above",
+    "nest",
+    "nesting_order",
     "peek",
     "read_trace",
     "schema",
@@ -27,6 +36,7 @@ __all__ = [
 
 _Nodes: TypeAlias = npt.NDArray[np.uint32]
 _Numbers: TypeAlias = npt.NDArray[np.int64]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
 
 @final
 class ArrowTable:
@@ -92,3 +102,21 @@ def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> 
 
 def way_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
     """Return the edges on the way back from `last` along the binding edge of each node, the first one first."""
+
+def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
+    """Return the rows so that each comes after all that contain it: by group, start, the longest first, and row."""
+
+def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
+    """Return the parent of each interval, how many lie around it, and whether it begins in a sibling that ends sooner."""
+
+def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
+    """Return how many rows lie above each."""
+
+def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
+    """Return the nearest wanted row above each of these rows; -1 where there is none, and for -1."""
+
+def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
+    """Return the last wanted row on the way up from each of these rows; -1 where there is none, and for -1."""
+
+def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
+    """Return how much time the intervals of each of the groups 0, 1, … cover."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from hta.algorithms.nesting import (
     itself_or_above,
     nearest_above,
     nesting,
+    nesting_order,
     path_numbers,
     subtree_sums,
 )
@@ -59,6 +61,28 @@ def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
 def test_of_equal_intervals_the_earlier_row_is_outside():
     """Two of 0..5: the second lies in the first."""
     assert of((0, 0, 5), (0, 0, 5)).parent.tolist() == [NO_PARENT, 0]
+
+
+def test_of_three_columns_each_has_a_value_for_every_interval():
+    """Two groups, two starts and one end are an error, and so is a parent that is not there."""
+    with pytest.raises(ValueError, match="not equally long"):
+        nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
+    with pytest.raises(ValueError, match="row 7"):
+        depths(np.array([7, NO_PARENT]))
+
+
+@given(INTERVALS)
+def test_in_order_each_interval_comes_after_all_around_it(intervals):
+    """By group, start, the longest first, and row."""
+    group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
+    order = nesting_order(group, start, start + length).tolist()
+    assert order == sorted(range(len(intervals)), key=lambda row: (group[row], start[row], -length[row], row))
+
+
+def test_columns_may_have_gaps_between_their_values():
+    """Every other value of an array, and groups of another type, nest as copies of them do."""
+    group, start, end = np.zeros(6, np.int16)[::2], np.arange(6)[::2], np.arange(20, 14, -1)[::2]
+    assert nesting(group, start, end).parent.tolist() == [NO_PARENT, 0, 1]
 
 
 def test_no_interval_at_all():

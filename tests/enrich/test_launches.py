@@ -7,15 +7,17 @@ import pytest
 from hta.enrich.launches import launched_work, launches
 from hta.testing.builder import TraceBuilder
 
-COLUMNS = ["event_index", "launch_index", "launch_start_ns", "launch_end_ns"]
+COLUMNS = ["event_index", "launch_index", "launch_name", "launch_start_ns", "launch_end_ns"]
 
 
 def rows_of(builder: TraceBuilder) -> list[tuple[int | None, ...]]:
-    """Build the trace and return its launches."""
+    """Build the trace and return its launches without their names, which are those of the calls."""
     (rank_trace,) = builder.build().ranks.values()
     table = launches(rank_trace)
     assert table.columns == COLUMNS
-    return table.rows()
+    names = rank_trace.table("events", ["name"])["name"]
+    assert table["launch_name"].to_list() == names.gather(table["launch_index"]).to_list()
+    return table.drop("launch_name").rows()
 
 
 def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:

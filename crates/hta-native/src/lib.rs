@@ -3,6 +3,7 @@
 mod arrow;
 mod error;
 mod graph;
+mod intervals;
 mod read;
 
 use pyo3::prelude::*;
@@ -15,6 +16,8 @@ mod _native {
     use crate::error::{NotATraceError, SinkError};
     #[pymodule_export]
     use crate::graph::{binding_edges, earliest_times, has_cycle, slacks, way_to};
+    #[pymodule_export]
+    use crate::intervals::{covered_by_group, depths, furthest_above, nearest_above, nest, nesting_order};
     #[pymodule_export]
     use crate::read::{content_hash, peek, read_trace, schema};
 }

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+
+from hta import _native
+
+_Int64 = npt.NDArray[np.int64]
+
+
+def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64, group_count: int) -> _Int64:
+    """Return the length of the union of the intervals [start, end) of each group, numbered from 0."""
+    columns = np.ascontiguousarray(group, np.uint32), np.ascontiguousarray(start), np.ascontiguousarray(end)
+    return _native.covered_by_group(*columns, group_count)
 
 
 def covered_by_group(
@@ -12,13 +24,11 @@ def covered_by_group(
 ) -> pl.DataFrame:
     """Return the length of the union of the intervals [start, end) of each group; null is a key like any other.
 
-    In order of their starts each interval adds what lies behind all ends so far.
-
     Returns:
         The columns `by`, and `name`, int64; groups in no order.
     """
-    ordered = table.sort(start)
-    reached = pl.col(end).cum_max().shift(1).over(by)
-    begin = pl.max_horizontal(start, reached)
-    added = (pl.col(end) - begin).clip(lower_bound=0).alias(name)
-    return ordered.select(*by, added).group_by(by).agg(pl.col(name).sum())
+    keys = table.select(by).unique()
+    numbered = keys.with_row_index("number")
+    groups = table.select(by).join(numbered, on=by, how="left", nulls_equal=True, maintain_order="left")
+    columns = (groups["number"].to_numpy(), table[start].to_numpy(), table[end].to_numpy())
+    return keys.with_columns(pl.Series(name, covered_by_number(*columns, keys.height), pl.Int64))

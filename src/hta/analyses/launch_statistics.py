@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from hta.enrich.call_stack import gathered, rows_of_events
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.launches import launched_work, of_work
 from hta.enrich.operators import launching_operator
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
-from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
+from hta.schema import KernelKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hta.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
@@ -28,6 +25,10 @@ MEASURES = ("short_kernel", "slow_call", "late_start")
 
 _LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "delay_ns"}
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
+_OF_LAUNCH = (
+    *("device", "stream", "correlation", "launch_name", "name", "kernel_kind"),
+    *("launch_start_ns", "call_ns", "start_ns", "kernel_ns", "delay_ns"),
+)
 _EDGES = np.array([0, *(first * 10**power for power in range(18) for first in (1, 2, 5))])
 _PER_LAUNCH = {
     "rank": pl.Int32,
@@ -154,7 +155,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
     work = device_work(rank_trace)
     if work.is_empty():
         return NoDeviceWork.of(rank_trace)
-    launched = _judged(_launched(rank_trace), cutoffs)
+    launched = _judged(launched_calls(rank_trace), cutoffs)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_count")
     return _Partial(
@@ -168,21 +169,29 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
     )
 
 
-def _launched(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work with a known launch, how long both took, and the delay between; `call` is a string id."""
+def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the work with a known launch: the columns of `launched_work`, how long both took, and the delay between.
+
+    `call_ns`, `kernel_ns` and `delay_ns` are int64.
+    """
+    launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
     return known.with_columns(
-        _names(rank_trace, LAUNCH_KINDS, known["launch_index"]).alias("call"),
-        (pl.col("launch_end_ns") - pl.col("launch_start_ns")).alias("call_ns"),
-        (pl.col("end_ns") - pl.col("start_ns")).alias("kernel_ns"),
-        (pl.col("start_ns") - pl.col("launch_end_ns")).alias("delay_ns"),
+        call_ns=launch_end_ns - pl.col("launch_start_ns"),
+        kernel_ns=pl.col("end_ns") - pl.col("start_ns"),
+        delay_ns=pl.col("start_ns") - launch_end_ns,
     )
 
 
-def _names(rank_trace: RankTrace, kinds: Iterable[EventKind], event_index: pl.Series) -> pl.Series:
-    """Return the name (string id) of each of these events of some kinds, null for null."""
-    events = rank_trace.events_of(kinds, ["event_index", "name"])
-    return gathered(events["name"], rows_of_events(events, event_index))
+def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
+    """Return `launched_calls` sorted by start of call, with the innermost operator.
+
+    Only the columns that show a launch are there, and `operator_name`, a string id.
+    """
+    operators = of_work(rank_trace.derive(launching_operator), launched)["operator_name"]
+    # Work is sorted by start and place in the file, and stays so within each call.
+    order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
+    return launched.select(*_OF_LAUNCH, operators)[order]
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
@@ -210,7 +219,7 @@ def _statistics() -> tuple[pl.Expr, ...]:
 
 
 def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    table = launched.group_by("call").agg(_statistics())
+    table = launched.group_by(pl.col("launch_name").alias("call")).agg(_statistics())
     named = table.with_columns(rank_trace.texts(table["call"]))
     return named.sort("call_sum_ns", "call", descending=[True, False])
 
@@ -218,26 +227,23 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
     """Count the lengths of one measure in each class."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
-    counts = np.histogram(lengths, _EDGES)[0]
+    counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)
     table = pl.DataFrame({"from_ns": _EDGES[filled], "to_ns": _EDGES[filled + 1], "count": counts[filled]})
     return table.select(pl.lit(measure).alias("measure"), pl.all().cast(pl.Int64))
 
 
 def _per_launch(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    operators = of_work(rank_trace.derive(launching_operator), launched)["operator_index"]
-    table = launched.with_columns(_names(rank_trace, [EventKind.CPU_OP], operators).alias("operator"))
-    # Work is sorted by start and place in the file, and stays so within each call.
-    ordered = table[np.lexsort((table["launch_index"].to_numpy(), table["launch_start_ns"].to_numpy()))]
-    texts = [rank_trace.texts(ordered[column]) for column in ("call", "name", "operator")]
+    ordered = in_order_of_calls(rank_trace, launched)
+    texts = [rank_trace.texts(ordered[column]) for column in ("launch_name", "name", "operator_name")]
     return ordered.with_columns(texts).select(
         "device",
         "stream",
         "correlation",
-        "call",
+        pl.col("launch_name").alias("call"),
         pl.col("name").alias("kernel"),
         pl.col("kernel_kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
-        "operator",
+        pl.col("operator_name").alias("operator"),
         pl.col("launch_start_ns").alias("call_start_ns"),
         "call_ns",
         pl.col("start_ns").alias("kernel_start_ns"),

@@ -155,7 +155,7 @@ def _typed(table: pl.DataFrame, rank: int, schema: dict[str, type[pl.DataType]])
 def _with_operators(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     """Add the names of the innermost and the outermost operator around each event; null where there is none."""
     nodes = host_nodes(rank_trace)
-    parent, is_counted = np.append(nodes["parent"].to_numpy(), NO_PARENT), nodes["is_counted"].to_numpy()
+    parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     inner = itself_or_above(parent, is_counted, nodes_of_memory_events(rank_trace))
     outer = furthest_above(parent, is_counted, inner)
     found = {"operator": inner, "top_operator": np.where(outer == NO_PARENT, inner, outer)}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from hta.algorithms.nesting import NO_PARENT, nearest_above
+from hta.algorithms.nesting import NO_PARENT, itself_or_above
 from hta.enrich.call_stack import call_stacks, gathered, rows_of_events
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.forward_backward import forward_of
 from hta.enrich.host_names import MODULE_PREFIX
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.kernel_sequences import sequence_texts, sequences
-from hta.enrich.launches import launches
+from hta.enrich.launches import launches, of_work
 from hta.enrich.modules import module_of
 from hta.enrich.operators import launching_operator
 from hta.execution.executor import IN_PROCESS, Executor
@@ -113,13 +113,13 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial | NoDe
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
     """Return the kernels with a known operator in the order of their launches; `row` is that of the operator."""
     stacks = rank_trace.derive(call_stacks)
-    operators = rank_trace.derive(launching_operator).select("event_index", "operator_index")
-    calls = rank_trace.derive(launches).select("event_index", "launch_start_ns")
-    rows = pl.Series("row", rows_of_events(stacks, operators["operator_index"]))
-    owner = operators.with_columns(rows).join(calls, on="event_index").filter(pl.col("row") != NO_PARENT)
-    joined = kernels.join(owner, on="event_index", maintain_order="left")
-    return joined.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("kernel_ns")).sort(
-        "launch_start_ns", maintain_order=True, nulls_last=True
+    operator_index = of_work(rank_trace.derive(launching_operator), kernels)["operator_index"]
+    launch_start_ns = of_work(rank_trace.derive(launches), kernels)["launch_start_ns"]
+    rows = pl.Series("row", rows_of_events(stacks, operator_index))
+    return (
+        kernels.select("name", "start_ns", rows, launch_start_ns, kernel_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .filter(rows != NO_PARENT)
+        .sort("launch_start_ns", maintain_order=True, nulls_last=True)
     )
 
 
@@ -183,22 +183,12 @@ def _forward_rows(
     forward_of_row[rows_of_events(stacks, links["event_index"])] = forward
     is_forward = np.zeros(stacks.height, np.bool_)
     is_forward[forward] = True
-    backward = _itself_or_above(stacks, forward_of_row != NO_PARENT, operators)
-    within_forward = _itself_or_above(stacks, is_forward, operators)
+    parent = stacks["parent_row"].to_numpy()
+    backward = itself_or_above(parent, forward_of_row != NO_PARENT, operators)
+    within_forward = itself_or_above(parent, is_forward, operators)
     is_backward = backward != NO_PARENT
     itself = np.where(within_forward == NO_PARENT, operators, within_forward)
     return np.where(is_backward, forward_of_row[backward], itself), is_backward
-
-
-def _itself_or_above(
-    stacks: pl.DataFrame,
-    wanted: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    distinct, place = np.unique(rows, return_inverse=True)
-    above = nearest_above(stacks["parent_row"].to_numpy(), wanted, distinct)
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(wanted[distinct], distinct, above)[place]
-    return found
 
 
 def _finding(rank_trace: RankTrace, count: int, unknown_count: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.algorithms.covered_by_group import covered_by_group
+from hta.algorithms.covered_by_group import covered_by_number
 from hta.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, subtree_sums
 from hta.enrich.attribution import device_owner, host_nodes
 from hta.enrich.device_work import device_rows
@@ -169,7 +169,10 @@ def _owned_work(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Return a row of `work` and the node of a counted operator, for each such operator that owns it or is around."""
+    """Return a row of `work` and the node of a counted operator, for each such operator that owns it or is around.
+
+    They come in the order of `work`.
+    """
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -178,7 +181,9 @@ def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _
         all_rows.append(rows)
         all_nodes.append(at)
         at = nearest_above(parent, is_counted, at)
-    return np.concatenate(all_rows), np.concatenate(all_nodes)
+    found = np.concatenate(all_rows)
+    order = np.argsort(found, kind="stable")
+    return found[order], np.concatenate(all_nodes)[order]
 
 
 def _sums(described: pl.DataFrame, keys: Sequence[str], compat: Compat | None) -> pl.DataFrame:
@@ -218,11 +223,10 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
     """Return the covered time of each group, added up over the devices."""
-    members = work[rows].select("device", "start_ns", "end_ns", pl.Series("group", groups))
-    lengths = covered_by_group(members, ["group", "device"])
-    summed = np.zeros(group_count, np.int64)
-    np.add.at(summed, lengths["group"].to_numpy(), lengths["covered_ns"].to_numpy())
-    return summed
+    devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
+    start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
+    lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
+    return np.asarray(lengths.reshape(len(devices), group_count).sum(axis=0), np.int64)
 
 
 def _shown(rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, compat: Compat | None) -> pl.DataFrame:

@@ -144,25 +144,27 @@ def _step_numbers(rank_trace: RankTrace) -> list[int]:
 def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> _Partial:
     known = set(_step_numbers(rank_trace))
     chosen = known if numbers is None else known & set(numbers)
-    events = _events(rank_trace, numbers, kinds)
-    totals = events.group_by("kind", "name").agg(
-        pl.len().cast(pl.Int64).alias("count"),
-        pl.col("duration_ns").sum().alias("sum_ns"),
-        pl.col("is_in_step").sum().cast(pl.Int64).alias("count_in_steps"),
-        pl.col("duration_ns").filter("is_in_step").sum().alias("ns_in_steps"),
+    is_in_step, duration_ns = pl.col("step").is_not_null(), pl.col("duration_ns").clip(lower_bound=0)
+    totals = (
+        _events(rank_trace, numbers, kinds)
+        .group_by("kind", "name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("count"),
+            duration_ns.sum().alias("sum_ns"),
+            is_in_step.sum().cast(pl.Int64).alias("count_in_steps"),
+            duration_ns.filter(is_in_step).sum().alias("ns_in_steps"),
+        )
+        .collect()
     )
     named = totals.with_columns(rank_trace.texts(totals["name"]))
     return _Partial(named.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items()), len(chosen))
 
 
-def _events(rank_trace: RankTrace, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> pl.DataFrame:
-    """Return the events that count: `kind`, `name`, `duration_ns` and whether they belong to a step."""
-    step = rank_trace.derive(step_of_event)
-    events = rank_trace.table("events", ["kind", "name", "duration_ns"]).with_columns(
-        step.is_not_null().alias("is_in_step"), pl.col("duration_ns").clip(lower_bound=0)
-    )
-    wanted = events["kind"].is_in([kind.value for kind in kinds])
-    return events.filter(wanted if numbers is None else wanted & step.is_in(list(numbers)).fill_null(value=False))
+def _events(rank_trace: RankTrace, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> pl.LazyFrame:
+    """Return the events that count: `kind`, `name`, `duration_ns` and `step`, null where they belong to none."""
+    events = rank_trace.table("events", ["kind", "name", "duration_ns"]).hstack([rank_trace.derive(step_of_event)])
+    of_kinds = events.lazy().filter(pl.col("kind").is_in([kind.value for kind in kinds]))
+    return of_kinds if numbers is None else of_kinds.filter(pl.col("step").is_in(list(numbers)))
 
 
 def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:

@@ -207,7 +207,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
     """Return a row for each name of device work of each call that launched it, or of none."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
-    launched_in = itself_or_above(np.append(calls.parent, NO_PARENT), calls.is_call, work["node"].to_numpy())
+    launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
     above = np.where(is_unowned, _NO_OPERATOR, calls.row[launched_in])
     counts = above != NO_PARENT

@@ -53,17 +53,16 @@ def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 def rows_of_events(stacks: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
     """Return the row in `stacks` of each of these events; -1 for null and for events that are not there."""
     indexes = stacks["event_index"].to_numpy()
-    if not len(indexes):
-        return np.full(len(event_index), NO_PARENT, np.int64)
-    order = np.argsort(indexes, kind="stable")
-    wanted = event_index.cast(pl.Int64).fill_null(-1).to_numpy()
-    rows: npt.NDArray[np.int64] = order[np.searchsorted(indexes, wanted, sorter=order).clip(max=len(order) - 1)]
-    return np.where(indexes[rows] == wanted, rows, NO_PARENT)
+    row_of = np.full(int(indexes.max(initial=0)) + 2, NO_PARENT, np.int32)  # the last one answers for what is not there
+    row_of[indexes] = np.arange(len(indexes))
+    wanted = event_index.cast(pl.Int64).fill_null(len(row_of)).to_numpy()
+    rows: npt.NDArray[np.int64] = row_of[np.minimum(wanted, len(row_of) - 1)].astype(np.int64)
+    return rows
 
 
 def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
     """Return the values of a column in these rows, null for row -1."""
-    return column.gather(pl.Series(rows).replace(NO_PARENT, None).cast(pl.UInt32))
+    return column[pl.Series(rows).cast(pl.UInt32, strict=False)]
 
 
 def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:

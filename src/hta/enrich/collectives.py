@@ -16,7 +16,8 @@ from hta.enrich.annotations import innermost_of
 from hta.enrich.device_work import device_work
 from hta.enrich.element_types import common_type, element_bytes, input_bytes
 from hta.enrich.event_ranges import event_ranges
-from hta.enrich.launches import launches
+from hta.enrich.kernel_kind import Rule, active_rules
+from hta.enrich.launches import launches, of_work
 from hta.enrich.steps import window_of, windows
 from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
 
@@ -70,7 +71,8 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, where there are none, annotations on the host.
 
     What a kernel's own args do not say is taken from the host call around its launch: `record_param_comms`, or the
-    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded.
+    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded. It is
+    remembered for each set of rules for kernels, as `device_work` is.
 
     Returns:
         Sorted by start_ns:
@@ -87,9 +89,17 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         communication_id  uint64   null or 0 where it was not recorded
         content           str      element type, and size where it is the same on all ranks
     """
-    found = _on_devices(rank_trace)
-    rows = found if len(found) else rank_trace.derive(host_collectives)
-    return rows.sort("start_ns", maintain_order=True)
+    rules, by_rules = active_rules(), rank_trace.derive(_communication_by_rules)
+    if rules not in by_rules:
+        found = _on_devices(rank_trace)
+        rows = found if len(found) else rank_trace.derive(host_collectives)
+        by_rules[rules] = rows.sort("start_ns", maintain_order=True)
+    return by_rules[rules]
+
+
+def _communication_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
+    """Make the place where `communication` is remembered."""
+    return {}
 
 
 def collectives(rank_trace: RankTrace) -> pl.DataFrame:
@@ -189,10 +199,8 @@ def _number_of(text: str | None) -> int | None:
 
 def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
-    calls = rank_trace.derive(launches).select("event_index", "launch_index", "launch_start_ns")
-    rows = work.select("event_index", "start_ns", "end_ns", "name").join(
-        calls, on="event_index", how="left", maintain_order="left"
-    )
+    calls = of_work(rank_trace.derive(launches), work).select("launch_index", "launch_start_ns")
+    rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
     named = known.with_columns(_family_of(known["collective"].fill_null(known["name"])))
     same_size = pl.col("family").is_in(_SAME_SIZE)

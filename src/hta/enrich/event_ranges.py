@@ -23,4 +23,6 @@ def event_ranges(rank_trace: RankTrace, kinds: Iterable[EventKind], columns: Seq
     """
     stored = dict.fromkeys(each for column in columns for each in _STORED.get(column, (column,)))
     events = rank_trace.events_of(kinds, list(stored))
-    return events.with_columns(_END).select(columns) if "end_ns" in columns else events
+    return (
+        events.select(_END if column == "end_ns" else column for column in columns) if "end_ns" in columns else events
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, nearest_above
-from hta.enrich.call_stack import rows_of_events
+from hta.enrich.call_stack import gathered, rows_of_events
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_nodes import own_host_nodes
 from hta.schema import EventKind
@@ -36,7 +36,7 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """
     operators = _operators(rank_trace)
     arrows = _by_arrow(rank_trace, operators)
-    numbers = _by_sequence_number(rank_trace, operators).join(arrows, on="event_index", how="anti")
+    numbers = _by_sequence_number(rank_trace, operators, arrows["event_index"])
     return pl.concat([arrows, numbers]).sort("event_index")
 
 
@@ -45,8 +45,10 @@ def _operators(rank_trace: RankTrace) -> pl.DataFrame:
     columns = ["event_index", "track_id", "start_ns", "end_ns"]
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     ranges = event_ranges(rank_trace, [EventKind.CPU_OP], columns)
+    rows = rows_of_events(details, ranges["event_index"])
     number = pl.when(pl.col("sequence_number") >= 0).then("sequence_number").alias("sequence_number")
-    return ranges.join(details, on="event_index", how="left", maintain_order="left").with_columns(number)
+    known = (gathered(details[column], rows) for column in ("sequence_number", "forward_thread_id"))
+    return ranges.with_columns(*known).with_columns(number)
 
 
 def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
@@ -72,14 +74,18 @@ def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFr
     )
 
 
-def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
+def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
+    """Return the links of the backward operators without an arrow."""
     is_backward = pl.col("forward_thread_id").fill_null(0) > 0
     numbered = operators.drop_nulls("sequence_number").sort("start_ns", maintain_order=True)
-    backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")
+    all_backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")
+    backward = all_backward.filter(~pl.col("event_index").is_in(with_arrow.implode()))
+    if backward.is_empty():
+        return backward.select("event_index", pl.col("event_index").alias("forward_index"))
     candidates = numbered.filter(~is_backward).select(
         "sequence_number", "start_ns", pl.col("event_index").alias("forward_index")
     )
-    forward = _outside(rank_trace, candidates, backward["event_index"])
+    forward = _outside(rank_trace, candidates, all_backward["event_index"])
     linked = backward.join_asof(
         forward, on="start_ns", by="sequence_number", strategy="backward", check_sortedness=False
     )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.algorithms.nesting import NO_PARENT, depths, itself_or_above, nearest_above, parents_of_sorted
+from hta.algorithms.nesting import NO_PARENT, depths, itself_or_above, nearest_above, nesting, nesting_order
 from hta.enrich.call_stack import CALL_KINDS, rows_of_events
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_names import MODULE_PREFIX, NodeClass, classes_by_name, is_counted_name
@@ -82,10 +82,8 @@ def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """
     columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
     ranges = pl.concat([_module_calls(rank_trace, columns), event_ranges(rank_trace, CALL_KINDS, columns)])
-    ranges = ranges.sort("track_id", "start_ns", -pl.col("end_ns"), maintain_order=True)
-    parent, is_overlapping = parents_of_sorted(
-        *(ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))
-    )
+    ranges = ranges[nesting_order(*_extents(ranges))]
+    parent, _, is_overlapping = nesting(*_extents(ranges))
     node_class, is_call = _classes(rank_trace, ranges), _is_call(ranges)
     is_node = ~is_call & ~_is_within_operator(parent, node_class, is_call)
     charges = is_node | is_call
@@ -97,6 +95,10 @@ def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
         pl.Series("is_node", is_node),
         pl.Series("of_parent_ns", np.where(is_charged, _taken_from_parent(ranges, parent, is_overlapping), 0)),
     )
+
+
+def _extents(ranges: pl.DataFrame) -> tuple[_Rows, _Rows, _Rows]:
+    return ranges["track_id"].to_numpy(), ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
 
 
 def _is_within_operator(

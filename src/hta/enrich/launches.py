@@ -34,6 +34,7 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
         event_index      uint32
         launch_index     uint32  event_index of the call; null where none is known
+        launch_name      uint32  string id; null where none is known
         launch_start_ns  int64   null where none is known
         launch_end_ns    int64   null where none is known
     """
@@ -42,8 +43,9 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
     several = np.flatnonzero(call_of_row == _SEVERAL)
     if len(several):
         call_of_row[several] = _best_calls(rank_trace, rows[several], calls)
-    launched_by = pl.col("launch_index", "launch_start_ns", "launch_end_ns").gather(call_of_row.replace(_NONE, None))
-    return rows.select("event_index").hstack(calls.select(launched_by))
+    launched_by = pl.col("launch_index", "launch_name", "launch_start_ns", "launch_end_ns")
+    known = call_of_row.cast(pl.UInt32, strict=False)  # `_NONE` becomes null
+    return rows.select("event_index").hstack(calls.select(launched_by.gather(known)))
 
 
 def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
@@ -58,24 +60,30 @@ def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the host calls that carry a correlation, sorted by it."""
-    columns = ["event_index", "start_ns", "end_ns", "kind", "correlation"]
-    calls = event_ranges(rank_trace, LAUNCH_KINDS, columns).filter(pl.col("correlation") > 0)
-    return calls[np.argsort(calls["correlation"].to_numpy())].select(
-        "correlation",
-        pl.col("event_index").alias("launch_index"),
-        pl.col("start_ns").alias("launch_start_ns"),
-        pl.col("end_ns").alias("launch_end_ns"),
-        (pl.col("kind") == EventKind.DRIVER).alias("is_driver"),
+    """Return the host calls that carry a correlation, in file order."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"]
+    return (
+        event_ranges(rank_trace, LAUNCH_KINDS, columns)
+        .filter(pl.col("correlation") > 0)
+        .select(
+            "correlation",
+            pl.col("event_index").alias("launch_index"),
+            pl.col("name").alias("launch_name"),
+            pl.col("start_ns").alias("launch_start_ns"),
+            pl.col("end_ns").alias("launch_end_ns"),
+            (pl.col("kind") == EventKind.DRIVER).alias("is_driver"),
+        )
     )
 
 
 def _only_calls(rows: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
     """Return the row in `calls` of the only call of each device row, or `_NONE`, or `_SEVERAL`."""
-    wanted, offered = rows["correlation"].to_numpy(), calls["correlation"].to_numpy()
-    first = np.searchsorted(offered, wanted, side="left")
-    count = np.searchsorted(offered, wanted, side="right") - first
-    return np.select([count == 0, count > 1], [_NONE, _SEVERAL], first)
+    wanted, unsorted = rows["correlation"].to_numpy(), calls["correlation"].to_numpy()
+    order = np.argsort(unsorted, kind="stable")  # which joins the sorted runs that most files consist of
+    offered = np.append(unsorted[order], [0, 0])  # behind the last, where nothing is wanted
+    first = np.searchsorted(offered[:-2], wanted)
+    is_offered, is_again = ((offered[first + place] == wanted) & (wanted > 0) for place in (0, 1))
+    return np.where(is_offered, np.where(is_again, _SEVERAL, np.append(order, _NONE)[first]), _NONE)
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:

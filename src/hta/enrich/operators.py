@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above, nearest_above
@@ -29,34 +28,25 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
         event_index         uint32
         launch_index        uint32  null where the launch is not known
         operator_index      uint32  innermost operator; null where none is known
+        operator_name       uint32  its name, a string id
         top_operator_index  uint32  outermost operator; null where none is known
     """
     stacks, launched = rank_trace.derive(call_stacks), rank_trace.derive(launches)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     parent = stacks["parent_row"].to_numpy()
-    inner, outer = _around(parent, is_operator, rows_of_events(stacks, launched["launch_index"]))
+    calls = rows_of_events(stacks, launched["launch_index"])
+    inner, outer = nearest_above(parent, is_operator, calls), furthest_above(parent, is_operator, calls)
     unknown = np.flatnonzero(inner == NO_PARENT)
     if len(unknown):
         same_id = same_external_id(rank_trace, launched[unknown])
         inner[unknown] = rows_of_events(stacks, same_id)
-        above = furthest_above(parent, is_operator, np.maximum(inner[unknown], 0)) if len(parent) else inner[unknown]
-        outer[unknown] = np.where((inner[unknown] == NO_PARENT) | (above == NO_PARENT), inner[unknown], above)
+        above = furthest_above(parent, is_operator, inner[unknown])
+        outer[unknown] = np.where(above == NO_PARENT, inner[unknown], above)
     return launched.select("event_index", "launch_index").with_columns(
         gathered(stacks["event_index"], inner).alias("operator_index"),
+        gathered(stacks["name"], inner).alias("operator_name"),
         gathered(stacks["event_index"], outer).alias("top_operator_index"),
     )
-
-
-def _around(
-    parent: npt.NDArray[np.int64], is_operator: npt.NDArray[np.bool_], calls: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of the innermost and the outermost operator around each call; -1 where there is none."""
-    inner, outer = np.full((2, len(calls)), NO_PARENT, np.int64)
-    known = np.flatnonzero(calls != NO_PARENT)
-    rows, place = np.unique(calls[known], return_inverse=True)  # a graph is one call for thousands of kernels
-    inner[known] = nearest_above(parent, is_operator, rows)[place]
-    outer[known] = furthest_above(parent, is_operator, rows)[place]
-    return inner, outer
 
 
 def same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:

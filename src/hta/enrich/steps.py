@@ -24,6 +24,9 @@ _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _ENOUGH_WORK = 0.8
 """The last window has to launch this share of what the one before it launched, else it counts as cut short."""
 
+_BEFORE_ALL = np.iinfo(np.int64).min
+"""A moment before all others."""
+
 
 def steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps that the host announced; use with `rank_trace.derive`.
@@ -136,11 +139,10 @@ def window_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
 
 def _row_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
     """Return the row of the window in which each moment lies, null outside of all; named `row`."""
-    starts, times = found["start_ns"].to_numpy(), moments.fill_null(np.iinfo(np.int64).min).to_numpy()
-    rows = np.searchsorted(starts, times, side="right") - 1
-    chosen = pl.Series(rows).replace(-1, None).cast(pl.UInt32)
-    inside = found["end_ns"].gather(chosen) > moments
-    return pl.select(pl.when(inside).then(chosen).alias("row")).to_series()
+    times = (moments.fill_null(_BEFORE_ALL) if moments.null_count() else moments).to_numpy()
+    rows = np.searchsorted(found["start_ns"].to_numpy(), times, side="right") - 1
+    ends = np.append(found["end_ns"].to_numpy(), _BEFORE_ALL)  # the last one answers for row -1
+    return pl.Series("row", np.where(times < ends[rows], rows, -1)).cast(pl.UInt32, strict=False)
 
 
 def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:

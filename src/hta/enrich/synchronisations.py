@@ -47,7 +47,7 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """
     places = _recorded_places(rank_trace)
     is_known = pl.col("correlation").is_in(places["correlation"].implode())
-    calls = _calls(rank_trace).filter(is_known | _has_name(rank_trace, _RECORD_NAME)).sort("event_index")
+    calls = rank_trace.derive(_calls).filter(is_known | _has_name(rank_trace, _RECORD_NAME)).sort("event_index")
     records = calls.join(places, on="correlation", how="left", maintain_order="left")
     work = _last_launched(rank_trace, records.rename({"start_ns": "moment_ns"}))
     return work.select("event_index", pl.col("moment_ns").alias("start_ns"), "correlation", *_STREAM, "work_index")
@@ -101,13 +101,14 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     written = rank_trace.derive(_linked_waits).filter(pl.col("scope") != "wait").drop_nulls("call_index")
     named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
     whole_device = pl.col("scope") == "device"
-    tables = (
-        _last_launched(rank_trace, _at_the_record(written.filter(~whole_device))),
-        _on_each_stream(rank_trace, written.filter(whole_device)),
-        _on_each_stream(rank_trace, named.filter(whole_device)),
-        _on_likely_stream(rank_trace, named.filter(~whole_device)),
-        _blocking_copies(rank_trace),
+    parts = (
+        (_last_launched, _at_the_record(written.filter(~whole_device))),
+        (_on_each_stream, written.filter(whole_device)),
+        (_on_each_stream, named.filter(whole_device)),
+        (_on_likely_stream, named.filter(~whole_device)),
     )
+    tables = [find(rank_trace, waits) for find, waits in parts if len(waits)]
+    tables.append(_blocking_copies(rank_trace))
     found = pl.concat([table.rename({"work_index": "source_index"}).select(_HOST_WAIT) for table in tables])
     return found.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
 
@@ -168,7 +169,7 @@ def _scopes(texts: pl.Series) -> pl.Series:
 
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Join the rows of waits with their calls, and with the records of the events they wait for."""
-    calls = _calls(rank_trace).filter(pl.col("correlation") > 0)
+    calls = rank_trace.derive(_calls).filter(pl.col("correlation") > 0)
     asked = calls.select("correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns")
     recorded = rank_trace.derive(event_records).filter(pl.col("correlation") > 0)
     records = recorded.select(
@@ -190,7 +191,7 @@ def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
-    calls = _calls(rank_trace).filter(_has_name(rank_trace, _WAIT_NAME))
+    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _WAIT_NAME))
     return calls.select(
         pl.lit(None, pl.UInt32).alias("sync_index"),
         _scopes(rank_trace.texts(calls["name"])),

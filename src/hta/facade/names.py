@@ -26,13 +26,12 @@ def shorten_name(name: str) -> str:
     return bare.rsplit(" ", 1)[-1] or name
 
 
-def shared_texts(texts: pl.Series) -> npt.NDArray[Any]:
-    """Return texts as Python objects, None for null; equal texts are one object, so that many rows cost little."""
-    distinct = texts.drop_nulls().unique(maintain_order=True)
-    codes = texts.cast(pl.Enum(distinct)).to_physical().fill_null(len(distinct))
-    known = np.full(len(distinct) + 1, None, dtype=object)
-    known[:-1] = distinct.to_list()
-    shared: npt.NDArray[Any] = known[codes.to_numpy()]
+def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
+    """Return the texts of string ids as Python objects, None for null; equal texts are one object, so they cost little."""
+    distinct = ids.drop_nulls().unique()
+    known = np.empty(len(strings) + 1, dtype=object)  # None everywhere
+    known[distinct.to_numpy()] = strings.gather(distinct).to_list()
+    shared: npt.NDArray[Any] = known[ids.fill_null(len(strings)).to_numpy()]
     return shared
 
 

@@ -88,7 +88,7 @@ class RankTrace:
 
     def texts(self, ids: pl.Series) -> pl.Series:
         """Return the text of each id of a `string` or `json` column, null for null."""
-        return self.unselected.strings.gather(ids).alias(ids.name)
+        return self.unselected.strings[ids].alias(ids.name)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, all of them for None, with the types of `hta.schema`.
