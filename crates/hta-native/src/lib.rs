@@ -4,6 +4,7 @@ mod arrow;
 mod error;
 mod graph;
 mod read;
+mod source;
 
 use pyo3::prelude::*;
 
