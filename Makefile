@@ -6,7 +6,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -pat
 DEMO := build/demo_job
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python test-rust test-pages check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-python test-rust test-pages test-clusters test-stores test-servers check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -19,10 +19,20 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 test: test-rust test-python ## run all tests
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q -n auto -m "not browser"
+	$(BIN)/python -m pytest -q -n auto -m "not browser and not clusters and not stores"
 
 test-pages: $(VENV)/.built $(VENV)/.test-tools ## look at every page of the UI in a real browser, which is chromium
 	$(BIN)/python -m pytest -q -m browser
+
+test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
+	$(BIN)/python -m pytest -q -m clusters
+
+test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read from servers of S3, Google Cloud Storage, Azure and HDFS
+	-@scripts/install_test_servers.sh $(BIN)/python
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup -m stores
+
+test-servers: $(VENV)/bin/python ## install these servers into build/test-servers; needs Maven and a network
+	@scripts/install_test_servers.sh $(BIN)/python
 
 test-rust: needs
 	cargo test --release --quiet -p event-graph -p intervals -p trace-reader
@@ -81,6 +91,14 @@ $(VENV)/.built: pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
 
 $(VENV)/.test-tools: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --group test
+	@touch $@
+
+$(VENV)/.cluster-tools: pyproject.toml | $(VENV)/bin/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group clusters
+	@touch $@
+
+$(VENV)/.store-tools: pyproject.toml | $(VENV)/bin/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group stores
 	@touch $@
 
 $(VENV)/.check-tools: pyproject.toml | $(VENV)/bin/python

@@ -57,12 +57,15 @@ if TYPE_CHECKING:
         NotATraceError,
         TraceNotFoundError,
         UnknownRankError,
+        UnreachableError,
         UnreadableTraceError,
+        WorkerLostError,
     )
     from hta.execution.executor import IN_PROCESS
     from hta.execution.processes import processes
     from hta.ingest.open_trace import open_trace
     from hta.ingest.runs import Run, Runs, find_runs
+    from hta.ingest.write_store import Ingested, write_store
     from hta.recommendations.advice import Advice, advice
     from hta.recommendations.rules import Thresholds
     from hta.schema import EventKind, KernelKind
@@ -83,6 +86,7 @@ _MODULES = {
     "IN_PROCESS": "hta.execution.executor",
     "IdleTime": "hta.analyses.idle_time",
     "InconsistentTimesError": "hta.errors",
+    "Ingested": "hta.ingest.write_store",
     "InvalidOptionError": "hta.errors",
     "KernelBreakdown": "hta.analyses.kernel_breakdown",
     "KernelKind": "hta.schema",
@@ -117,7 +121,9 @@ _MODULES = {
     "TraceComparison": "hta.comparisons.compare_traces",
     "TraceNotFoundError": "hta.errors",
     "UnknownRankError": "hta.errors",
+    "UnreachableError": "hta.errors",
     "UnreadableTraceError": "hta.errors",
+    "WorkerLostError": "hta.errors",
     "UserAnnotations": "hta.analyses.user_annotations",
     "WhatIf": "hta.comparisons.what_if",
     "advice": "hta.recommendations.advice",
@@ -149,6 +155,7 @@ _MODULES = {
     "temporal_breakdown": "hta.analyses.temporal_breakdown",
     "user_annotations": "hta.analyses.user_annotations",
     "what_if": "hta.comparisons.what_if",
+    "write_store": "hta.ingest.write_store",
 }
 
 __all__ = [
@@ -164,6 +171,7 @@ __all__ = [
     "HtaError",
     "IdleTime",
     "InconsistentTimesError",
+    "Ingested",
     "InvalidOptionError",
     "KernelBreakdown",
     "KernelKind",
@@ -198,9 +206,11 @@ __all__ = [
     "TraceComparison",
     "TraceNotFoundError",
     "UnknownRankError",
+    "UnreachableError",
     "UnreadableTraceError",
     "UserAnnotations",
     "WhatIf",
+    "WorkerLostError",
     "__version__",
     "advice",
     "communication_overlap",
@@ -231,6 +241,7 @@ __all__ = [
     "temporal_breakdown",
     "user_annotations",
     "what_if",
+    "write_store",
 ]
 
 

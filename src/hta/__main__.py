@@ -1,5 +1,6 @@
-"""`python -m hta` is the command `hta`."""
+"""`python -m hta` is the command `hta`; worker processes may import this module without running it."""
 
 from hta.cli.app import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,8 +7,9 @@ Edges are two arrays: edge i leads from node source[i] to node target[i]. ValueE
 that is not there, or form a cycle where there must be none.
 """
 
+import os
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +52,27 @@ class NotATraceError(ValueError):
 class SinkError(OSError):
     """The tables could not be written: disk full, folder read-only or gone."""
 
+class _Stream(Protocol):
+    """The bytes of a file that others bring."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+
+    @property
+    def byte_count(self) -> int:
+        """Its size, 0 where that is not known."""
+
+    def read(self) -> bytes:
+        """Return the next piece, empty at the end; an exception ends the reading and comes out of it. Any thread calls."""
+
+    def close(self) -> None:
+        """Let a `read` that waits end: the reading was stopped."""
+
+_Source: TypeAlias = str | os.PathLike[str] | _Stream
+
 def read_trace(
-    path: str,
+    source: _Source,
     folder: str | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], bool | None] | None = None,
@@ -60,7 +80,7 @@ def read_trace(
     """Read a trace file into the tables of `hta.schema`.
 
     Args:
-        path: the file; plain, gzip or zstd is told by its first bytes.
+        source: the file, or its bytes; plain, gzip or zstd is told by the first of them.
         folder: an existing empty folder that gets `<table>.arrow` for every table; None keeps the tables in memory.
         threads: how many threads parse; None for all cores.
         progress: called with (bytes read so far, bytes of the file); an error it raises ends the reading.
@@ -71,7 +91,7 @@ def read_trace(
         tables: {name: ArrowTable}; empty where `folder` was given.
     """
 
-def peek(path: str, limit: int = ...) -> dict[str, Any]:
+def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
     """Look at no more than `limit` bytes, by default 1 MiB, of the decompressed beginning of a file.
 
     Returns:
@@ -82,7 +102,7 @@ def peek(path: str, limit: int = ...) -> dict[str, Any]:
         what: what the file is, in words.
     """
 
-def content_hash(path: str) -> str:
+def content_hash(source: _Source) -> str:
     """Return the hash of the bytes of a file; equals `content_hash` of its health record."""
 
 def schema() -> dict[str, list[tuple[str, str]]]:

@@ -4,11 +4,13 @@
     ├── TraceNotFoundError    (FileNotFoundError)  a path leads to no trace
     ├── NotATraceError        (ValueError)         a file is there, but it holds no profiler trace
     ├── UnreadableTraceError  (OSError)            a file could not be read
+    │   └── UnreachableError                       what is behind a URL could not be reached: extra, credential, network
     ├── NotASavedPathError    (ValueError)         a file is no saved critical path, or a damaged one
     ├── DuplicateRankError    (ValueError)         two files were given the same rank
     ├── UnknownRankError      (KeyError)           a rank was asked for that the job does not have
     ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
     ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
+    ├── WorkerLostError       (RuntimeError)       the process that worked on a rank was killed, again and again
     └── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
 
 A message is one string: it says what was found, where, and the way out, and it survives pickling.
@@ -73,6 +75,10 @@ class UnreadableTraceError(HtaError, OSError):
     """A file could not be read: permissions, a failing disk, a damaged compressed stream without any content."""
 
 
+class UnreachableError(UnreadableTraceError):
+    """What is behind a URL could not be reached: an extra is missing, access was refused, or nothing answers."""
+
+
 class NotASavedPathError(HtaError, ValueError):
     """A file is no saved critical path, is damaged, or was saved by another version."""
 
@@ -121,6 +127,24 @@ class MissingDataError(HtaError, LookupError):
             f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU as well as that of "
             f"the device."
         )
+
+
+class WorkerLostError(HtaError, RuntimeError):
+    """The process that worked on a rank was killed, again and again."""
+
+    @classmethod
+    def after(cls, losses: int) -> WorkerLostError:
+        """Say how often it was tried, and what the usual causes are."""
+        return cls(
+            f"a worker process was lost {losses} times over the same work, the last time while nothing else ran. "
+            "Usually that is the system, which ends processes when memory runs out: use fewer workers or leave the "
+            'rank out. A script that starts workers needs `if __name__ == "__main__":` around what it does.'
+        )
+
+    @classmethod
+    def on_cluster(cls, engine: str, error: BaseException) -> WorkerLostError:
+        """Hand on what the engine says of the worker it lost and of the tries it made."""
+        return cls(f"{engine} lost the worker, and gave up: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 class InconsistentTimesError(HtaError, ValueError):

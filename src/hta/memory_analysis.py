@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.errors import HtaError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.export.new_file import expect_writable, expect_writable_folder, new_file
 from hta.figures.theme import template
+from hta.locations import located
 
 CATEGORIES = (
     "Parameter",
@@ -96,8 +97,10 @@ def _expect_room() -> None:
 def _read(path: str) -> npt.NDArray[np.int64]:
     """Return the events, one a row."""
     try:
-        content = Path(path).expanduser().read_bytes()
+        content = located(path).read_bytes()
         text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+    except HtaError:
+        raise
     except FileNotFoundError as error:
         message = f"there is no file {path}"
         raise TraceNotFoundError(message) from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,6 +16,7 @@ from hta.errors import MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.recommendations.advice import Advice, advice_from
 from hta.schema import EventKind
+from hta.store.together import asked_together
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
 
@@ -79,17 +82,18 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
 
     A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
     """
-    results, missing = _results(trace, executor)
-    findings = (*_losses(trace, executor), *_findings(results))
-    tips = advice_from(trace, results, executor=executor)
+    traces = asked_together(trace, _ASKS, executor)
+    results, missing = _results(traces, executor)
+    findings = (*_losses(traces["losses"], executor), *_findings(results))
+    tips = advice_from(traces["advice"], results, executor=executor)
     if "temporal_breakdown" in results:
         return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), tips, findings)
     cpu_side = _cpu_side(trace, executor)
     return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, tips, findings)
 
 
-def _results(trace: Trace, executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
-    answers = {analysis.name: _answer(analysis, trace, executor) for analysis in ANALYSES}
+def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
+    answers = {analysis.name: _answer(analysis, traces[analysis.name], executor) for analysis in ANALYSES}
     missing = {name: str(answer) for name, answer in answers.items() if isinstance(answer, MissingDataError)}
     return {name: answer for name, answer in answers.items() if not isinstance(answer, MissingDataError)}, missing
 
@@ -101,7 +105,7 @@ def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | Mi
         return error
 
 
-def _losses(trace: Trace, executor: Executor) -> tuple[str, ...]:
+def _losses(trace: Trace, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
     """Warn where parts of files could not be read: what follows is about the rest."""
     ranks = [rank for rank, has_losses in trace.map(_has_losses, executor).items() if has_losses]
     if not ranks:
@@ -110,6 +114,14 @@ def _losses(trace: Trace, executor: Executor) -> tuple[str, ...]:
     return (
         f"{len(ranks):,} of {len(trace.ranks):,} files could be read only in part (rank {named}); hta check says why",
     )
+
+
+_ASKS: dict[str, Callable[[Trace], object]] = {
+    **{analysis.name: analysis.compute for analysis in ANALYSES},
+    "losses": _losses,
+    "advice": partial(advice_from, results={}),
+}
+"""What is asked about every rank in one visit to it."""
 
 
 def _has_losses(rank_trace: RankTrace) -> bool:

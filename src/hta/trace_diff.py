@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pandas as pd
@@ -25,6 +24,7 @@ from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.compare_traces import MOST_NAMES, paired_bars
 from hta.ingest.open_trace import open_trace
+from hta.locations import located, name_of
 from hta.store.trace import Trace
 
 Numbers: TypeAlias = int | Iterable[int] | None
@@ -63,7 +63,7 @@ class LabeledTrace:
             raise InvalidOptionError(message)
         opened = open_trace(str(trace_dir)) if t is None else _whole(t)
         self.trace = opened
-        self.label = label if label is not None else (Path(trace_dir).name if trace_dir else "trace")
+        self.label = label if label is not None else (name_of(trace_dir) if trace_dir else "trace")
 
     def ranks(self) -> list[int]:
         """Return the ranks in rising order."""
@@ -210,7 +210,7 @@ def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image
     """Draw one of the two figures; `.html` files need nothing else, images need the package kaleido."""
     change, ending = ("diff_counts", "_counts") if by == "count" else ("diff_duration", "_total_duration")
     if path is not None:
-        expect_writable(Path(path), overwrite=False)
+        expect_writable(located(path), overwrite=False)
     changed = df[df[change] != 0]
     shown = changed.reindex(changed[change].abs().sort_values(ascending=False, kind="stable").index).head(MOST_NAMES)
     scale = 1 if by == "count" else 1_000

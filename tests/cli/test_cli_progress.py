@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import select
+import subprocess
+import sys
+from contextlib import suppress
 
+import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from hta.cli.progress import CountingExecutor, TerminalProgress, counted, terminal_progress
+from hta.cli.progress import CountingExecutor, Display, TerminalProgress, bars_on, terminal_display
 from hta.execution.executor import IN_PROCESS
 from hta.execution.progress import SILENT
+from hta.testing.synthetic import write_job
 
 
-def terminal() -> tuple[Console, io.StringIO]:
-    """Return a console that believes to be a terminal, and what it wrote."""
+def terminal() -> tuple[Progress, io.StringIO]:
+    """Return bars on a console that believes to be a terminal, and what it wrote."""
     stream = io.StringIO()
-    return Console(file=stream, force_terminal=True, width=80), stream
+    return bars_on(Console(file=stream, force_terminal=True, width=100)), stream
 
 
 def test_a_bar_names_the_file_and_goes_away() -> None:
     """The name is text, whatever it holds; afterwards the bar can be started anew."""
-    console, stream = terminal()
-    progress = TerminalProgress(console)
-    for name in ("rank0[red].json", "rank1.json"):
-        progress.start(100, name)
-        progress.advance(60)
-        progress.advance(40)
-        progress.finish()
+    bars, stream = terminal()
+    progress = TerminalProgress(bars)
+    with bars:
+        for name in ("rank0[red].json", "rank1.json"):
+            progress.start(2_000_000, name)
+            progress.advance(600_000)
+            bars.refresh()
+            progress.finish()
+            assert bars.tasks == []
     assert "rank0[red].json" in stream.getvalue()
     assert "rank1.json" in stream.getvalue()
+    assert "600.0 kB/2.0 MB" in stream.getvalue()
 
 
 def test_a_bar_that_was_not_started_does_nothing() -> None:
@@ -40,15 +51,52 @@ def test_a_bar_that_was_not_started_does_nothing() -> None:
 
 def test_without_a_terminal_there_is_silence(capsys) -> None:
     """Logs and pipes hold no bars."""
-    assert terminal_progress() is SILENT
-    with counted(IN_PROCESS) as executor:
-        assert executor is IN_PROCESS
+    with terminal_display() as display:
+        assert display.reading is SILENT
+        assert display.counted(IN_PROCESS, 8) is IN_PROCESS
     assert capsys.readouterr().err == ""
 
 
-def test_work_in_processes_is_counted() -> None:
-    """Each call that is done moves the bar, and the result comes back."""
-    bar = Progress(console=terminal()[0])
-    executor = CountingExecutor(IN_PROCESS, bar)
-    assert [executor.submit(abs, number).result() for number in (-1, 2)] == [1, 2]
-    assert (bar.tasks[0].completed, bar.tasks[0].total) == (2, 2)
+def test_the_bar_counts_ranks() -> None:
+    """Each rank that is done moves the bar; an analysis that goes over the ranks again counts them again."""
+    bars, stream = terminal()
+    executor = CountingExecutor(IN_PROCESS, bars, 2)
+    with bars:
+        assert [executor.submit(abs, number).result() for number in (-1, 2)] == [1, 2]
+        bars.refresh()
+        assert (bars.tasks[0].completed, bars.tasks[0].total) == (2, 2)
+        executor.submit(abs, 3)
+        assert bars.tasks[0].completed == 1
+    assert "ranks done" in stream.getvalue()
+    assert "2/2" in stream.getvalue()
+
+
+def test_one_rank_has_no_bar() -> None:
+    """It would say 1/1."""
+    assert Display(terminal()[0]).counted(IN_PROCESS, 1) is IN_PROCESS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -> None:
+    """The answer on stdout is that of a run without a terminal."""
+    write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
+    command = [sys.executable, "-m", "hta", "temporal-breakdown", tmp_path / "job", "--workers", str(workers), "--json"]
+    environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:  # noqa: S603
+        os.close(theirs)
+        shown = _everything(ours)
+        answer, _ = process.communicate()
+    assert b"ranks done" in shown
+    again = subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
+    assert answer == again.stdout
+
+
+def _everything(terminal_end: int) -> bytes:
+    """Return what is written to the terminal until the other end is closed."""
+    seen = b""
+    with suppress(OSError):  # which is how Linux says that the other end was closed
+        while select.select([terminal_end], [], [], 60)[0]:
+            seen += os.read(terminal_end, 65_536)
+    os.close(terminal_end)
+    return seen

@@ -8,13 +8,18 @@ import typer
 from hta.cli.options import parse_ranks
 
 
-@pytest.mark.parametrize(("text", "ranks"), [("3", [3]), ("0-2", [0, 1, 2]), ("9,0-2,1", [0, 1, 2, 9]), ("4-4", [4])])
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [("3", [3]), ("0-2", [0, 1, 2]), ("9,0-2,1", [0, 1, 2, 9]), ("4-4", [4]), ("0-9:4,1", [0, 1, 4, 8])],
+)
 def test_ranks_are_numbers_and_ranges(text, ranks) -> None:
     """Each rank once, in rising order."""
     assert parse_ranks(text) == ranks
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "0-99999999999", "0-2000000", "1" * 5_000])
+@pytest.mark.parametrize(
+    "text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "3:2", "0-3:", "0-99999999999", "0-2000000", "1" * 5_000]
+)
 def test_other_texts_are_refused(text) -> None:
     """With the form that is understood."""
     with pytest.raises(typer.BadParameter):

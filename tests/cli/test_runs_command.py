@@ -6,6 +6,7 @@ import json
 
 from typer.testing import CliRunner
 
+import hta
 from hta.cli.commands import app
 from hta.testing.builder import TraceBuilder
 
@@ -62,3 +63,12 @@ def test_json_has_every_recording(tmp_path) -> None:
 def test_an_empty_folder_is_said(tmp_path) -> None:
     """It is no error."""
     assert run(str(tmp_path)).strip().endswith("no trace, 0 files left out.")
+
+
+def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
+    """It is named, and what is in it is not."""
+    hta.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
+    for folder in (tmp_path, tmp_path / "job.store"):
+        text = run(str(folder)).replace("\n", "")
+        assert "no trace, 1 file left out" in text
+        assert "job.store: a store of a whole job; open it by its path" in text

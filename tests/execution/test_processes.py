@@ -8,13 +8,13 @@ import pytest
 
 from hta.errors import InvalidOptionError
 from hta.execution.processes import (
-    THREADS_VARIABLE,
     available_cores,
     available_memory_bytes,
     default_worker_count,
     processes,
     reader_threads,
 )
+from hta.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hta.errors import HtaError, NotATraceError, UnreadableTraceError
-from hta.execution.processes import THREADS_VARIABLE
+from hta.execution.worker import THREADS_VARIABLE
 from hta.ingest.kineto import KinetoReader, Peek, peek
 from hta.ingest.open_trace import open_trace
 from hta.schema import TABLES, EventKind

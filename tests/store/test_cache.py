@@ -463,3 +463,13 @@ def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: Ope
     arrow_file(entry, "memory").unlink()
     assert file.table("events", ["duration_ns"]).to_series().to_list() == [1_000]
     assert isinstance(file.table("events"), pl.DataFrame)
+
+
+def test_a_folder_named_like_a_pattern_holds_entries(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """`[1]` in its path is text: what was kept there is found again."""
+    path = write_trace("a.json", ["gemm"])
+    reader = CountingReader()
+    for _ in range(2):
+        file = TraceFile(str(path), reader, cache=tmp_path / "run [1]*")
+        assert (file.table("events").height, file.events_of([6], ["name"]).height) == (1, 1)
+    assert reader.reads == 1

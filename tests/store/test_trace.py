@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import pickle
+import signal
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,16 @@ def fails_on_rank_3(rank_trace: RankTrace) -> int:
         message = "rank 3 fails"
         raise UnknownRankError(message)
     return rank_trace.rank
+
+
+def miscounts_rank_3(rank_trace: RankTrace) -> int:
+    """Fail by mistake where rank 3 comes."""
+    return rank_trace.table("events").height // (rank_trace.rank != 3)
+
+
+def killed(_rank_trace: RankTrace) -> None:
+    """End the process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_texts_of_ids(rank_trace: RankTrace) -> None:
@@ -153,6 +166,14 @@ def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
     assert len(pickled) < 1_000
     copy = pickle.loads(pickled)  # noqa: S301 -- our own
     assert (copy.rank, copy.source, names(copy)) == (3, rank_trace.source, ["gemm"])
+
+
+def test_the_address_of_a_rank_is_small(trace: Trace) -> None:
+    """No table travels to a worker, also after this process has read all of them."""
+    rank_trace = trace.ranks[3]
+    before = len(pickle.dumps(rank_trace))
+    assert rank_trace.table("events").height
+    assert len(pickle.dumps(rank_trace)) == before < 1_000
 
 
 def test_ranks_are_sorted(trace: Trace) -> None:
@@ -236,6 +257,57 @@ def test_ranks_after_an_error_are_not_begun(trace: Trace) -> None:
     with pytest.raises(UnknownRankError):
         trace.map(function)
     assert begun == [1, 3]
+
+
+def test_a_failing_rank_can_be_left_out(
+    trace: Trace,
+    executor: Executor,
+    open_file: Callable[..., TraceFile],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Reported once, with its reason; from then on the trace is that of the others."""
+    (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    bad = RankTrace(5, open_file(tmp_path / "bad.json"))
+    lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
+    with caplog.at_level(logging.WARNING, "hta"):
+        found = lenient.map(miscounts_rank_3, executor)
+    assert (found, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
+    reasons = [each.reason for each in lenient.skipped[1:]]
+    assert reasons[0].startswith("rank 3: ZeroDivisionError: integer division or modulo by zero")
+    assert reasons[1].startswith(f"{bad.source} is no profiler trace: ")
+    assert caplog.messages == [f"left out: {reason}" for reason in reasons]
+    assert lenient.map(miscounts_rank_3, executor) == found
+    assert len(caplog.messages) == 2
+
+
+def test_errors_about_the_question_end_the_work(trace: Trace, executor: Executor) -> None:
+    """What is asked for wrongly, or was not recorded, is no fault of a rank."""
+    with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
+        Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
+def test_a_pool_that_is_gone_ends_the_work(trace: Trace) -> None:
+    """A pool that is not made anew loses all ranks; that is no fault of theirs."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
+        Trace(trace.ranks, on_error="skip").map(killed, pool)
+
+
+def test_where_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
+    """There would be nobody left to answer for; also for a part of the job, which fails like the whole."""
+    lenient = Trace(trace.ranks, on_error="skip").select([3]).where(is_late)
+    with pytest.raises(ZeroDivisionError):
+        lenient.map(miscounts_rank_3, executor)
+
+
+def test_ranks_worked_on_longest_ago_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process holds no more than a number of events, and any rank counts; what was forgotten is read again."""
+    monkeypatch.setattr("hta.store.trace._MOST_EVENTS_HELD", 25_000)
+    before = trace.map(rank_and_count)
+    assert [rank for rank, each in trace.ranks.items() if each.events_held] == [3, 10]
+    assert trace.select([1]).map(rank_and_count) == {1: before[1]}
+    assert trace.map(rank_and_count) == before
 
 
 def test_a_job_pickles(trace: Trace) -> None:

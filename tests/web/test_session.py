@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import hta
 from hta.errors import InvalidOptionError, MissingDataError, UnknownRankError
 from hta.testing.builder import TraceBuilder
 from hta.web import session as session_module
@@ -249,3 +250,28 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
     second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
     session = opened(tmp_path)
     assert 0 in session.trace(Scope(session.runs[0].id)).ranks
+
+
+def test_a_store_is_a_run(tmp_path) -> None:
+    """Of those that its folder holds; its ranks are no runs of their own."""
+    (tmp_path / "logs").mkdir()
+    hta.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
+    session = opened(tmp_path / "logs")
+    (run,) = session.runs
+    assert run.name == "job.store"
+    assert list(session.whole(run.id).ranks) == [0, 1]
+    (direct,) = opened(tmp_path / "logs" / "job.store").runs
+    assert direct.name == "job.store"
+
+
+def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
+    """Neither a linked rank nor a linked table of one."""
+    store = tmp_path / "logs" / "job.store"
+    store.parent.mkdir()
+    hta.write_store(gpu_job().build(), store)
+    (store / "rank=0").rename(tmp_path / "elsewhere")
+    (store / "rank=0").symlink_to(tmp_path / "elsewhere")
+    (store / "rank=1" / "events.parquet").rename(tmp_path / "events.parquet")
+    (store / "rank=1" / "events.parquet").symlink_to(tmp_path / "events.parquet")
+    session = opened(tmp_path / "logs")
+    assert list(session.whole(session.runs[0].id).ranks) == []

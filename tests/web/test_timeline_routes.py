@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 
 pytest.importorskip("dash", reason="the extra `web` is not installed")
 
+import hta
 from hta.testing.builder import TraceBuilder
 from hta.web.app import create_app
 from hta.web.session import Session
@@ -155,6 +156,19 @@ def test_the_file_is_given_away_as_it_is(asking) -> None:
     with asking.get("file") as response:
         assert response.data == source.read_bytes()
     assert asking.get("file", rank="../../etc/passwd").status_code == 404
+
+
+def test_a_store_gives_no_file_away(tmp_path) -> None:
+    """It says where its traces were, and whoever made it may have written anything there."""
+    trace = job().build()
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    hta.write_store(trace, tmp_path / "job.store")
+    for manifest in (tmp_path / "job.store").rglob("*.json"):
+        manifest.write_text(manifest.read_text().replace(trace.ranks[0].source, str(secret)))
+    response = Asking(tmp_path / "job.store").get("file")
+    assert (response.status_code, b"secret" in response.data) == (404, False)
+    assert response.json == {"error": "a store keeps what was read of a trace, not the trace itself"}
 
 
 @pytest.mark.parametrize(

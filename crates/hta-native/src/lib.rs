@@ -5,6 +5,7 @@ mod error;
 mod graph;
 mod intervals;
 mod read;
+mod source;
 
 use pyo3::prelude::*;
 

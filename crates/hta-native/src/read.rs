@@ -5,23 +5,23 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use trace_reader::{columns_of, FolderSink, MemorySink, Options, ReadError, Sink, Table, Trace};
+use trace_reader::{columns_of, FolderSink, MemorySink, Options, Sink, Table, Trace};
 
 use crate::arrow::ArrowTable;
 use crate::error::to_python;
+use crate::source::Source;
 
 /// How often Python hears of the progress.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Read a trace; see `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (path, folder=None, threads=None, progress=None))]
+#[pyo3(signature = (source, folder=None, threads=None, progress=None))]
 pub(crate) fn read_trace<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    source: Source,
     folder: Option<PathBuf>,
     threads: Option<NonZeroUsize>,
     progress: Option<Py<PyAny>>,
@@ -32,11 +32,11 @@ pub(crate) fn read_trace<'py>(
     let trace = match folder {
         Some(folder) => {
             let mut sink = FolderSink::new(folder).map_err(|error| to_python(error.into()))?;
-            read_into(py, &path, &mut sink, options, progress.as_ref())?
+            read_into(py, &source, &mut sink, options, progress.as_ref())?
         }
         None => {
             let mut sink = MemorySink::default();
-            let trace = read_into(py, &path, &mut sink, options, progress.as_ref())?;
+            let trace = read_into(py, &source, &mut sink, options, progress.as_ref())?;
             for &table in Table::ALL {
                 tables.set_item(table.name(), ArrowTable::new(table, sink.take(table)))?;
             }
@@ -51,22 +51,21 @@ pub(crate) fn read_trace<'py>(
 
 fn read_into<S: Sink + Send>(
     py: Python<'_>,
-    path: &std::path::Path,
+    source: &Source,
     sink: &mut S,
     options: Options,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<Trace> {
-    let mut reporter = Reporter { progress, last: Instant::now(), raised: None };
-    let result = py
-        .detach(|| trace_reader::read(path, sink, options, &mut |done, total| reporter.report(done, total)));
-    match (result, reporter.raised) {
-        (Err(ReadError::Stopped), Some(raised)) => Err(raised),
-        (result, _) => result.map_err(to_python),
-    }
+    let mut reporter = Reporter { source, progress, last: Instant::now(), raised: None };
+    let result = source.with_input(py, |input| {
+        trace_reader::read(input, sink, options, &mut |done, total| reporter.report(done, total))
+    });
+    reporter.raised.map_or(result, Err)
 }
 
 /// Tells Python of the progress, now and then, and lets it interrupt.
 struct Reporter<'a> {
+    source: &'a Source,
     progress: Option<&'a Py<PyAny>>,
     last: Instant,
     raised: Option<PyErr>,
@@ -78,11 +77,12 @@ impl Reporter<'_> {
             return true;
         }
         self.last = Instant::now();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            self.progress.map_or(Ok(()), |progress| progress.call1(py, (done, total)).map(|_| ()))
+        self.raised = Python::attach(|py| {
+            let told = py.check_signals().and_then(|()| {
+                self.progress.map_or(Ok(()), |progress| progress.call1(py, (done, total)).map(|_| ()))
+            });
+            told.err().inspect(|_| self.source.stop(py))
         });
-        self.raised = told.err();
         self.raised.is_none()
     }
 }
@@ -100,9 +100,9 @@ pub(crate) fn schema() -> BTreeMap<&'static str, Vec<(&'static str, &'static str
 
 /// A cheap look at the beginning of a file; see `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (path, limit=1 << 20))]
-pub(crate) fn peek(py: Python<'_>, path: PathBuf, limit: usize) -> PyResult<Bound<'_, PyDict>> {
-    let peek = py.detach(|| trace_reader::peek(&path, limit)).map_err(to_python)?;
+#[pyo3(signature = (source, limit=1 << 20))]
+pub(crate) fn peek(py: Python<'_>, source: Source, limit: usize) -> PyResult<Bound<'_, PyDict>> {
+    let peek = source.with_input(py, |input| trace_reader::peek(input, limit))?;
     let answer = PyDict::new(py);
     answer.set_item("format", peek.format)?;
     answer.set_item("keys", peek.keys)?;
@@ -114,9 +114,6 @@ pub(crate) fn peek(py: Python<'_>, path: PathBuf, limit: usize) -> PyResult<Boun
 
 /// Hash of a file's bytes, as the health of a trace read from it holds.
 #[pyfunction]
-pub(crate) fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    py.detach(|| trace_reader::content_hash(&path)).map_err(|error| match error.raw_os_error() {
-        Some(code) => PyOSError::new_err((code, error.to_string(), path)),
-        None => PyOSError::new_err(error.to_string()),
-    })
+pub(crate) fn content_hash(py: Python<'_>, source: Source) -> PyResult<String> {
+    source.with_input(py, trace_reader::content_hash)
 }

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use trace_reader::{read, FolderSink, Options};
+use trace_reader::{read, FolderSink, Input, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, trace, folder] = arguments.as_slice() else { return Err("usage: read TRACE FOLDER".into()) };
     let mut sink = FolderSink::new(PathBuf::from(folder))?;
     let start = Instant::now();
-    let trace = read(Path::new(trace), &mut sink, Options::default(), &mut |_, _| true)?;
+    let input = Input::open(Path::new(trace))?;
+    let trace = read(input, &mut sink, Options::default(), &mut |_, _| true)?;
     println!("{:.3} s {}", start.elapsed().as_secs_f64(), trace.health);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reads the traces of the PyTorch profiler, whatever their age and vendor, into Arrow tables.
 //!
-//! The way of the bytes: [`source`] opens a file and undoes its compression; [`scan`] finds the events and cuts them
+//! The way of the bytes: [`source`] undoes the compression of an input; [`scan`] finds the events and cuts them
 //! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`read`] puts the chunks in order, gives
 //! strings and tracks their final numbers and hands the batches to a [`sink`]. What was repaired or dropped on the way
 //! is counted in [`health`].
@@ -34,5 +34,5 @@ pub use peek::{peek, Peek};
 pub use read::{read, Options, Progress, Trace};
 pub use schema::{columns_of, schema_of, ColumnType, Table};
 pub use sink::{FolderSink, MemorySink, Sink};
-pub use source::content_hash;
+pub use source::{content_hash, Input};
 pub use time::nanoseconds_from_microseconds;

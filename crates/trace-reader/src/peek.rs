@@ -1,13 +1,11 @@
 //! A cheap look at the beginning of a file: is it a trace, and of which rank?
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::error::ReadError;
 use crate::header::{read_beginning, Beginning, Header};
 use crate::health::Health;
-use crate::source::Source;
+use crate::source::{Input, Source};
 
 /// What the beginning of a file shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +27,17 @@ pub struct Peek {
 /// # Errors
 ///
 /// [`ReadError::Io`] when the file cannot be read.
-pub fn peek(path: &Path, limit: usize) -> Result<Peek, ReadError> {
-    let io = |source| ReadError::Io { path: path.display().to_string(), source };
-    let mut source = Source::open(path).map_err(io)?;
+pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
+    let name = input.name.clone();
+    let io = |source| ReadError::Io { path: name.clone(), source };
+    let mut source = Source::new(input).map_err(io)?;
     let mut text = Vec::new();
-    if let Err(error) = source.fill(&mut text, limit) {
-        if text.is_empty() {
-            return Err(io(error));
-        }
+    let result = source.fill(&mut text, limit);
+    if let Some(error) = source.tally.failure() {
+        return Err(io(error));
+    }
+    if let (Err(error), true) = (result, text.is_empty()) {
+        return Err(io(error));
     }
     let mut header = Header::default();
     let beginning = read_beginning(&text, &mut header, &mut Health::default());

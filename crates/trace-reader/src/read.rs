@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::ArrowError;
 use arrow_select::coalesce::BatchCoalescer;
-use crossbeam_channel::{bounded, unbounded, Receiver, Sender};
+use crossbeam_channel::{bounded, unbounded, Receiver, RecvTimeoutError, Sender};
 use serde_json::{json, Value};
 
 use crate::columns::Renumbering;
@@ -23,7 +23,7 @@ use crate::pairs::Pairs;
 use crate::scan;
 use crate::schema::{schema_of, Table};
 use crate::sink::Sink;
-use crate::source::{Source, Tally};
+use crate::source::{Input, Source, Tally};
 use crate::tracks::FileTracks;
 
 /// Bytes a thread reads at a time.
@@ -32,6 +32,8 @@ const CHUNK_BYTES: usize = 4 << 20;
 const MOST_BYTES_IN_ONE_PIECE: usize = 256 << 20;
 /// Rows a batch handed to the sink holds; a column read from many small batches has to be pieced together first.
 const ROWS_A_BATCH: usize = 1 << 16;
+/// How long to wait for bytes before asking again whether to go on.
+const LOOK_UP_EVERY: Duration = Duration::from_millis(100);
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
 
@@ -56,21 +58,21 @@ pub struct Trace {
     pub health: String,
 }
 
-/// Read the trace at `path` into `sink`.
+/// Read a trace into `sink`.
 ///
 /// # Errors
 ///
 /// [`ReadError`]: the file cannot be read, is no trace, or the sink fails. A bad event is no error: it is counted in
 /// the trace's health.
 pub fn read(
-    path: &Path,
+    input: Input,
     sink: &mut dyn Sink,
     options: Options,
     progress: &mut Progress<'_>,
 ) -> Result<Trace, ReadError> {
-    let shown = path.display().to_string();
+    let shown = input.name.clone();
     let io = |source| ReadError::Io { path: shown.clone(), source };
-    let mut source = Source::open(path).map_err(io)?;
+    let mut source = Source::new(input).map_err(io)?;
     let (format, total_bytes, tally) = (source.format, source.total_bytes, Arc::clone(&source.tally));
     let (mut header, mut health) = (Header::default(), Health::default());
     let beginning = begin(&mut source, &mut header, &mut health).map_err(|failure| match failure {
@@ -79,6 +81,9 @@ pub fn read(
     })?;
     let mut sequencer = Sequencer::new(sink, header, health, beginning.in_object, beginning.base_ns);
     run(source, beginning, options, &mut sequencer, &mut || progress(tally.bytes(), total_bytes))?;
+    if let Some(error) = tally.failure() {
+        return Err(io(error));
+    }
     let decoded = sequencer.finish()?;
     if sequencer.holds_no_event() {
         return Err(ReadError::NotATrace {
@@ -112,6 +117,9 @@ fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Resul
     loop {
         let before = text.len();
         let result = source.fill(&mut text, wanted);
+        if let Some(error) = source.tally.failure() {
+            return Err(Failure::Io(error));
+        }
         if let (Err(error), true) = (&result, text.is_empty()) {
             return Err(Failure::Io(std::io::Error::new(error.kind(), error.to_string())));
         }
@@ -216,8 +224,14 @@ fn put_in_order(
 ) -> Result<(), ReadError> {
     let mut waiting = BTreeMap::new();
     let mut next = 0;
-    for Done { job, rows } in done {
-        waiting.insert(job.number, (job, rows));
+    loop {
+        match done.recv_timeout(LOOK_UP_EVERY) {
+            Ok(Done { job, rows }) => {
+                waiting.insert(job.number, (job, rows));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
         while let Some((job, rows)) = waiting.remove(&next) {
             next += 1;
             let mut bytes = sequencer.absorb(job.bytes, job.place, rows)?;
@@ -229,7 +243,6 @@ fn put_in_order(
             return Err(ReadError::Stopped);
         }
     }
-    Ok(())
 }
 
 /// How the file ended.

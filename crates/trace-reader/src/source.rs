@@ -1,4 +1,4 @@
-//! Opens a file, tells its compression by its first bytes, and counts and hashes what is read.
+//! Where the bytes come from: tells their compression by the first ones, and counts and hashes what is read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::ReadError;
 
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -38,11 +40,40 @@ impl Format {
     }
 }
 
+/// The bytes of a trace, in order, and the name by which messages call it.
+pub struct Input {
+    pub(crate) name: String,
+    bytes: Box<dyn Read + Send>,
+    total_bytes: u64,
+}
+
+impl Input {
+    /// Bytes that come from anywhere; `total_bytes` only tells how far the reading is, 0 where it is not known.
+    pub fn new(name: String, bytes: Box<dyn Read + Send>, total_bytes: u64) -> Self {
+        Self { name, bytes, total_bytes }
+    }
+
+    /// A file of this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`] when it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let name = path.display().to_string();
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match opened {
+            Ok((total_bytes, file)) => Ok(Self::new(name, Box::new(file), total_bytes)),
+            Err(source) => Err(ReadError::Io { path: name, source }),
+        }
+    }
+}
+
 /// What was read of the file itself so far; shared between the reading thread and the one that reports.
 #[derive(Default)]
 pub(crate) struct Tally {
     bytes: AtomicU64,
     hash: Mutex<Xxh3>,
+    failure: Mutex<Option<io::Error>>,
 }
 
 impl Tally {
@@ -53,6 +84,18 @@ impl Tally {
     fn add(&self, bytes: &[u8]) {
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
+    }
+
+    /// Keep the error that ended the reading; returns another one that says the same.
+    fn fail(&self, error: io::Error) -> io::Error {
+        let told = io::Error::new(error.kind(), error.to_string());
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        told
+    }
+
+    /// Why no more bytes came although there are more. A damaged compressed stream is no failure: its bytes came.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Hash of the file's bytes, in hexadecimal.
@@ -68,9 +111,14 @@ struct Tallied<R> {
 
 impl<R: Read> Read for Tallied<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.tally.add(&buffer[..count]);
-        Ok(count)
+        match self.inner.read(buffer) {
+            Ok(count) => {
+                self.tally.add(&buffer[..count]);
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => Err(self.tally.fail(error)),
+        }
     }
 }
 
@@ -83,13 +131,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let total_bytes = file.metadata()?.len();
+    pub(crate) fn new(input: Input) -> io::Result<Self> {
+        let total_bytes = input.total_bytes;
         let tally = Arc::new(Tally::default());
         let mut raw =
-            BufReader::with_capacity(BUFFER_BYTES, Tallied { inner: file, tally: Arc::clone(&tally) });
-        let format = Format::of(raw.fill_buf()?);
+            BufReader::with_capacity(BUFFER_BYTES, Tallied { inner: input.bytes, tally: Arc::clone(&tally) });
+        let first_bytes = raw.fill_buf().map_err(|error| tally.failure().unwrap_or(error))?;
+        let format = Format::of(first_bytes);
         let reader: Box<dyn Read + Send> = match format {
             Format::Plain => Box::new(raw),
             Format::Gzip => Box::new(MultiGzDecoder::new(raw)),
@@ -172,11 +220,11 @@ fn skip_frame(raw: &mut impl Read) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What the system says when the file cannot be read.
-pub fn content_hash(path: &Path) -> io::Result<String> {
+/// [`ReadError::Io`] when they cannot be read.
+pub fn content_hash(input: Input) -> Result<String, ReadError> {
     let tally = Arc::new(Tally::default());
-    let mut file = Tallied { inner: File::open(path)?, tally: Arc::clone(&tally) };
-    let mut buffer = vec![0; BUFFER_BYTES];
-    while file.read(&mut buffer)? > 0 {}
+    let mut bytes = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };
+    let copied = io::copy(&mut bytes, &mut io::sink());
+    copied.map_err(|error| ReadError::Io { path: input.name, source: tally.failure().unwrap_or(error) })?;
     Ok(tally.content_hash())
 }

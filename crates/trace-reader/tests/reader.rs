@@ -1,14 +1,14 @@
 //! Files of every age and kind of damage, read as a whole.
 #![allow(clippy::expect_used)]
 
-use std::io::Write;
+use std::io::{self, Cursor, Read as _, Write};
 use std::num::NonZeroUsize;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type, UInt8Type};
 use arrow_array::RecordBatch;
 use serde_json::Value;
-use trace_reader::{read, schema_of, MemorySink, Options, ReadError, Table};
+use trace_reader::{read, schema_of, Input, MemorySink, Options, ReadError, Table};
 
 /// A trace with its tables in one batch each.
 struct Read {
@@ -47,7 +47,7 @@ fn read_bytes(bytes: &[u8], chunk_bytes: usize) -> Result<Read, ReadError> {
     file.write_all(bytes).expect("room for it");
     let mut sink = MemorySink::default();
     let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };
-    let trace = read(file.path(), &mut sink, options, &mut |_, _| true)?;
+    let trace = read(Input::open(file.path())?, &mut sink, options, &mut |_, _| true)?;
     Ok(Read {
         sink: sink.into(),
         header: serde_json::from_str(&trace.header).expect("the header is JSON"),
@@ -392,6 +392,48 @@ fn huge_and_deep_events() {
 fn stopping() {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(trace_of(KERNEL).as_bytes()).expect("room for it");
-    let result = read(file.path(), &mut MemorySink::default(), Options::default(), &mut |_, _| false);
+    let result = read(
+        Input::open(file.path()).expect("it is there"),
+        &mut MemorySink::default(),
+        Options::default(),
+        &mut |_, _| false,
+    );
     assert!(matches!(result, Err(ReadError::Stopped)));
+}
+
+/// Gives no byte, but an error.
+struct Broken;
+
+impl io::Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the line was cut"))
+    }
+}
+
+fn input_of(bytes: impl io::Read + Send + 'static) -> Input {
+    Input::new("store://a.json".to_owned(), Box::new(bytes), 0)
+}
+
+/// Bytes may come from anywhere; what they hold is what counts.
+#[test]
+fn bytes_from_anywhere() {
+    let input = input_of(Cursor::new(trace_of(KERNEL)));
+    let trace = read(input, &mut MemorySink::default(), Options::default(), &mut |_, _| true);
+    assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
+}
+
+/// A source that fails, at once or in the middle, fails the reading: what is missing is no damage of the file.
+#[test]
+fn failing_source() {
+    let text = trace_of(&[KERNEL; 2_000].join(","));
+    for length in [0, 100, text.len() / 2, text.len() - 1] {
+        let beginning = text.as_bytes()[..length].to_vec();
+        let input = input_of(Cursor::new(beginning).chain(Broken));
+        let result = read(input, &mut MemorySink::default(), Options::default(), &mut |_, _| true);
+        assert!(
+            matches!(&result, Err(ReadError::Io { path, source })
+                if path == "store://a.json" && source.to_string() == "the line was cut"),
+            "after {length} bytes: {result:?}"
+        );
+    }
 }

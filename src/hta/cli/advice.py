@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, CompatMode, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import AsJson, CompatMode
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from hta.errors import InvalidOptionError
 from hta.recommendations.advice import Advice
@@ -27,20 +28,17 @@ Limits = Annotated[
 ]
 
 
-def advice(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def advice(
+    job: JobOptions,
     *,
     threshold: Limits = None,
     compat: CompatMode = None,
     as_json: AsJson = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say what to try first, by rules over the other analyses, and what it may be worth."""
     limits = Thresholds(**dict(map(_parsed, threshold or ())))
-    with opened_job(JobOptions(sources, ranks, workers, no_cache)) as (opened, executor):
-        trace = opened.readable(executor)
+    with opened_job(job) as (trace, executor):
         found = advice_on(trace, thresholds=limits, compat=compat, executor=executor)
     if as_json:
         print_json({"ranks": list(trace.ranks), **tables_of(found), "findings": found.findings})

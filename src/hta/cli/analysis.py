@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hta.catalogue import Analysis, Result, analysis
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import AsJson, CompatMode, Figure, Force
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from hta.export.new_file import expect_writable
+from hta.locations import Location
 from hta.report.atomic import write_atomically
 from hta.tables import print_view
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 MOST_ROWS = 50
 """Rows of a table in the terminal."""
 
 
-def run_analysis(
-    name: str, options: JobOptions, *, as_json: bool, figure: Path | None, force: bool, **settings: object
-) -> None:
-    """Run the analysis called `name` with its own settings; `force` says that the figure may replace a file."""
-    if figure is not None:
-        expect_writable(figure, overwrite=force)
+@dataclass(frozen=True)
+class ResultOptions:
+    """How a result is shown, and where else it goes."""
+
+    as_json: AsJson = False
+    figure: Figure = None
+    force: Force = False
+
+    def check(self) -> None:
+        """Raise InvalidOptionError, before any work, where the figure could not be written."""
+        if self.figure is not None:
+            expect_writable(self.figure, overwrite=self.force)
+
+
+def run_analysis(name: str, job: JobOptions, shown: ResultOptions, **settings: object) -> None:
+    """Run the analysis called `name` with its own settings, and show the result."""
+    shown.check()
     chosen = analysis(name)
-    with opened_job(options) as (opened, executor):
-        trace = opened.readable(executor)
+    with opened_job(job) as (trace, executor):
         result = chosen.compute(trace, executor=executor, **settings)
-    if figure is not None:
-        write_figure(chosen, result, figure)
-    print_result(chosen, list(trace.ranks), result, as_json=as_json)
+    if shown.figure is not None:
+        write_figure(chosen.plot(result), shown.figure)
+    print_result(chosen, list(trace.ranks), result, as_json=shown.as_json)
 
 
 def plain_command(entry: Analysis) -> Callable[..., None]:
-    """Return the command of an analysis that has no options of its own."""
+    """Return the command of an analysis that has no options of its own, or the mode of the TensorBoard plugin alone."""
 
-    def command(  # noqa: PLR0913 -- one argument an option
-        sources: Sources,
-        *,
-        as_json: AsJson = False,
-        figure: Figure = None,
-        force: Force = False,
-        ranks: Ranks = None,
-        workers: Workers = None,
-        no_cache: NoCache = False,
-    ) -> None:
-        options = JobOptions(sources, ranks, workers, no_cache)
-        run_analysis(entry.name, options, as_json=as_json, figure=figure, force=force)
+    def command(job: JobOptions, shown: ResultOptions) -> None:
+        run_analysis(entry.name, job, shown)
 
-    command.__name__, command.__doc__ = entry.name, entry.question
-    return command
+    def command_with_mode(job: JobOptions, shown: ResultOptions, *, compat: CompatMode = None) -> None:
+        run_analysis(entry.name, job, shown, compat=compat)
+
+    chosen = command_with_mode if "compat" in inspect.signature(entry.compute).parameters else command
+    chosen.__name__, chosen.__doc__ = entry.name, entry.question
+    return with_option_groups(chosen)
 
 
 def print_result(
@@ -67,7 +78,7 @@ def print_result(
         print_table(to, print_view(view, result, MOST_ROWS))
 
 
-def write_figure(chosen: Analysis, result: Result, path: Path) -> None:
-    """Write the figure of a result as a page that works offline."""
-    page = chosen.plot(result).to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
+def write_figure(figure: go.Figure, path: Location) -> None:
+    """Write a figure as a page that works offline."""
+    page = figure.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
     write_atomically(path, page)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
+from concurrent.futures import CancelledError
 from importlib.metadata import version
+from types import FrameType
 from typing import TextIO
 
 from hta.errors import HtaError
@@ -21,14 +24,24 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         _print(f"hta {version('holistic-trace-analysis')}", sys.stdout)
         return
+    for name in ("SIGTERM", "SIGHUP"):  # a scheduler's end of the job, a terminal that is closed
+        if number := getattr(signal, name, None):
+            signal.signal(number, _end)
     from hta.cli.commands import app  # noqa: PLC0415 -- see above
 
     try:
         app()
     except HtaError as error:
         _stop(str(error))
+    except CancelledError:
+        _stop("the cluster dropped the work; is its scheduler still there?")
     except OSError as error:
         _stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """End in order: what is being written is removed, and workers end."""
+    sys.exit(128 + number)
 
 
 def _stop(message: str) -> None:

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import AsJson
 from hta.cli.output import console, print_json, print_line
 from hta.ingest.file_health import FileHealth, file_health
 from hta.store.health import Finding
@@ -25,21 +26,19 @@ Strict = Annotated[
 ]
 
 
-def check(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def check(
+    job: JobOptions,
     *,
     strict: Strict = False,
     as_json: AsJson = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say of each file which rank it is, which options were on, and what was repaired, dropped or missing.
 
     The exit code is 1 only where no file could be read and, with --strict, where a file breaks a rule whose breach
     makes numbers wrong.
     """
-    with opened_job(JobOptions(sources, ranks, workers, no_cache)) as (trace, executor):
+    with opened_job(job) as (trace, executor):
         files = file_health(trace, executor=executor)
         violations = validate(trace, executor=executor) if strict else None
     _print(files, trace.skipped, violations, as_json=as_json)

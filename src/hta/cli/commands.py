@@ -14,21 +14,19 @@ from hta.cli.check import check
 from hta.cli.compare_operators import compare_operators
 from hta.cli.critical_path import critical_path
 from hta.cli.diff import diff
-from hta.cli.distributed import distributed
 from hta.cli.export import export
 from hta.cli.gpu_summary import gpu_summary
 from hta.cli.idle_time import idle_time
+from hta.cli.ingest import ingest
 from hta.cli.kernel_sequences import kernel_sequences
-from hta.cli.kernels import kernels
 from hta.cli.launch_statistics import launch_statistics
-from hta.cli.modules import modules
 from hta.cli.operator_kernels import operator_kernels
 from hta.cli.operator_memory import operator_memory
-from hta.cli.operators import operators
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
 from hta.cli.runs import runs
 from hta.cli.serve import serve
+from hta.cli.sql import sql
 from hta.cli.step_time import step_time
 from hta.cli.stragglers import stragglers
 from hta.cli.summary import summary
@@ -37,7 +35,7 @@ from hta.cli.user_annotations import user_annotations
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (summary, report, serve, advice, check, runs, export, diff, compare_operators):
+for command in (summary, report, serve, advice, check, runs, export, ingest, sql, diff, compare_operators):
     app.command()(command)
 
 _WITH_OPTIONS = {
@@ -47,20 +45,16 @@ _WITH_OPTIONS = {
         gpu_summary,
         idle_time,
         critical_path,
-        kernels,
         launch_statistics,
         queue_length,
-        operators,
-        modules,
         operator_kernels,
         kernel_sequences,
         user_annotations,
         stragglers,
-        distributed,
         operator_memory,
     )
 }
-"""Commands of analyses that have options of their own; the others differ by name and question alone."""
+"""Commands of analyses that have options of their own; the others differ by name and question, and some have modes."""
 
 for entry in ANALYSES:
     app.command(short_help=entry.question)(_WITH_OPTIONS.get(entry.name) or plain_command(entry))

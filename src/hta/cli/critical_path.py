@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +12,14 @@ from hta.analyses.critical_path import critical_path as compute_critical_path
 from hta.catalogue import analysis
 from hta.cli.analysis import MOST_ROWS, print_result, write_figure
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import AsJson, Figure, Force, Target
 from hta.cli.output import console, print_line, print_table
 from hta.cli.path_options import OutputOptions, WindowOptions
 from hta.cli.what_if import Predictions, parse_changes
 from hta.enrich.path_graph import critical_path_graph
 from hta.export.new_file import expect_writable
+from hta.locations import Location, located, status_of
 from hta.store.trace import Trace
 from hta.tables import print_frame
 from hta.units import size_text
@@ -51,8 +52,13 @@ DataLoading = Annotated[
     typer.Option("--data-loading", metavar="REGEX", help="What loads data has this in its name; may be repeated."),
 ]
 Overlay = Annotated[
-    Path | None,
-    typer.Option("--overlay", metavar="FOLDER", help="Also write copies of the files with the path, for Perfetto."),
+    Target | None,
+    typer.Option(
+        "--overlay",
+        parser=located,
+        metavar="FOLDER",
+        help="Also write copies of the files with the path, for Perfetto.",
+    ),
 ]
 AllEvents = Annotated[
     bool, typer.Option("--all-events", help="Keep the events that are not on the path in the copies.")
@@ -61,8 +67,10 @@ AllEdges = Annotated[
     bool, typer.Option("--all-edges", help="Draw all edges of the graph in the copies, and all events.")
 ]
 Save = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="FOLDER", help="Also write the graph of each rank, to be restored later."),
+    Target | None,
+    typer.Option(
+        "--save", parser=located, metavar="FOLDER", help="Also write the graph of each rank, to be restored later."
+    ),
 ]
 Scaled = Annotated[
     list[str] | None,
@@ -76,8 +84,9 @@ NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if 
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]
 
 
+@with_option_groups
 def critical_path(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+    job: JobOptions,
     *,
     annotation: Annotation = None,
     instance: Instance = None,
@@ -95,9 +104,6 @@ def critical_path(  # noqa: PLR0913 -- one argument an option
     as_json: AsJson = False,
     figure: Figure = None,
     force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say what bounds a step: the chain of work and waiting that reaches over it, to the last nanosecond."""
     window = WindowOptions(annotation, instance, time_range_ms, data_loading)
@@ -108,15 +114,14 @@ def critical_path(  # noqa: PLR0913 -- one argument an option
     if figure is not None:
         expect_writable(figure, overwrite=force)
     chosen = analysis("critical_path")
-    with opened_job(JobOptions(sources, ranks, workers, no_cache)) as (opened, executor):
-        outputs.check(opened)
-        trace = opened.readable(executor)
+    with opened_job(job) as (trace, executor):
+        outputs.check(trace)
         settings = window.settings(trace)
         result = compute_critical_path(trace, executor=executor, **settings)
         found = trace.select(result.per_rank["rank"].to_list())
         written, predicted = _further(found, settings, outputs, Predictions(changes))
     if figure is not None:
-        write_figure(chosen, result, figure)
+        write_figure(chosen.plot(result), figure)
     further = {"written": list(map(str, written)), **({"what_if": predicted.table.to_dicts()} if changes else {})}
     findings = (*result.findings, *predicted.findings)
     print_result(chosen, list(trace.ranks), replaced(result, findings=findings), as_json=as_json, further=further)
@@ -126,9 +131,9 @@ def critical_path(  # noqa: PLR0913 -- one argument an option
 
 def _further(
     trace: Trace, settings: Mapping[str, Any], outputs: OutputOptions, predicted: Predictions
-) -> tuple[list[Path], Predictions]:
+) -> tuple[list[Location], Predictions]:
     """Write the copies and graphs of each rank, and predict what the changes save; return the paths as well."""
-    written: list[Path] = []
+    written: list[Location] = []
     for rank, rank_trace in trace.ranks.items() if outputs.are_wanted or predicted.changes else ():
         path_graph = critical_path_graph(rank_trace, **settings)
         written += outputs.write(rank_trace, path_graph)
@@ -137,9 +142,9 @@ def _further(
     return written, predicted
 
 
-def _print_further(paths: Sequence[Path], predicted: Predictions) -> None:
+def _print_further(paths: Sequence[Location], predicted: Predictions) -> None:
     to = console()
     if predicted.rows:
         print_table(to, print_frame("What if", predicted.table, MOST_ROWS, telling="saved_ns"))
     for path in paths:
-        print_line(to, f"{path} ({size_text(path.stat().st_size)})")
+        print_line(to, f"{path} ({size_text(status_of(path).size or 0)})")

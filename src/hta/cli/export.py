@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import Force, NoCache, Ranks, Sources
+from hta.cli.job import ReadingOptions, opened_alone
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import Force, Target
 from hta.cli.output import console, print_line
 from hta.export.new_file import expect_writable_folder
 from hta.export.tables import export_tables
 from hta.export.trace_with_counters import write_traces_with_counters
+from hta.locations import Location, located, status_of
 from hta.store.trace import Trace
 from hta.units import size_text
 
@@ -32,33 +33,39 @@ To = Annotated[
     typer.Option("--to", help="perfetto: copies of the files with counters; csv, parquet: the tables of each rank."),
 ]
 Folder = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write; made if it is missing.")
+    Target,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=located,
+        metavar="FOLDER",
+        help="Where to write; made if it is missing. A path or a URL.",
+    ),
 ]
 
 
-def export(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def export(
+    job: ReadingOptions,
     *,
     to: To,
     output: Folder,
     force: Force = False,
-    ranks: Ranks = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Write the trace for other tools: Perfetto, or anything that reads CSV or Parquet."""
     expect_writable_folder(output if output.exists() else output.absolute().parent)
-    with opened_job(JobOptions(sources, ranks, None, no_cache)) as (trace, _):
+    with opened_alone(job) as trace:
         _print_files(_exported(trace, to, output, force=force))
 
 
-def _exported(trace: Trace, to: ExportFormat, output: Path, *, force: bool) -> Iterable[Path]:
+def _exported(trace: Trace, to: ExportFormat, output: Location, *, force: bool) -> Iterable[Location]:
     if to is ExportFormat.perfetto:
         output.mkdir(exist_ok=True)
         return write_traces_with_counters(trace, output, overwrite=force).values()
     return export_tables(trace, output, "csv" if to is ExportFormat.csv else "parquet", overwrite=force)
 
 
-def _print_files(paths: Iterable[Path]) -> None:
+def _print_files(paths: Iterable[Location]) -> None:
     to = console()
     for path in paths:
-        print_line(to, f"{path} ({size_text(path.stat().st_size)})")
+        print_line(to, f"{path} ({size_text(status_of(path).size or 0)})")

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hta.cli.analysis import run_analysis
+from hta.cli.analysis import ResultOptions, run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
 
 GapThreshold = Annotated[
     float,
@@ -18,18 +18,13 @@ GapThreshold = Annotated[
 ]
 
 
-def idle_time(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def idle_time(
+    job: JobOptions,
+    shown: ResultOptions,
     *,
     gap_threshold_us: GapThreshold = 30,
-    as_json: AsJson = False,
-    figure: Figure = None,
-    force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say what idle devices and streams were waiting for: the host, the kernel's start, or something else."""
-    options = JobOptions(sources, ranks, workers, no_cache)
     threshold_ns = round(1_000 * gap_threshold_us)
-    run_analysis("idle_time", options, as_json=as_json, figure=figure, force=force, gap_threshold_ns=threshold_ns)
+    run_analysis("idle_time", job, shown, gap_threshold_ns=threshold_ns)

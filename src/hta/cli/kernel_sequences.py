@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hta.cli.analysis import run_analysis
+from hta.cli.analysis import ResultOptions, run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
 
 Operator = Annotated[
     str | None,
@@ -17,19 +17,14 @@ Operator = Annotated[
 MinKernels = Annotated[int, typer.Option("--min-kernels", min=1, help="Leave out calls that launch fewer kernels.")]
 
 
-def kernel_sequences(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def kernel_sequences(
+    job: JobOptions,
+    shown: ResultOptions,
     *,
     operator: Operator = None,
     min_kernels: MinKernels = 3,
-    as_json: AsJson = False,
-    figure: Figure = None,
-    force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Count the sequences of kernels that calls of operators launch."""
-    options = JobOptions(sources, ranks, workers, no_cache)
     settings = {"operator_name": operator, "min_kernel_count": min_kernels}
-    run_analysis("kernel_sequences", options, as_json=as_json, figure=figure, force=force, **settings)
+    run_analysis("kernel_sequences", job, shown, **settings)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hta.cli.analysis import run_analysis
+from hta.cli.analysis import ResultOptions, run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
 
 RuntimeCutoff = Annotated[
     float, typer.Option("--runtime-cutoff-us", min=0, help="A call that takes longer than this is slow (µs).")
@@ -20,26 +20,20 @@ DelayCutoff = Annotated[
 Launches = Annotated[bool, typer.Option("--launches", help="Add a row for each launch to the JSON.")]
 
 
-def launch_statistics(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def launch_statistics(
+    job: JobOptions,
+    shown: ResultOptions,
     *,
     runtime_cutoff_us: RuntimeCutoff = 50,
     delay_cutoff_us: DelayCutoff = 100,
     launches: Launches = False,
-    as_json: AsJson = False,
-    figure: Figure = None,
-    force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say what launching costs: short kernels, slow calls, late starts."""
     run_analysis(
         "launch_statistics",
-        JobOptions(sources, ranks, workers, no_cache),
-        as_json=as_json,
-        figure=figure,
-        force=force,
+        job,
+        shown,
         runtime_cutoff_ns=round(1_000 * runtime_cutoff_us),
         delay_cutoff_ns=round(1_000 * delay_cutoff_us),
         include_launches=launches,

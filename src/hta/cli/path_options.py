@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,6 +16,7 @@ from hta.errors import InvalidOptionError
 from hta.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
 from hta.export.new_file import expect_writable, expect_writable_folder
 from hta.export.saved_path_graph import save_path_graph
+from hta.locations import Location
 from hta.store.trace import RankTrace, Trace
 
 _INSTANCE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
@@ -71,10 +71,10 @@ class WindowOptions:
 class OutputOptions:
     """What `--overlay`, `--all-events`, `--all-edges`, `--save` and `--force` say."""
 
-    overlay: Path | None
+    overlay: Location | None
     all_events: bool
     all_edges: bool
-    save: Path | None
+    save: Location | None
     force: bool
 
     @property
@@ -84,7 +84,7 @@ class OutputOptions:
 
     def check(self, trace: Trace) -> None:
         """Raise InvalidOptionError, before any work, where a file could not be written; make missing folders."""
-        for folder in filter(None, (self.overlay, self.save)):
+        for folder in (each for each in (self.overlay, self.save) if each is not None):
             expect_writable_folder(folder if folder.exists() else folder.absolute().parent)
         paths = [path for each in trace.ranks.values() for path in self._paths(each).values()]
         if len(set(paths)) < len(paths):
@@ -94,7 +94,7 @@ class OutputOptions:
             path.parent.mkdir(exist_ok=True)
             expect_writable(path, overwrite=self.force)
 
-    def write(self, rank_trace: RankTrace, path_graph: PathGraph) -> Iterator[Path]:
+    def write(self, rank_trace: RankTrace, path_graph: PathGraph) -> Iterator[Location]:
         """Write what is wanted of a rank; yield the paths."""
         paths = self._paths(rank_trace)
         if "overlay" in paths:
@@ -111,7 +111,7 @@ class OutputOptions:
             save_path_graph(rank_trace, path_graph, paths["save"], overwrite=self.force)
             yield paths["save"]
 
-    def _paths(self, rank_trace: RankTrace) -> dict[str, Path]:
+    def _paths(self, rank_trace: RankTrace) -> dict[str, Location]:
         overlay = None if self.overlay is None else self.overlay / overlaid_path_name(rank_trace.source)
         save = None if self.save is None else self.save / f"critical_path_rank{rank_trace.rank}.zip"
         return {name: path for name, path in (("overlay", overlay), ("save", save)) if path is not None}

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import Force, Target
 from hta.cli.output import console, print_line
 from hta.export.new_file import expect_writable
 from hta.ingest.file_health import file_health
+from hta.locations import located, status_of
 from hta.overview import overview
 from hta.units import size_text
 
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the report.")]
+Output = Annotated[
+    Target,
+    typer.Option("--output", "-o", parser=located, metavar="FILE", help="Where to write the report: a path or a URL."),
+]
+
+_IN_THIS_FOLDER = located("report.html")
 
 
-def report(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def report(
+    job: JobOptions,
     *,
-    output: Output = Path("report.html"),
+    output: Output = _IN_THIS_FOLDER,
     force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Write one HTML file with the verdict, figures, tables and file health; it works offline."""
     expect_writable(output, overwrite=force)
-    _report(JobOptions(sources, ranks, workers, no_cache), output)
-
-
-def _report(options: JobOptions, output: Path) -> None:
     from hta.report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
 
-    with opened_job(options) as (trace, executor):
-        found = overview(trace.readable(executor), executor=executor)
+    with opened_job(job) as (trace, executor):
+        found = overview(trace, executor=executor)
         files = file_health(trace, executor=executor)
-    write_report(Contents(options.title, found, files, trace.skipped), output)
+    write_report(Contents(job.reading.title, found, files, trace.skipped), output)
     to = console()
     print_line(to, found.verdict, "bold")
-    print_line(to, f"{output} ({size_text(output.stat().st_size)})")
+    print_line(to, f"{output} ({size_text(status_of(output).size or 0)})")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from hta.cli.options import AsJson
+from hta.cli.options import AsJson, without_secret
 from hta.cli.output import console, print_json, print_line, print_table
 from hta.ingest.runs import Run, Runs, find_runs
 from hta.tables import print_frame
@@ -16,7 +16,12 @@ from hta.tables import print_frame
 _MOST_ROWS = 200
 _MOST_NAMES = 4
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder that the profiler writes its runs into.")]
+Folder = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER", parser=without_secret, help="The folder, or its URL, that the profiler writes its runs into."
+    ),
+]
 
 
 def runs(folder: Folder, *, as_json: AsJson = False) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hta.cli.advice import print_recommendations
 from hta.cli.job import JobOptions, opened_job
-from hta.cli.options import AsJson, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import AsJson
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from hta.overview import Overview, overview, shown_analyses
 from hta.store.trace import Trace
@@ -17,21 +18,14 @@ MOST_ANALYSES = 4
 """Analyses printed, the first of the catalogue; the others have commands of their own, and stand in the report."""
 
 
+@with_option_groups
 def summary(
-    sources: Sources,
+    job: JobOptions,
     *,
     as_json: AsJson = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say in one sentence where the time of a job goes, then print the tables behind it."""
-    _summary(JobOptions(sources, ranks, workers, no_cache), as_json=as_json)
-
-
-def _summary(options: JobOptions, *, as_json: bool) -> None:
-    with opened_job(options) as (opened, executor):
-        trace = opened.readable(executor)
+    with opened_job(job) as (trace, executor):
         found = overview(trace, executor=executor)
     if as_json:
         _print_json(trace, found)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hta.cli.analysis import run_analysis
+from hta.cli.analysis import ResultOptions, run_analysis
 from hta.cli.job import JobOptions
-from hta.cli.options import AsJson, Figure, Force, NoCache, Ranks, Sources, Workers
+from hta.cli.option_groups import with_option_groups
 
 Allow = Annotated[
     list[str] | None,
@@ -17,26 +17,19 @@ Allow = Annotated[
 MergeSteps = Annotated[bool, typer.Option("--merge-steps", help="Add up the steps under the name ProfilerStep.")]
 
 
-def user_annotations(  # noqa: PLR0913 -- one argument an option
-    sources: Sources,
+@with_option_groups
+def user_annotations(
+    job: JobOptions,
+    shown: ResultOptions,
     *,
     allow: Allow = None,
     merge_steps: MergeSteps = False,
-    as_json: AsJson = False,
-    figure: Figure = None,
-    force: Force = False,
-    ranks: Ranks = None,
-    workers: Workers = None,
-    no_cache: NoCache = False,
 ) -> None:
     """Say how long annotated parts of the program take on the GPU and the CPU, and which kernels run under them."""
-    options = JobOptions(sources, ranks, workers, no_cache)
     run_analysis(
         "user_annotations",
-        options,
-        as_json=as_json,
-        figure=figure,
-        force=force,
+        job,
+        shown,
         allow=allow or None,
         merge_steps=merge_steps,
     )

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from hta.facade.names import shorten_name
 from hta.facade.show import save, show
 from hta.facade.symbols import TraceSymbolTable
 from hta.facade.timeline_figure import timeline_figure
+from hta.locations import located
 
 CPUStreamID = -1
 AnnotationStreamID = -2
@@ -177,7 +177,7 @@ def plot_events_timeline(
         raise InvalidOptionError(message)
     path = output_image_path or f"{get_fig_name_from_fig_title(title)}.html"
     if setting.plot_format is PlotFormat.File:
-        expect_writable(Path(path), overwrite=False)
+        expect_writable(located(path), overwrite=False)
     columns = [name for name in hover_columns or DefaultHoverColumns if name in events.columns]
     figure = timeline_figure(
         title,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from hta.errors import HtaError, NotATraceError, TraceNotFoundError
 from hta.export.event_json import event_text
 from hta.export.new_file import new_file
 from hta.ingest.open_trace import open_trace
+from hta.locations import Location, located
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -50,11 +50,13 @@ def read_trace(file_path: str) -> dict[str, Any]:
         NotATraceError: it is no valid JSON as it stands; `hta.open_trace` reads it all the same.
     """
     try:
-        content = Path(file_path).expanduser().read_bytes()
+        content = located(file_path).read_bytes()
         raw: Any = json.loads(gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content)
     except FileNotFoundError as error:
         message = f"there is no file {file_path}"
         raise TraceNotFoundError(message) from error
+    except HtaError:
+        raise
     except (ValueError, OSError, EOFError) as error:
         message = f"{file_path} is no valid JSON as it stands, plain or gzip: {error}; hta check says what is wrong"
         raise NotATraceError(message) from error
@@ -67,7 +69,7 @@ def write_trace(trace_data: dict[str, Any], file_path: str) -> None:
     Raises:
         InvalidOptionError: the file exists, or its folder cannot be written.
     """
-    _write(trace_data, Path(file_path), overwrite=False)
+    _write(trace_data, located(file_path), overwrite=False)
 
 
 def update_trace_rank(file_path: str, rank: int) -> None:
@@ -78,14 +80,14 @@ def update_trace_rank(file_path: str, rank: int) -> None:
     """
     trace = read_trace(file_path)
     trace["distributedInfo"] = {**(trace.get("distributedInfo") or {}), "rank": rank}
-    _write(trace, Path(file_path), overwrite=True)
+    _write(trace, located(file_path), overwrite=True)
 
 
 def _files(source: str | list[str]) -> dict[int, str]:
     return {rank: each.source for rank, each in open_trace(source).ranks.items()}
 
 
-def _write(trace: dict[str, Any], path: Path, *, overwrite: bool) -> None:
+def _write(trace: dict[str, Any], path: Location, *, overwrite: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, overwrite=overwrite) as file:
         file.write(event_text(trace).encode())

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from hta.errors import InvalidOptionError
+from hta.execution import worker
+from hta.execution.retrying import RetryingExecutor
 
-THREADS_VARIABLE = "HTA_THREADS"
-"""Environment variable: how many threads the reader uses in a process; all cores where it is unset."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_WORKERS = 61 if os.name == "nt" else 1 << 16  # Windows waits for at most 63 handles at once; the pool needs two
 
 
-def processes(workers: int | None = None) -> ProcessPoolExecutor:
+def processes(workers: int | None = None) -> RetryingExecutor:
     """Return a pool of worker processes, to be used in a `with` block.
 
     Workers are spawned, never forked: Polars and the reader hold threads and locks that a fork would copy in the
     middle of their work (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the
-    cores, so that the pool as a whole uses the machine once.
+    cores, so that the pool as a whole uses the machine once. Where a worker is killed, what it did is done again.
 
     Args:
         workers: how many processes; by default one per core, and no more than there is 1 GiB of free memory for.
@@ -33,21 +38,45 @@ def processes(workers: int | None = None) -> ProcessPoolExecutor:
         message = f"workers={workers}: a pool needs at least one worker process"
         raise InvalidOptionError(message)
     count = min(workers or default_worker_count(), _MOST_WORKERS)
-    threads = max(1, available_cores() // count)
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_limit_threads, initargs=(threads,))
+    return RetryingExecutor(functools.partial(WorkerPool, count), at_once=2 * count)
+
+
+class WorkerPool(ProcessPoolExecutor):
+    """Processes of this machine, each started when there is work for it, that end with the process that made them."""
+
+    def __init__(self, workers: int) -> None:
+        """Start no more than `workers` processes, and share the cores among them."""
+        context = multiprocessing.get_context("spawn")
+        of_workers, self._lifeline = context.Pipe(duplex=False)
+        threads = max(1, available_cores() // workers)
+        super().__init__(workers, mp_context=context, initializer=worker.begin, initargs=(threads, of_workers))
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in a worker."""
+        return super().submit(functools.partial(worker.call, fn, *args, **kwargs))
+
+    def terminate(self) -> None:
+        """End the workers now, and wait until they have cleaned up."""
+        self._lifeline.close()
+        self.shutdown(cancel_futures=True)
 
 
 def reader_threads() -> int | None:
     """Return how many threads the reader may use in this process; None stands for all cores."""
-    text = os.environ.get(THREADS_VARIABLE, "")
+    text = os.environ.get(worker.THREADS_VARIABLE, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
-def default_worker_count() -> int:
-    """Return one worker per core, as far as free memory goes; at least 1."""
+def default_worker_count(memory_of_a_worker: int = 0) -> int:
+    """Return one worker per core, as far as free memory goes; at least 1.
+
+    Args:
+        memory_of_a_worker: bytes that one needs; a GiB where that is more.
+    """
     memory = available_memory_bytes()
-    return available_cores() if memory is None else max(1, min(available_cores(), memory // _MEMORY_OF_A_WORKER))
+    if memory is None:
+        return available_cores()
+    return max(1, min(available_cores(), memory // max(memory_of_a_worker, _MEMORY_OF_A_WORKER)))
 
 
 def available_cores() -> int:
@@ -80,9 +109,3 @@ def _read_text(path: str) -> str:
         return Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
-
-
-def _limit_threads(threads: int) -> None:
-    """Run first in a worker, before Polars is imported there and starts its threads."""
-    os.environ["POLARS_MAX_THREADS"] = str(threads)
-    os.environ[THREADS_VARIABLE] = str(threads)

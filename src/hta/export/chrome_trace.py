@@ -8,10 +8,8 @@ function makes of it. All keep whatever else the file holds, before and after it
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +21,7 @@ from hta.export.event_reader import EventReader, read_event
 from hta.export.event_spans import Spans, event_spans
 from hta.export.new_file import new_file
 from hta.export.trace_text import pieces
+from hta.locations import Address, Location, address_text
 from hta.store.trace import RankTrace
 
 Event: TypeAlias = Mapping[str, Any]
@@ -43,7 +42,9 @@ _BLANK = b" \t\r\n"
 _ARGS_END = re.compile(rb"[ \t\r\n]*\}")
 
 
-def with_events(rank_trace: RankTrace, target: Path, events: Iterable[Event | str], *, overwrite: bool = False) -> None:
+def with_events(
+    rank_trace: RankTrace, target: Location, events: Iterable[Event | str], *, overwrite: bool = False
+) -> None:
     """Copy the file of a rank, and add events at the end of its list of events.
 
     A file that ends within its events, because its recording was cut off, is closed behind its last whole event.
@@ -70,8 +71,8 @@ def with_events(rank_trace: RankTrace, target: Path, events: Iterable[Event | st
 
 
 def rewritten(
-    source: str | os.PathLike[str],
-    target: Path,
+    source: Address,
+    target: Location,
     change: Change,
     events: Iterable[Event | str] = (),
     *,
@@ -86,7 +87,7 @@ def rewritten(
         InvalidOptionError, OSError: see `with_events`.
         UnreadableTraceError: the source cannot be read, or an event is no JSON.
     """
-    path = os.path.expanduser(os.fspath(source))  # noqa: PTH111 -- the path stays the text that was given
+    path = address_text(source)
     reader = EventReader(path, pieces(path))
     with new_file(target, overwrite=overwrite) as file:
         for text in _rewritten(reader, change, events):
@@ -95,7 +96,7 @@ def rewritten(
 
 def edited(  # noqa: PLR0913 -- whose file, where to, what changes, and what is added
     rank_trace: RankTrace,
-    target: Path,
+    target: Location,
     fates: npt.NDArray[np.uint8],
     added_args: AddedArgs,
     events: Iterable[Event | str] = (),
@@ -122,7 +123,7 @@ def edited(  # noqa: PLR0913 -- whose file, where to, what changes, and what is 
     if end is None or not rank_trace.health.is_clean:
         rewritten(rank_trace.source, target, _in_order(fates, added_args), events, overwrite=overwrite)
         return
-    source = os.path.expanduser(rank_trace.source)  # noqa: PTH111 -- the path stays the text that was given
+    source = address_text(rank_trace.source)
     copy = _Edited(source, fates, added_args)
     with new_file(target, overwrite=overwrite) as file:
         for piece in copy.pieces(end, iter(events)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import polars as pl
 from hta.enrich.event_graph import EdgeType
 from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, edited
 from hta.export.json_columns import decimal_text, joined, track_texts
+from hta.locations import Location, name_of
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _ROWS_AT_ONCE = 50_000
 
 def overlaid_path_name(source: str, copy: int = 1) -> str:
     """Return the name of the copy of a file: `overlaid_critical_path_<name>`, or `overlaid_critical_path_2_<name>`."""
-    name = Path(source).name
+    name = name_of(source)
     plain = name.removesuffix(".zst").removesuffix(".zstd")
     number = "" if copy == 1 else f"{copy}_"
     return f"overlaid_critical_path_{number}{plain if plain == name else f'{plain}.gz'}"
@@ -61,7 +61,7 @@ def overlaid_path_name(source: str, copy: int = 1) -> str:
 def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to write
     rank_trace: RankTrace,
     path_graph: PathGraph,
-    target: Path,
+    target: Location,
     *,
     path_edges: pl.Series | None = None,
     only_critical: bool = True,

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO, cast
 
 from hta.errors import InvalidOptionError
+from hta.locations import Location, RemotePath, drafted, expect_reachable
 
 _COMPRESSION_LEVEL = 3
 """A trace shrinks to a fifteenth; higher levels take several times as long for a few percent."""
 
 
-def expect_writable(target: Path, *, overwrite: bool) -> None:
+def expect_writable(target: Location, *, overwrite: bool) -> None:
     """Check, before any work, that a file can be written there.
 
     Raises:
         InvalidOptionError: the file exists and `overwrite` is false, or its folder is missing or cannot be written.
     """
+    expect_writable_folder(target.absolute().parent)
     if target.is_dir():
         message = f"{target} is a folder; name a file"
         raise InvalidOptionError(message)
     if target.exists() and not overwrite:
         message = f"{target} exists already; remove it, choose another name, or ask for it to be overwritten"
         raise InvalidOptionError(message)
-    expect_writable_folder(target.absolute().parent)
 
 
-def expect_writable_folder(folder: Path) -> None:
+def expect_writable_folder(folder: Location) -> None:
     """Check, before any work, that files can be made in a folder.
 
     Raises:
         InvalidOptionError: it is missing, no folder, or cannot be written.
     """
+    if isinstance(folder, RemotePath):
+        expect_reachable(folder)
+        return
     if not folder.is_dir():
         message = f"{folder} is no folder; make it first, or choose another"
         raise InvalidOptionError(message)
@@ -46,7 +48,7 @@ def expect_writable_folder(folder: Path) -> None:
 
 
 @contextmanager
-def new_file(target: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed where its name ends in `.gz`; it appears when the block ends.
 
     Raises:
@@ -54,14 +56,9 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
         OSError: writing failed, for instance because the disk is full; nothing is left behind.
     """
     expect_writable(target, overwrite=overwrite)
-    draft = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("xb") as plain:
-            if target.suffix == ".gz":
-                with gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, plain, mtime=0) as compressed:
-                    yield cast("BinaryIO", compressed)
-            else:
-                yield plain
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with drafted(target) as plain:
+        if target.suffix == ".gz":
+            with gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, plain, mtime=0) as compressed:
+                yield cast("BinaryIO", compressed)
+        else:
+            yield plain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import polars as pl
 from hta.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
 from hta.export.chrome_trace import rewritten
 from hta.export.new_file import expect_writable_folder
+from hta.locations import Location, name_of
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace
@@ -45,12 +45,12 @@ def overlaid_name(source: str, copy: int = 1) -> str:
 
     A later `open_trace` of the folder leaves these names out. A copy of a zstd file is compressed with gzip.
     """
-    name = Path(source).name
+    name = name_of(source)
     stem = next((f"{name.removesuffix(ending)}.gz" for ending in _ZSTD_ENDINGS if name.endswith(ending)), name)
     return f"overlaid_{stem}" if copy == 1 else f"overlaid_{copy}_{stem}"
 
 
-def free_overlaid_path(source: str, folder: Path) -> Path:
+def free_overlaid_path(source: str, folder: Location) -> Location:
     """Return the first path for a copy in the folder that is not taken.
 
     Raises:
@@ -65,7 +65,7 @@ def free_overlaid_path(source: str, folder: Path) -> Path:
 
 def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
     rank_trace: RankTrace,
-    target: Path,
+    target: Location,
     *,
     operator_name: str | None = None,
     min_kernel_count: int = 3,

@@ -13,7 +13,6 @@ import io
 import json
 import zipfile
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -22,6 +21,7 @@ from hta.enrich.event_graph import EventGraph
 from hta.enrich.path_graph import PathGraph
 from hta.errors import InvalidOptionError, NotASavedPathError
 from hta.export.new_file import new_file
+from hta.locations import Location
 from hta.store.trace import RankTrace
 
 VERSION = 1
@@ -90,7 +90,7 @@ _UNREADABLE = (
 """What archives, JSON and Parquet raise that are not what they seem."""
 
 
-def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Path, *, overwrite: bool = False) -> None:
+def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Location, *, overwrite: bool = False) -> None:
     """Write a path graph to a file that `load_path_graph` reads.
 
     Raises:
@@ -116,7 +116,7 @@ def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Path, 
             archive.writestr(zipfile.ZipInfo(name), content)
 
 
-def load_path_graph(source: Path, rank_trace: RankTrace) -> PathGraph:
+def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
     """Read a path graph that `save_path_graph` wrote.
 
     Raises:
@@ -159,8 +159,8 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(source: Path) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    with zipfile.ZipFile(source) as archive:
+def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    with source.open("rb") as file, zipfile.ZipFile(file) as archive:
         manifest = json.loads(_member(archive, _MANIFEST))
         _expect_known(manifest)
         contents = {name: _member(archive, f"{name}.parquet") for name in _SCHEMAS}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from hta.errors import InvalidOptionError
 from hta.export.new_file import expect_writable_folder, new_file
+from hta.locations import Location
 from hta.schema import TABLES
 from hta.store.trace import RankTrace, Trace
 
@@ -18,7 +18,9 @@ _ROWS_AT_ONCE = 200_000
 _RESOLVED = ("string", "json")
 
 
-def export_tables(trace: Trace, folder: Path, table_format: TableFormat, *, overwrite: bool = False) -> list[Path]:
+def export_tables(
+    trace: Trace, folder: Location, table_format: TableFormat, *, overwrite: bool = False
+) -> list[Location]:
     """Write every table with rows of every rank as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
 
     Columns are those of `hta.schema.TABLES`. The folder is made where its parent exists.
@@ -31,7 +33,7 @@ def export_tables(trace: Trace, folder: Path, table_format: TableFormat, *, over
         OSError: writing failed; the table at which it did is not there.
     """
     _expect_room(trace, folder, overwrite=overwrite)
-    paths: list[Path] = []
+    paths: list[Location] = []
     for rank_trace in trace.ranks.values():
         rank_folder = _rank_folder(folder, rank_trace.rank)
         rank_folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +42,7 @@ def export_tables(trace: Trace, folder: Path, table_format: TableFormat, *, over
     return paths
 
 
-def _expect_room(trace: Trace, folder: Path, *, overwrite: bool) -> None:
+def _expect_room(trace: Trace, folder: Location, *, overwrite: bool) -> None:
     expect_writable_folder(folder if folder.exists() else folder.absolute().parent)
     taken = [str(each) for rank in trace.ranks if (each := _rank_folder(folder, rank)).exists()]
     if taken and not overwrite:
@@ -48,11 +50,13 @@ def _expect_room(trace: Trace, folder: Path, *, overwrite: bool) -> None:
         raise InvalidOptionError(message)
 
 
-def _rank_folder(folder: Path, rank: int) -> Path:
+def _rank_folder(folder: Location, rank: int) -> Location:
     return folder / f"rank_{rank}"
 
 
-def _export_rank(rank_trace: RankTrace, folder: Path, table_format: TableFormat, *, overwrite: bool) -> list[Path]:
+def _export_rank(
+    rank_trace: RankTrace, folder: Location, table_format: TableFormat, *, overwrite: bool
+) -> list[Location]:
     paths = []
     for name in TABLES:
         table = pl.DataFrame() if name == "strings" else rank_trace.table(name)
@@ -63,7 +67,7 @@ def _export_rank(rank_trace: RankTrace, folder: Path, table_format: TableFormat,
     return paths
 
 
-def _write(rank_trace: RankTrace, name: str, table: pl.DataFrame, path: Path, *, overwrite: bool) -> None:
+def _write(rank_trace: RankTrace, name: str, table: pl.DataFrame, path: Location, *, overwrite: bool) -> None:
     with new_file(path, overwrite=overwrite) as file:
         if path.suffix == ".parquet":
             _resolved(rank_trace, name, table).write_parquet(file)

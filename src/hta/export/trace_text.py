@@ -8,10 +8,10 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from hta.errors import InvalidOptionError, UnreadableTraceError
+from hta.errors import HtaError, InvalidOptionError, UnreadableTraceError
+from hta.locations import Address, Location, address_text, located
 
 PIECE = 1 << 20
 """Bytes read at a time."""
@@ -21,7 +21,7 @@ _ZSTD_READERS = ("compression.zstd", "backports.zstd", "zstandard")
 """Modules that read zstd; the first is part of Python 3.14."""
 
 
-def pieces(path: str | Path) -> Iterator[bytes]:
+def pieces(path: Address) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in order; a compressed stream that is cut off ends where it is cut off.
 
     Raises:
@@ -29,10 +29,12 @@ def pieces(path: str | Path) -> Iterator[bytes]:
         InvalidOptionError: it is compressed with zstd, and no installed module reads that.
     """
     try:
-        with _opened(Path(path)) as file:
+        with _opened(located(path)) as file:
             yield from _pieces_of(file)
+    except HtaError:
+        raise
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}"
+        message = f"{address_text(path)} cannot be read: {error.strerror or error}"
         raise UnreadableTraceError(message) from error
 
 
@@ -45,7 +47,7 @@ def _pieces_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Location) -> Iterator[BinaryIO]:
     with path.open("rb") as plain:
         start = plain.read(len(_ZSTD))
         plain.seek(0)
@@ -59,7 +61,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield plain
 
 
-def _zstd(path: Path) -> Any:  # noqa: ANN401 -- whichever module is there
+def _zstd(path: Location) -> Any:  # noqa: ANN401 -- whichever module is there
     for name in _ZSTD_READERS:
         with suppress(ImportError):
             return importlib.import_module(name)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hta.errors import InvalidOptionError
 from hta.export.chrome_trace import with_events
 from hta.export.counters import ALL_COUNTERS, TimeSeriesTypes, counter_events
 from hta.export.new_file import expect_writable
+from hta.locations import Location, located, name_of
 from hta.store.trace import Trace
 
 COUNTERS_SUFFIX = "_with_counters"
@@ -18,12 +17,12 @@ _JSON = ".json"
 
 def write_traces_with_counters(
     trace: Trace,
-    folder: Path | None = None,
+    folder: Location | None = None,
     *,
     kinds: TimeSeriesTypes = ALL_COUNTERS,
     suffix: str = COUNTERS_SUFFIX,
     overwrite: bool = False,
-) -> dict[int, Path]:
+) -> dict[int, Location]:
     """Copy the file of each rank with queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
@@ -42,10 +41,10 @@ def write_traces_with_counters(
         UnreadableTraceError: a file cannot be read any more.
         OSError: writing failed.
     """
-    if not suffix or Path(suffix).name != suffix:
+    if not suffix or name_of(suffix) != suffix:
         message = f"suffix={suffix!r}: it is a part of a file's name, for instance {COUNTERS_SUFFIX!r}"
         raise InvalidOptionError(message)
-    targets = {rank: _target(Path(each.source), folder, suffix) for rank, each in trace.ranks.items()}
+    targets = {rank: _target(located(each.source), folder, suffix) for rank, each in trace.ranks.items()}
     _expect_all_writable(targets, overwrite=overwrite)
     for rank, target in targets.items():
         with_events(trace.ranks[rank], target, counter_events(trace.ranks[rank], kinds), overwrite=overwrite)
@@ -53,15 +52,15 @@ def write_traces_with_counters(
     return targets
 
 
-def _target(source: Path, folder: Path | None, suffix: str) -> Path:
+def _target(source: Location, folder: Location | None, suffix: str) -> Location:
     before, json, after = source.name.rpartition(_JSON)
     name = f"{before}{suffix}{json}{after}" if json else f"{source.name}{suffix}{_JSON}.gz"
     plain = name.removesuffix(".zst").removesuffix(".zstd")
     return (folder or source.parent) / (plain if plain == name else f"{plain}.gz")
 
 
-def _expect_all_writable(targets: dict[int, Path], *, overwrite: bool) -> None:
-    written: dict[Path, int] = {}
+def _expect_all_writable(targets: dict[int, Location], *, overwrite: bool) -> None:
+    written: dict[Location, int] = {}
     for rank, target in targets.items():
         if target in written:
             message = f"ranks {written[target]} and {rank} would both be written to {target}; write them one by one"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from hta.export.counters import ALL_COUNTERS, TimeSeriesTypes
 from hta.export.trace_with_counters import write_traces_with_counters
+from hta.locations import located
 from hta.store.trace import Trace
 
 
@@ -22,7 +22,7 @@ def traces_with_counters(  # noqa: PLR0913 -- one argument an option
     """Write the copies; return {rank: path}."""
     written = write_traces_with_counters(
         trace.select(None if ranks is None else list(ranks)),
-        None if output_dir is None else Path(output_dir).expanduser(),
+        None if output_dir is None else located(output_dir),
         kinds=ALL_COUNTERS if time_series is None else time_series,
         suffix=output_suffix,
         overwrite=overwrite,

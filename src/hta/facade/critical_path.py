@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,7 @@ from hta.export.saved_path_graph import load_path_graph, save_path_graph
 from hta.facade.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList
 from hta.facade.names import shorten_name
 from hta.facade.trace_frame import trace_frame
+from hta.locations import Location, located
 from hta.units import duration_text
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class CPGraph:
         Raises:
             InvalidOptionError: the file exists and `overwrite` is false, or its folder cannot be written.
         """
-        target = Path(f"{Path(out_dir).expanduser()}.zip")
+        target = located(f"{out_dir}.zip")
         target.parent.mkdir(parents=True, exist_ok=True)
         save_path_graph(self._rank_trace, self.path_graph, target, overwrite=overwrite)
         return str(target)
@@ -344,7 +344,7 @@ def overlaid_critical_path(  # noqa: PLR0913 -- what HTA's method takes
         message = f"the critical path is of rank {graph.rank} and cannot be drawn into the trace of rank {rank}"
         raise InvalidOptionError(message)
     rank_trace = view.trace.select([rank]).ranks[rank]
-    target = _free_path(rank_trace.source, Path(output_dir).expanduser())
+    target = _free_path(rank_trace.source, located(output_dir))
     write_critical_path_overlay(
         rank_trace,
         graph.path_graph,
@@ -373,7 +373,7 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
         OSError: the file cannot be opened.
     """
     rank_trace = t_full.trace.select([rank]).ranks[rank]
-    return CPGraph(t_full, rank, load_path_graph(Path(zip_filename).expanduser(), rank_trace))
+    return CPGraph(t_full, rank, load_path_graph(located(zip_filename), rank_trace))
 
 
 def is_switched_on(variable: str) -> bool:
@@ -395,7 +395,7 @@ def _edge_types(wanted: set[CPEdgeType]) -> list[EdgeType]:
     return [each for each in EdgeType if CPEdgeType(ARROW_TYPES[each]) in wanted]
 
 
-def _free_path(source: str, folder: Path) -> Path:
+def _free_path(source: str, folder: Location) -> Location:
     """Return the first name for a copy that is not taken, in a folder that is made where it is missing."""
     if folder.exists():
         expect_writable_folder(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import polars as pl
 
@@ -14,6 +12,7 @@ from hta.export.overlaid_trace import free_overlaid_path, write_overlaid_trace
 from hta.facade.show import show
 from hta.facade.times import microseconds
 from hta.figures import plot_kernel_sequences
+from hta.locations import Location, located
 from hta.store.trace import Trace
 
 _COLUMNS = ("pattern", "count", "GPU kernel duration (us)", "CPU op duration (us)")
@@ -34,7 +33,7 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
 
     `frame.attrs` says where the trace is, under `overlaid_trace`, or why the frame is empty, under `reason`.
     """
-    folder = Path(output_dir).expanduser()
+    folder = located(output_dir)
     expect_writable_folder(folder)
     checked(operator_name, min_pattern_len)
     chosen = trace.select([rank])
@@ -58,7 +57,7 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
     return _frame(result, target)
 
 
-def _frame(result: KernelSequences, target: Path) -> pd.DataFrame:
+def _frame(result: KernelSequences, target: Location) -> pd.DataFrame:
     table: pl.DataFrame = result.per_pattern
     values = (
         table["pattern"].to_list(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta.locations import drafted, is_url, located
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
@@ -15,7 +17,12 @@ def show(figure: go.Figure, renderer: str = "") -> None:
 
 def save(figure: go.Figure, path: str) -> None:
     """Write a figure: `.html` files need nothing else, images need the package kaleido."""
+    location = located(path)
     if path.endswith(".html"):
-        figure.write_html(path)
+        with drafted(location) as file:
+            file.write(figure.to_html().encode())
+    elif is_url(path):
+        with drafted(location) as file:
+            figure.write_image(file, format=location.suffix.removeprefix("."))
     else:
         figure.write_image(path)

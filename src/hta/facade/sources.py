@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hta.ingest.discover import TraceSource
+from hta.locations import is_url, located
 
 
 def source_of(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
@@ -20,5 +21,7 @@ def source_of(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: 
 
 def _located(path: str, trace_dir: str) -> str:
     """Return a relative path as one from `trace_dir` where it leads to a file there."""
-    inside = Path(trace_dir, Path(path).expanduser())
+    if is_url(path):
+        return path
+    inside = located(trace_dir) / path if is_url(trace_dir) else Path(trace_dir, Path(path).expanduser())
     return str(inside) if not path.startswith(f".{os.sep}") and inside.exists() else path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,6 +19,7 @@ from hta.facade.arg_columns import configured
 from hta.facade.device_type import device_type
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta.facade.trace_frame import symbol_table, trace_frame
+from hta.locations import located
 from hta.store.trace import RankTrace, Trace
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -111,7 +111,7 @@ class TraceView:
             UnknownRankError: there is no such rank.
             InvalidOptionError: the file is compressed with zstd, or is no valid JSON as it stands.
         """
-        path = Path(self._rank(rank).source)
+        path = located(self._rank(rank).source)
         content = path.read_bytes()
         try:
             text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
@@ -136,7 +136,7 @@ class TraceView:
         Raises:
             InvalidOptionError: the file exists, or its folder cannot be written.
         """
-        with new_file(Path(output_file)) as file:
+        with new_file(located(output_file)) as file:
             text = event_text(trace_contents).encode()
             file.write(text if output_file.endswith(".gz") else gzip.compress(text, mtime=0))
 

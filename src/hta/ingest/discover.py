@@ -1,7 +1,7 @@
 """Which files belong to a job, and which rank each is.
 
-A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict. The rank of a file comes from
-the first of these that says one:
+A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict; each a path or a URL. The rank
+of a file comes from the first of these that says one:
 
     1. `distributedInfo.rank` in the file
     2. the name of the file: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
@@ -23,17 +23,34 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import SupportsIndex, TypeAlias
 
-from hta.errors import DuplicateRankError, InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.errors import (
+    DuplicateRankError,
+    HtaError,
+    InvalidOptionError,
+    NotATraceError,
+    TraceNotFoundError,
+    UnreadableTraceError,
+)
 from hta.ingest.kineto import Peek, peek
+from hta.locations import (
+    Address,
+    Child,
+    Location,
+    RemotePath,
+    address_text,
+    located,
+    name_of,
+    scan,
+    side_by_side,
+    status_of,
+)
 from hta.store.header import HIGHEST_RANK
 from hta.store.trace import SkippedFile
 
 logger = logging.getLogger("hta")
 
-Address: TypeAlias = str | os.PathLike[str]
 TraceSource: TypeAlias = Address | Iterable[Address] | Mapping[int, Address]
 """What `hta.open_trace` accepts."""
 
@@ -98,12 +115,13 @@ def discover(source: TraceSource, read_rank: ReadRank) -> Found:
     """
     if isinstance(source, Mapping):
         return _from_mapping(source)
-    if not isinstance(source, (str, os.PathLike)):
-        return _from_list([_text(path) for path in source], read_rank)
-    path = _text(source)
-    if os.path.isdir(path):  # noqa: PTH112 -- the path stays the text that was given
+    if not isinstance(source, (str, os.PathLike, RemotePath)):
+        return _from_list([address_text(path) for path in source], read_rank)
+    path = address_text(source)
+    location = located(path)
+    if path and location.is_dir():
         return _from_folder(path, read_rank)
-    if os.path.lexists(path):
+    if path and _is_there(location):
         return _from_list([path], read_rank)
     if glob.has_magic(path):
         return _from_pattern(path, read_rank)
@@ -115,7 +133,7 @@ def rank_in_name(path: str) -> int | None:
 
     `rank` counts before `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is not the rank of the process.
     """
-    name = Path(path).name
+    name = name_of(path)
     for match in reversed(list(_RANK_IN_NAME.finditer(name))):
         if (match["of"] or "").rstrip("-_.").lower() not in _PARALLEL_AXES:
             return int(match["rank"])
@@ -132,7 +150,7 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
 def _from_mapping(source: Mapping[int, Address]) -> Found:
     if not source:
         raise TraceNotFoundError(_NO_FILES)
-    files = {_given_rank(rank, path): _text(path) for rank, path in source.items()}
+    files = {_given_rank(rank, path): address_text(path) for rank, path in source.items()}
     _expect_traces(list(files.values()))
     return Found(dict(sorted(files.items())))
 
@@ -141,7 +159,7 @@ def _given_rank(rank: object, path: Address) -> int:
     """Return the key of a dict as a rank; numpy's whole numbers are as good as Python's."""
     if isinstance(rank, SupportsIndex) and not isinstance(rank, bool) and 0 <= operator.index(rank) <= HIGHEST_RANK:
         return operator.index(rank)
-    message = f"{{{rank!r}: {_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
+    message = f"{{{rank!r}: {address_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
     raise InvalidOptionError(message)
 
 
@@ -160,8 +178,9 @@ def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
 
 def _from_folder(folder: str, read_rank: ReadRank) -> Found:
     try:
-        with os.scandir(folder) as entries:
-            found = [entry.path for entry in entries if not entry.name.startswith(".") and not entry.is_dir()]
+        found = [child.path for child in scan(folder) if not child.is_dir]
+    except HtaError:
+        raise
     except OSError as error:
         message = f"{folder} cannot be listed: {error.strerror}"
         raise UnreadableTraceError(message) from error
@@ -169,10 +188,17 @@ def _from_folder(folder: str, read_rank: ReadRank) -> Found:
 
 
 def _from_pattern(pattern: str, read_rank: ReadRank) -> Found:
-    found = [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207
+    found = _matching(pattern)
     if not found:
         raise TraceNotFoundError(nothing_there(pattern))
     return found_among(pattern, found, read_rank)
+
+
+def _matching(pattern: str) -> list[str]:
+    location = located(pattern)
+    if isinstance(location, RemotePath):
+        return [str(each) for each in location.glob()]
+    return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- the paths begin as the pattern does
 
 
 def found_among(source: str, paths: list[str], read_rank: ReadRank) -> Found:
@@ -183,9 +209,10 @@ def found_among(source: str, paths: list[str], read_rank: ReadRank) -> Found:
     """
     ranks: dict[str, int | None] = {}
     skipped: list[SkippedFile] = []
-    for path in sorted(paths, key=natural_order):
+    ordered = sorted(paths, key=natural_order)
+    for path, seen in zip(ordered, side_by_side(_seen_trace, ordered), strict=True):
         try:
-            ranks[path] = rank_of_trace(path, read_rank)
+            ranks[path] = _read_if_unknown(path, _stated(seen), read_rank)
         except (NotATraceError, UnreadableTraceError) as error:  # noqa: PERF203 -- one file must not hide the others
             skipped.append(skipped_file(path, error))
     if not ranks:
@@ -201,12 +228,23 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
         NotATraceError: it is no trace; the message is the reason alone, without the path.
         UnreadableTraceError: it cannot be read.
     """
+    return _read_if_unknown(path, _stated(_seen_trace(path)), read_rank)
+
+
+def _seen_trace(path: str) -> int | HtaError | None:
+    """Return the rank that the beginning or the name of a file says, or why it is no trace; other files are looked at."""
     what = _no_file(path) or _other_format(path)
-    seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
-    if not seen.is_trace:
-        message = f"no profiler trace: {seen.what}"
-        raise NotATraceError(message)
-    return _read_if_unknown(path, _stated_rank(path, seen.rank), read_rank)
+    try:
+        seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
+    except UnreadableTraceError as error:
+        return error
+    return _stated_rank(path, seen.rank) if seen.is_trace else NotATraceError(f"no profiler trace: {seen.what}")
+
+
+def _stated(seen: int | HtaError | None) -> int | None:
+    if isinstance(seen, HtaError):
+        raise seen
+    return seen
 
 
 def skipped_file(path: str, error: Exception) -> SkippedFile:
@@ -218,35 +256,45 @@ def skipped_file(path: str, error: Exception) -> SkippedFile:
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
     """Return {path: rank its beginning or its name says} for files that were named one by one."""
-    ranks: dict[str, int | None] = {}
-    for path in paths:
-        if not os.path.lexists(path):
-            raise TraceNotFoundError(nothing_there(path))
-        if os.path.isdir(path):  # noqa: PTH112
-            message = f"{path} is a folder; in a list or a dict, name the files"
-            raise NotATraceError(message)
-        what = _no_file(path)
-        seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
-        if not seen.is_trace:
-            message = f"{path} is no profiler trace: found {seen.what}"
-            raise NotATraceError(message)
-        ranks[path] = _stated_rank(path, seen.rank)
-    return ranks
+    return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
+
+
+def _expect_trace(path: str) -> int | None:
+    location = located(path)
+    if not _is_there(location):
+        raise TraceNotFoundError(nothing_there(path))
+    if location.is_dir():
+        message = f"{path} is a folder; in a list or a dict, name the files"
+        raise NotATraceError(message)
+    what = _no_file(path)
+    seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
+    if not seen.is_trace:
+        message = f"{path} is no profiler trace: found {seen.what}"
+        raise NotATraceError(message)
+    return _stated_rank(path, seen.rank)
 
 
 def _no_file(path: str) -> str:
     """Return what lies at a path that opening would wait for or not find, empty for a file."""
-    if not os.path.exists(path):  # noqa: PTH110
+    location = located(path)
+    if isinstance(location, RemotePath):
+        return ""
+    if not location.exists():
         return "a link to a file that is not there"
-    if os.path.isfile(path):  # noqa: PTH113
+    if location.is_file():
         return ""
     return "a pipe or a device; write what comes out of it to a file first"
 
 
 def _other_format(path: str) -> str:
     """Return what a file is by its name alone, empty where it may be a trace."""
-    derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(Path(path).name)]
-    return derived[0] if derived else _OTHER_FORMATS.get(Path(path).suffix.lower(), "")
+    derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
+    return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
+
+
+def _is_there(location: Location) -> bool:
+    """Whether a path leads to something, be it a link that leads nowhere."""
+    return location.is_symlink() or location.exists()
 
 
 def _stated_rank(path: str, in_header: int | None) -> int | None:
@@ -270,15 +318,15 @@ def _newest_of_each_rank(ranks: Mapping[str, int | None]) -> tuple[dict[int, str
 def _older(path: str, rank: int, newest: str) -> SkippedFile:
     return SkippedFile(
         path,
-        f"another recording of rank {rank}; the newest, {Path(newest).name}, was taken. "
+        f"another recording of rank {rank}; the newest, {name_of(newest)}, was taken. "
         f"To open this one instead: hta.open_trace({{{rank}: {path!r}}})",
     )
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
     """Return when a file was recorded, from the time in its name or from the file system, then its name."""
-    times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(Path(path).name)]
-    return times[-1] if times else os.stat(path).st_mtime_ns, natural_order(path)  # noqa: PTH116
+    times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
+    return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 
 
 def _fill_up(taken: Mapping[int, str], ranks: Mapping[str, int | None]) -> dict[int, str]:
@@ -302,49 +350,58 @@ def nothing_there(path: str) -> str:
     """Say that a path leads nowhere, and what lies near it."""
     if not path.strip():
         return f"{path!r} is no path; name a trace file or a folder of them"
-    if "://" in path:
-        return f"{path} is an address; hta reads files of this machine, so copy it here first"
     if glob.has_magic(path):
         return f"no file matches {path}"
-    parent = next(parent for parent in Path(path).absolute().parents if parent.is_dir())
-    close = difflib.get_close_matches(Path(path).name, [child.name for child in _children(parent)])
-    return f"{path} does not exist; " + (f"did you mean {close[0]}?" if close else f"{parent} holds {_listing(parent)}")
+    if (parent := _nearest_folder(located(path))) is None:
+        return f"{path} does not exist"
+    children = _children(parent)
+    close = difflib.get_close_matches(name_of(path), [child.name for child in children])
+    return f"{path} does not exist; " + (
+        f"did you mean {close[0]}?" if close else f"{parent} holds {_listing(children)}"
+    )
 
 
 def _no_trace_in(source: str, skipped: list[SkippedFile]) -> str:
     if not skipped:
-        return _nothing_in(Path(source))
-    shown = [f"{Path(each.path).name} ({each.reason})" for each in skipped[:_MOST_NAMES_SHOWN]]
+        return _nothing_in(source)
+    shown = [f"{name_of(each.path)} ({each.reason})" for each in skipped[:_MOST_NAMES_SHOWN]]
     more = [f"{len(skipped) - len(shown)} more"] if len(skipped) > len(shown) else []
-    return f"{source} holds no trace, only: {'; '.join(shown + more)}{_subfolders(Path(source))}"
+    return f"{source} holds no trace, only: {'; '.join(shown + more)}{_subfolders(source)}"
 
 
-def _nothing_in(source: Path) -> str:
-    if not source.is_dir():
+def _nothing_in(source: str) -> str:
+    location = located(source)
+    if not location.is_dir():
         return f"{source} holds no trace: no file"
-    if _children(source):
-        return f"{source} holds no trace, only: {_listing(source)}"
+    if children := _children(location):
+        return f"{source} holds no trace, only: {_listing(children)}"
     return f"{source} is an empty folder; name the one that the profiler wrote its .json or .json.gz files to"
 
 
-def _listing(folder: Path) -> str:
-    names = sorted((child.name + os.sep * child.is_dir() for child in _children(folder)), key=natural_order)
+def _nearest_folder(location: Location) -> Location | None:
+    """Return the nearest folder around a path that is there, of the web none: nobody can tell."""
+    if isinstance(location, RemotePath):
+        above = location.parent
+        while not above.is_page and above != above.parent and not above.is_dir():
+            above = above.parent
+        return above if not above.is_page and above.is_dir() else None
+    return next(parent for parent in location.absolute().parents if parent.is_dir())
+
+
+def _listing(children: list[Child]) -> str:
+    names = sorted((child.name + os.sep * child.is_dir for child in children), key=natural_order)
     more = [f"{len(names) - _MOST_NAMES_SHOWN} more"] if len(names) > _MOST_NAMES_SHOWN else []
     return ", ".join(names[:_MOST_NAMES_SHOWN] + more) or "nothing"
 
 
-def _subfolders(source: Path) -> str:
-    names = [child.name for child in _children(source) if child.is_dir()]
+def _subfolders(source: str) -> str:
+    names = [child.name for child in _children(located(source)) if child.is_dir]
     listed = ", ".join(sorted(names)[:_MOST_NAMES_SHOWN])
     return f". Its folders are not searched: {listed}; hta runs {source} says what they hold" if names else ""
 
 
-def _children(folder: Path) -> list[Path]:
+def _children(folder: Location) -> list[Child]:
     try:
-        return [child for child in folder.iterdir() if not child.name.startswith(".")]
+        return scan(folder)
     except OSError:
         return []
-
-
-def _text(path: Address) -> str:
-    return os.path.expanduser(os.fspath(path))  # noqa: PTH111 -- the path stays the text that was given

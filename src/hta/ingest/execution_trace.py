@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.errors import HtaError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.locations import Address, address_text, located
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _SCHEMA = {
@@ -33,7 +33,7 @@ _SCHEMA = {
 class ExecutionTrace:
     """What a process executed.
 
-    source  path of the file
+    source  path or URL of the file
     header  the top-level keys of the file except `nodes`
     nodes   one row for each node, in the order of the file:
 
@@ -52,8 +52,8 @@ class ExecutionTrace:
     nodes: pl.DataFrame
 
 
-def read_execution_trace(path: str | Path) -> ExecutionTrace:
-    """Read an execution trace, plain or gzip, of any schema from 1.0 on.
+def read_execution_trace(path: Address) -> ExecutionTrace:
+    """Read an execution trace, plain or gzip, of any schema from 1.0 on, from a path or a URL.
 
     Raises:
         TraceNotFoundError: there is no such file.
@@ -66,14 +66,18 @@ def read_execution_trace(path: str | Path) -> ExecutionTrace:
         message = f"{path} is no execution trace: it has no list `nodes` of objects with an `id`"
         raise NotATraceError(message)
     header = {key: value for key, value in content.items() if key != "nodes"}
-    return ExecutionTrace(str(path), header, pl.DataFrame([_row(node) for node in nodes], _SCHEMA, orient="row"))
+    return ExecutionTrace(
+        address_text(path), header, pl.DataFrame([_row(node) for node in nodes], _SCHEMA, orient="row")
+    )
 
 
-def _parsed(path: str | Path) -> Any:  # noqa: ANN401 -- whatever JSON holds
+def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
     try:
-        content = Path(path).expanduser().read_bytes()
+        content = located(path).read_bytes()
         text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
         return json.loads(text)
+    except HtaError:
+        raise
     except FileNotFoundError as error:
         message = f"there is no file {path}"
         raise TraceNotFoundError(message) from error

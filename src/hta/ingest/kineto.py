@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from hta import _native
-from hta.errors import NotATraceError, UnreadableTraceError
+from hta.errors import HtaError, NotATraceError, UnreadableTraceError
 from hta.execution.processes import reader_threads
 from hta.execution.progress import Progress
+from hta.locations import Location, RemotePath, RemoteStream, located, streamed
 from hta.store.arrow_tables import MemoryTables
 from hta.store.cache import CacheWriteError, Reading
 from hta.store.header import rank_or_none
@@ -31,26 +32,26 @@ _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 class KinetoReader:
     """Reads what all versions of the PyTorch profiler, and the tools that rewrite its files, have written."""
 
-    def read(self, path: str, folder: Path | None, progress: Progress) -> Reading:
-        """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+    def read(self, path: str | Location, folder: Path | None, progress: Progress) -> Reading:
+        """Read a file, writing the tables into the empty `folder`, or keeping them in memory where it is None.
 
         Raises:
             CacheWriteError: `folder` cannot be written.
             NotATraceError: the file holds no trace.
             UnreadableTraceError: the file cannot be read.
         """
-        with _errors_of(path), _shown_on(progress, path) as callback:
-            read = _native.read_trace(path, None if folder is None else str(folder), reader_threads(), callback)
+        with _errors_of(path), _source(path) as source, _shown_on(progress, source) as callback:
+            read = _native.read_trace(source, None if folder is None else str(folder), reader_threads(), callback)
         return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
 
-    def content_hash(self, path: str) -> str:
-        """Return what identifies the bytes of `path`.
+    def content_hash(self, path: str | Location) -> str:
+        """Return what identifies the bytes of a file.
 
         Raises:
             UnreadableTraceError: the file cannot be read.
         """
-        with _errors_of(path):
-            return _native.content_hash(path)
+        with _errors_of(path), _source(path) as source:
+            return _native.content_hash(source)
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,26 @@ def peek(path: str) -> Peek:
         UnreadableTraceError: the file cannot be read.
     """
     with _errors_of(path):
-        seen = _native.peek(path)
+        seen = _peek(path)
         if seen["what"] == _CUT_OFF:  # perhaps its header is longer than a peek
-            seen = _native.peek(path, _LONG_HEADER_BYTES)
+            seen = _peek(path, _LONG_HEADER_BYTES)
     return Peek(seen["is_trace"], rank_or_none(seen["rank"]), _named(seen))
+
+
+def _peek(path: str, *limit: int) -> dict[str, Any]:
+    with _source(path, ahead=False) as source:
+        return _native.peek(source, *limit)
+
+
+@contextmanager
+def _source(path: str | Location, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
+    """Give what the native reader takes: a path, or a stream of what is behind a URL."""
+    location = located(path)
+    if isinstance(location, RemotePath):
+        with streamed(location, ahead=ahead) as stream:
+            yield stream
+    else:
+        yield location
 
 
 def _named(seen: dict[str, Any]) -> str:
@@ -88,10 +105,12 @@ def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 
 @contextmanager
-def _errors_of(path: str) -> Iterator[None]:
+def _errors_of(path: str | Location) -> Iterator[None]:
     """Turn the reader's errors into ours."""
     try:
         yield
+    except HtaError:
+        raise
     except _native.NotATraceError as error:
         raise NotATraceError(str(error)) from error
     except _native.SinkError as error:
@@ -103,19 +122,22 @@ def _errors_of(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _shown_on(progress: Progress, path: str) -> Iterator[Callable[[int, int], None]]:
+def _shown_on(progress: Progress, source: Path | RemoteStream) -> Iterator[Callable[[int, int], None]]:
     """Give the callback that shows how far the reading is.
 
     There always is one, even when nothing is shown: Python looks for Ctrl-C while it runs.
     """
-    total, shown = Path(path).stat().st_size, 0
+    shown = 0
 
     def callback(done: int, _total: int) -> None:
         nonlocal shown
         progress.advance(done - shown)
         shown = done
 
-    progress.start(total, Path(path).name)
+    if isinstance(source, RemoteStream):
+        progress.start(source.byte_count, located(source.name).name)
+    else:
+        progress.start(source.stat().st_size, source.name)
     try:
         yield callback
     finally:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from hta.execution.progress import SILENT, Progress
 from hta.ingest.discover import Found, ReadRank, TraceSource, discover, found_among
 from hta.ingest.kineto import KinetoReader
+from hta.locations import located
 from hta.store.cache import CacheOption
 from hta.store.header import rank_or_none
-from hta.store.trace import RankTrace, Trace
+from hta.store.job_store import is_store, open_store
+from hta.store.trace import OnError, RankTrace, Trace
 from hta.store.trace_file import TraceFile
+
+_ENDINGS_OF_FILES = {".json", ".gz", ".zst"}
+"""What ends so is no store, which behind a URL is not worth a question to the server."""
 
 
 def open_trace(
@@ -21,6 +27,7 @@ def open_trace(
     ranks: Iterable[int] | None = None,
     cache: CacheOption = True,
     progress: Progress | None = None,
+    on_error: OnError = "fail",
 ) -> Trace:
     """Open the profiler traces of a job.
 
@@ -28,20 +35,26 @@ def open_trace(
     takes milliseconds. How files are found and get their ranks is described at `hta.ingest.discover`.
 
     Args:
-        source: a trace file, a folder of them, a glob pattern, a list of files, or `{rank: file}`.
+        source: a trace file, a folder of them, a glob pattern, a list of files, `{rank: file}`, or a store that
+            `hta.write_store` wrote; each as a path, or as a URL such as `s3://bucket/job`.
         ranks: open only these ranks.
         cache: True keeps tables in the user's cache folder (or the one HTA_CACHE_DIR names), "beside" in `.hta_cache`
-            beside the trace, a `pathlib.Path` in that folder, and False nowhere: they stay in memory.
+            beside the trace, a `pathlib.Path` in that folder, the URL of a folder there as well, for others to use, and
+            False nowhere: they stay in memory.
         progress: is told how far the reading of each file is; silent by default.
+        on_error: what becomes of a rank whose file turns out unreadable, or on which work fails: "fail" raises its
+            error, "skip" reports it in the log, moves it to `skipped` and answers for the others.
 
     Raises:
         TraceNotFoundError: no trace is there; the message lists what is.
         NotATraceError: a file named by itself is no profiler trace.
-        UnreadableTraceError: a file cannot be read.
+        UnreadableTraceError: a file cannot be read; UnreachableError, a kind of it, where it is behind a URL.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank asked for is not there.
     """
-    return _opened(functools.partial(discover, source), cache, progress).select(ranks)
+    stored = _stored(source)
+    found = (_opened(functools.partial(discover, source), cache, progress) if stored is None else stored).select(ranks)
+    return Trace(found.ranks, found.skipped, on_error)
 
 
 def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
@@ -51,6 +64,16 @@ def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: P
         TraceNotFoundError: none of them is a trace.
     """
     return _opened(functools.partial(found_among, source, paths), cache, progress)
+
+
+def _stored(source: TraceSource) -> Trace | None:
+    """Open a source that is a store; None where it is none."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    location = located(source)
+    if location.suffix in _ENDINGS_OF_FILES:
+        return None
+    return open_store(location) if is_store(location) else None
 
 
 def _opened(find: Callable[[ReadRank], Found], cache: CacheOption, progress: Progress | None) -> Trace:

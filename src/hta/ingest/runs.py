@@ -1,7 +1,7 @@
 """The runs in a log folder: which recordings belong together, by worker and by span.
 
 Every folder that holds traces is a run, named by its path below the log folder; files in the log folder itself make a
-run of its name. A file is named `<worker>.<number>.pt.trace.json.gz` by PyTorch; the number, the last one between dots,
+run of its name. The log folder is a path or a URL. A file is named `<worker>.<number>.pt.trace.json.gz` by PyTorch; the number, the last one between dots,
 tells the recordings of a worker apart and is usually the time. Any other trace counts as well: its worker is the name
 without `.json` and so on. Compression is told by the content.
 
@@ -12,28 +12,32 @@ times, the first of each worker are the first span, and so on.
 
 from __future__ import annotations
 
-import os
-import stat
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.execution.progress import Progress
-from hta.ingest.discover import Address, natural_order, nothing_there, rank_of_trace, skipped_file
+from hta.ingest.discover import natural_order, nothing_there, rank_of_trace, skipped_file
 from hta.ingest.open_trace import open_among
 from hta.ingest.worker_names import worker_and_stamp
+from hta.locations import Address, RemotePath, Status, address_text, is_url, located, name_of, scan, side_by_side
 from hta.store.cache import CacheOption
+from hta.store.job_store import STORE_MANIFEST
 from hta.store.trace import SkippedFile, Trace
 
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
 """Unix time in s, ms, µs or ns."""
 
-_State: TypeAlias = tuple[int, int, int]
-"""Size, time of the last change and number of a file: when they are the same, so is the file."""
+_State: TypeAlias = tuple[int, int, int | str]
+"""Size, time of the last change and number or version of a file: when they are the same, so is the file."""
+
+_Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
+"""What identifies a folder, and the state of the files in it; None for a folder."""
 
 
 class _Seen(NamedTuple):
@@ -166,9 +170,10 @@ def find_runs(folder: Address) -> Runs:
         TraceNotFoundError: there is no such folder.
         UnreadableTraceError: it cannot be listed.
     """
-    path = os.path.expanduser(os.fspath(folder))  # noqa: PTH111 -- the path stays the text that was given
-    if not os.path.isdir(path):  # noqa: PTH112
-        is_file = os.path.exists(path)  # noqa: PTH110
+    path = address_text(folder)
+    location = located(path)
+    if not location.is_dir():
+        is_file = location.exists()
         raise TraceNotFoundError(f"{path} is a file; name the folder of its run" if is_file else nothing_there(path))
     return _look(path, {})
 
@@ -178,7 +183,7 @@ def _look(folder: str, known: Mapping[str, _Seen]) -> Runs:
     seen: dict[str, _Seen] = {}
     runs = []
     for below, files in _folders(folder, skipped):
-        seen |= {path: _look_at(path, state, known) for path, state in files.items()}
+        seen |= dict(zip(files, side_by_side(partial(_look_at, files, known), list(files)), strict=True))
         found = [_named(path, seen[path]) for path in files if seen[path].reason is None]
         kept, doubles = _without_doubles(found)
         skipped += doubles
@@ -195,50 +200,53 @@ def _look(folder: str, known: Mapping[str, _Seen]) -> Runs:
 
 def _folders(folder: str, skipped: list[SkippedFile]) -> Iterator[tuple[str, dict[str, _State]]]:
     """Yield each folder with the state of its files; a folder that two paths lead to comes once."""
-    waiting, visited = [folder], set[tuple[int, int]]()
+    waiting, visited = [folder], set[Hashable]()
     while waiting:
         current = waiting.pop()
         try:
             identity, entries = _listed(current)
         except OSError as error:
+            reason = f"cannot be listed: {error.strerror or error}"
             if current == folder:
-                message = f"{folder} cannot be listed: {error.strerror}"
+                message = f"{folder} {reason}"
                 raise UnreadableTraceError(message) from error
-            skipped.append(SkippedFile(current, f"cannot be listed: {error.strerror}"))
+            skipped.append(SkippedFile(current, reason))
             continue
         if identity in visited:
             continue
         visited.add(identity)
-        waiting += [path for path, status in entries.items() if status is not None and stat.S_ISDIR(status.st_mode)]
-        yield current, {path: _state(each) for path, each in entries.items() if not _is_folder(each)}
+        if any(name_of(path) == STORE_MANIFEST for path in entries):
+            skipped.append(SkippedFile(current, "a store of a whole job; open it by its path"))
+            continue
+        waiting += [path for path, state in entries.items() if state is None]
+        yield current, {path: state for path, state in entries.items() if state is not None}
 
 
-def _listed(folder: str) -> tuple[tuple[int, int], dict[str, os.stat_result | None]]:
-    """Return what identifies a folder, and the status of all that is in it; None for a link that leads nowhere."""
+def _listed(folder: str) -> _Content:
+    children = sorted(scan(folder), key=lambda child: natural_order(child.path))
+    if is_url(folder):
+        return folder, {each.path: None if each.is_dir else _state_behind(each.status) for each in children}
     status = Path(folder).stat()
-    with os.scandir(folder) as entries:
-        paths = sorted((entry.path for entry in entries if not entry.name.startswith(".")), key=natural_order)
-    return (status.st_dev, status.st_ino), {path: _status(path) for path in paths}
+    return (status.st_dev, status.st_ino), {each.path: None if each.is_dir else _state(each.path) for each in children}
 
 
-def _status(path: str) -> os.stat_result | None:
+def _state(path: str) -> _State:
+    """Return the state of a file; of a link that leads nowhere, zeros."""
     try:
-        return Path(path).stat()
+        status = Path(path).stat()
     except OSError:
-        return None
+        return 0, 0, 0
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _is_folder(status: os.stat_result | None) -> bool:
-    return status is not None and stat.S_ISDIR(status.st_mode)
+def _state_behind(status: Status | None) -> _State:
+    return (0, 0, 0) if status is None else (status.size or 0, status.mtime_ns, status.etag)
 
 
-def _state(status: os.stat_result | None) -> _State:
-    return (0, 0, 0) if status is None else (status.st_size, status.st_mtime_ns, status.st_ino)
-
-
-def _look_at(path: str, state: _State, known: Mapping[str, _Seen]) -> _Seen:
+def _look_at(states: Mapping[str, _State], known: Mapping[str, _Seen], path: str) -> _Seen:
     """Return what a file is, without opening it where it is as it was."""
-    if path in known and known[path].state == state:
+    state = states[path]
+    if path in known and known[path].state == state and any(state[1:]):
         return known[path]
     try:
         return _Seen(state, rank_of_trace(path, _not_read), None)
@@ -263,7 +271,7 @@ def _without_doubles(found: list[Recording]) -> tuple[list[Recording], list[Skip
         by_name.setdefault((each.worker, each.stamp), []).append(each)
     newest = {name: max(files, key=lambda each: (each.modified_ns, each.path)) for name, files in by_name.items()}
     doubles = [
-        SkippedFile(each.path, f"of the same worker and span as {Path(newest[name].path).name}, which is newer")
+        SkippedFile(each.path, f"of the same worker and span as {name_of(newest[name].path)}, which is newer")
         for name, files in by_name.items()
         for each in files
         if each is not newest[name]
@@ -272,6 +280,9 @@ def _without_doubles(found: list[Recording]) -> tuple[list[Recording], list[Skip
 
 
 def _run_name(folder: str, below: str) -> str:
+    root, here = located(folder), located(below)
+    if isinstance(root, RemotePath) and isinstance(here, RemotePath):
+        return here.below(root) or root.name or folder
     relative = Path(below).relative_to(folder).as_posix()
     return Path(folder).resolve().name if relative == "." else relative
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+from hta.locations import name_of
 
 _NAME = re.compile(r"(?P<worker>.+?)(\.(?P<stamp>\d+))?(\.pt)?(\.trace)?\.json(\.gz)?", re.IGNORECASE)
 
@@ -15,7 +16,7 @@ def worker_of(path: str) -> str:
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
     """Return the worker and the number behind it, None where there is none; other names are workers themselves."""
-    name = Path(path).name
+    name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:
         return name, None

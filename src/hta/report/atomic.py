@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-from pathlib import Path
+from hta.locations import Location, drafted
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Location, text: str) -> None:
     """Write a text file; a reader, or whoever comes after a crash, sees the old file or the new one, never a part.
 
     Raises:
         OSError: the folder does not exist or cannot be written, or the disk is full.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    with drafted(path) as file:
+        file.write(text.encode())

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import plotly.io
@@ -28,6 +27,7 @@ from hta.catalogue import ANALYSES, Analysis
 from hta.figures.names import printable
 from hta.figures.theme import SURFACES, template
 from hta.ingest.file_health import FileHealth
+from hta.locations import Location, name_of
 from hta.overview import Overview, shown_analyses
 from hta.report.atomic import write_atomically
 from hta.store.trace import SkippedFile
@@ -74,7 +74,7 @@ class _Section:
     python: str
 
 
-def write_report(contents: Contents, path: Path) -> None:
+def write_report(contents: Contents, path: Location) -> None:
     """Write the report to `path`, whole or not at all.
 
     Raises:
@@ -98,7 +98,7 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
     environment.filters["size"] = size_text
     environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
-    environment.filters["file_name"] = lambda path: Path(path).name
+    environment.filters["file_name"] = name_of
     scripts = [Markup(_script(text)) for text in (get_plotlyjs(), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,9 @@ class Tables(Protocol):
     def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
         """Return `columns` of the events of these kinds, in file order."""
 
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Return table `name` to be collected, in parts where it is large."""
+
 
 @dataclass(frozen=True)
 class MemoryTables:
@@ -58,6 +62,10 @@ class MemoryTables:
         """Return `columns` of the events of these kinds."""
         return of_kinds(self.read("events", list(dict.fromkeys([*columns, "kind"]))), kinds).select(columns)
 
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Return table `name`."""
+        return self.read(name, table_types(name).names()).lazy()
+
 
 @dataclass(frozen=True)
 class FolderTables:
@@ -72,7 +80,7 @@ class FolderTables:
             DamagedTableError: the file is missing or its bytes are no table.
         """
         try:
-            return pl.read_ipc(arrow_file(self.folder, name), columns=list(columns)).rechunk()
+            return pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).rechunk()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             message = f"{arrow_file(self.folder, name)} cannot be read: {_first_line(error)}"
             raise DamagedTableError(message) from error
@@ -85,10 +93,14 @@ class FolderTables:
         """
         path = arrow_file(self.folder, "events")
         try:
-            return of_kinds(pl.scan_ipc(path), kinds).select(columns).collect().rechunk()
+            return of_kinds(pl.scan_ipc(_literal(path)), kinds).select(columns).collect().rechunk()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             message = f"{path} cannot be read: {_first_line(error)}"
             raise DamagedTableError(message) from error
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Return table `name` to be collected; errors are those of Polars."""
+        return pl.scan_ipc(_literal(arrow_file(self.folder, name)))
 
     def check(self, name: str) -> None:
         """Compare the columns the file declares with the schema, without reading rows.
@@ -137,6 +149,16 @@ def of_kinds(events: Frame, kinds: Sequence[int]) -> Frame:
 def arrow_file(folder: Path, name: str) -> Path:
     """Return where table `name` lies in `folder`."""
     return folder / f"{name}.arrow"
+
+
+def polars_type(column_type: ColumnType) -> type[pl.DataType]:
+    """Return the Polars type of a stored column; of a `string` or `json` that of its id."""
+    return _POLARS_TYPES[column_type]
+
+
+def _literal(path: Path) -> str:
+    """Return a path as Polars takes it, which reads `*`, `?` and `[` as a pattern."""
+    return glob.escape(str(path))
 
 
 @functools.cache

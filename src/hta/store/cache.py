@@ -6,6 +6,9 @@
 
 An entry is written into a temporary sibling folder and then renamed, so it is there whole or not at all, and two
 processes that read the same trace cannot disturb each other: the second finds the name taken and uses what is there.
+
+A cache behind a URL is shared by several machines: entries are copied from there into the user's cache folder, and to
+there when a trace was read. Its folders have the same names.
 """
 
 from __future__ import annotations
@@ -22,21 +25,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import platformdirs
 
-from hta.errors import InvalidOptionError, UnreadableTraceError
+from hta.errors import HtaError, InvalidOptionError, UnreadableTraceError
+from hta.locations import Location, RemotePath, is_url, status_of
 from hta.schema import READER_VERSION, TABLES
 from hta.store.arrow_tables import DamagedTableError, FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
+from hta.store.shared_entries import MANIFEST, fetch_entry, share_entry, shared_folder, shared_manifests
 
 logger = logging.getLogger("hta")
 
-CacheOption: TypeAlias = bool | Literal["beside"] | Path
-"""True: the user's cache folder; "beside": `.hta_cache` in the trace's folder; a path: that folder; False: none."""
+CacheOption: TypeAlias = bool | str | Path | RemotePath
+"""True: the user's cache folder; "beside": `.hta_cache` in the trace's folder; a path: that folder; the URL of a folder:
+the user's cache folder, and that one shared with others; False: none."""
 
 FOLDER_VARIABLE = "HTA_CACHE_DIR"
-"""Environment variable: the folder used instead of the user's cache folder."""
+"""Environment variable: the folder, or its URL, used instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HTA_CACHE_LIMIT_BYTES"
 """Environment variable: how large the user's cache may grow before entries unused for longest are removed."""
@@ -48,7 +54,6 @@ _SWEEP_SHARE = 16
 """A bounded cache that is too large shrinks by this part of its limit at once, and a process adds at most as much
 before it looks again: looking at every entry each time one is added would take quadratic time in jobs of many ranks."""
 
-_MANIFEST = "manifest.json"
 _TEMPORARY = re.compile(r"\.tmp-(\d+)-[0-9a-f]+")
 _LEFT_BEHIND_AFTER_S = 86_400
 _room_bytes: dict[tuple[Path, int], int] = {}  # what this process may still add to a cache before it looks again
@@ -82,27 +87,33 @@ class Reading:
 class Stamp:
     """What can be told of a file without reading it, and when that was looked up."""
 
-    size: int
+    size: int | None
     mtime_ns: int
     taken_ns: int
+    etag: str = ""
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
-        """Look at `path` now.
+    def of(cls, location: Location) -> Stamp:
+        """Look at a file now.
 
         Raises:
             UnreadableTraceError: it is not there any more, or not for us.
         """
         taken_ns = time.time_ns()
         try:
-            status = path.stat()
+            status = status_of(location)
+        except HtaError:
+            raise
         except OSError as error:
-            message = f"{path} cannot be read: {error.strerror}"
+            message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
             raise UnreadableTraceError(message) from error
-        return cls(status.st_size, status.st_mtime_ns, taken_ns)
+        is_untold = isinstance(location, RemotePath) and not status.mtime_ns
+        return cls(status.size, taken_ns if is_untold else status.mtime_ns, taken_ns, status.etag)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed since: same size and time, and the time is not too fresh to trust."""
+        """Whether the file cannot have changed since: same size and version or time, which is not too fresh to trust."""
+        if self.etag or now.etag:
+            return (self.size, self.etag) == (now.size, now.etag)
         settled = self.mtime_ns < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
         return settled and (self.size, self.mtime_ns) == (now.size, now.mtime_ns)
 
@@ -131,7 +142,7 @@ class Entry:
             DamagedEntryError: it is not whole, or this version of hta reads otherwise.
         """
         try:
-            manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             _check_version(manifest)
             _check_tables(folder, manifest["tables"])
             return cls(
@@ -146,14 +157,14 @@ class Entry:
             message = f"{folder}: {error}"
             raise DamagedEntryError(message) from error
 
-    def is_of(self, source: Path, content_hash: Callable[[str], str]) -> bool:
+    def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
         """Whether the entry holds what `source` holds now; reads the file only where size and time leave a doubt."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False
         if self.stamp.surely_same_as(now):
             return True
-        if content_hash(str(source)) != self.content_hash:
+        if content_hash(source) != self.content_hash:
             return False
         self._restamp(now)
         return True
@@ -172,31 +183,37 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries; `limit_bytes` None means it may grow without end."""
+    """A folder of entries; `limit_bytes` None means it may grow without end, `shared` is one that others use as well."""
 
     folder: Path
     limit_bytes: int | None = None
+    shared: RemotePath | None = None
 
     @classmethod
-    def from_option(cls, option: CacheOption, source: Path) -> Cache | None:
+    def from_option(cls, option: CacheOption, source: Location) -> Cache | None:
         """Return the cache that `option` asks for, None for no cache.
 
         Raises:
             InvalidOptionError: `option` is none of those described at `CacheOption`.
         """
         if option is True:
-            return cls(user_cache_folder(), _limit_bytes())
+            return cls(user_cache_folder(), _limit_bytes(), shared_folder(os.environ.get(FOLDER_VARIABLE)))
         if option is False:
             return None
         if option == "beside":
-            return cls(source.parent / BESIDE_NAME)
+            option = source.parent / BESIDE_NAME
+        if shared := shared_folder(option):
+            return cls(user_cache_folder(), _limit_bytes(), shared)
         if isinstance(option, os.PathLike):
             return cls(Path(option))
-        message = f'cache={option!r} means nothing; give True, False, "beside" or a pathlib.Path'
+        message = f'cache={option!r} means nothing; give True, False, "beside", a pathlib.Path or the URL of a folder'
         raise InvalidOptionError(message)
 
-    def find(self, source: Path, content_hash: Callable[[str], str]) -> Entry | None:
+    def find(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
         """Return the entry that holds what `source` holds now, or None."""
+        return self._find_here(source, content_hash) or self._find_shared(source, content_hash)
+
+    def _find_here(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
         for folder in self._entry_folders(source):
             try:
                 entry = Entry.load(folder)
@@ -208,7 +225,35 @@ class Cache:
                 return entry
         return None
 
-    def add(self, source: Path, read: Callable[[Path], Reading]) -> Entry:
+    def _find_shared(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
+        if self.shared is None:
+            return None
+        for folder, manifest in shared_manifests(self.shared / _home_name(source)):
+            with suppress(KeyError, TypeError, DamagedEntryError, OSError):
+                stamp = Stamp(**manifest["stamp"])
+                if isinstance(source, Path):  # of another machine's file by that name; its bytes decide
+                    stamp = replace(stamp, taken_ns=0)
+                kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
+                if kept.is_of(source, content_hash):
+                    return self._copied(folder, self._home(source))
+        return None
+
+    def _copied(self, folder: RemotePath, home: Path) -> Entry:
+        with _temporary_folder(home) as temporary:
+            fetch_entry(folder, temporary)
+            kept = _publish(temporary, home / folder.name)
+        self._tidy(home, keep=kept)
+        return kept
+
+    def _share(self, source: Location, kept: Entry) -> None:
+        """Copy an entry to where others find it; where that fails, they read the trace themselves."""
+        if self.shared is not None and kept.folder is not None:
+            try:
+                share_entry(kept.folder, self.shared / _home_name(source) / kept.folder.name)
+            except OSError as error:
+                logger.warning("the cache %s cannot be written: %s", self.shared, error)
+
+    def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
         """Let `read` write the tables of `source` into a folder, and keep them; interrupted, leave nothing behind.
 
         Raises:
@@ -224,13 +269,14 @@ class Cache:
                 _write_manifest(temporary, entry)
                 kept = _publish(temporary, home / f"{content_hash}-r{READER_VERSION}")
         self._tidy(home, keep=kept)
+        self._share(source, kept)
         return kept
 
-    def _home(self, source: Path) -> Path:
+    def _home(self, source: Location) -> Path:
         """Return the folder of all entries of `source`."""
-        return self.folder / hashlib.sha256(os.fsencode(os.path.realpath(source))).hexdigest()[:24]
+        return self.folder / _home_name(source)
 
-    def _entry_folders(self, source: Path) -> list[Path]:
+    def _entry_folders(self, source: Location) -> list[Path]:
         try:
             return sorted(self._home(source).glob(f"*-r{READER_VERSION}"))
         except OSError:
@@ -247,9 +293,16 @@ class Cache:
 
 
 def user_cache_folder() -> Path:
-    """Return the folder named by HTA_CACHE_DIR, else the one the system keeps for caches of this user."""
+    """Return the folder that HTA_CACHE_DIR names, if it names one of this machine, else the one the system keeps for caches of this user."""
     named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named).expanduser() if named else platformdirs.user_cache_path("hta", appauthor=False)
+    if named and not is_url(named):
+        return Path(named).expanduser()
+    return platformdirs.user_cache_path("hta", appauthor=False)
+
+
+def _home_name(source: Location) -> str:
+    address = str(source) if isinstance(source, RemotePath) else os.path.realpath(source)
+    return hashlib.sha256(os.fsencode(address)).hexdigest()[:24]
 
 
 def _limit_bytes() -> int:
@@ -287,10 +340,10 @@ def _write_manifest(folder: Path, entry: Entry) -> None:
         "health": entry.health,
         "header": entry.header,
     }
-    draft = folder / f".{_MANIFEST}-{os.getpid()}-{secrets.token_hex(4)}"
+    draft = folder / f".{MANIFEST}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         draft.write_text(json.dumps(manifest), encoding="utf-8")
-        draft.replace(folder / _MANIFEST)
+        draft.replace(folder / MANIFEST)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -339,7 +392,7 @@ def _publish(temporary: Path, target: Path) -> Entry:
 def _touch(folder: Path) -> None:
     """Remember when the entry was last used, for the choice of what to remove."""
     with suppress(OSError):
-        os.utime(folder / _MANIFEST)
+        os.utime(folder / MANIFEST)
 
 
 def _is_outdated(folder: Path, keep: Entry) -> bool:
@@ -370,7 +423,7 @@ def _is_running(process_id: int) -> bool:
 
 def _make_room(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
     """Remove entries where the cache has grown above its limit, looking only once in a while."""
-    added = 0 if keep is None else _used_and_size(keep / _MANIFEST)[1]
+    added = 0 if keep is None else _used_and_size(keep / MANIFEST)[1]
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:
         total = _remove_least_recently_used(folder, limit_bytes, keep=keep)
@@ -380,7 +433,7 @@ def _make_room(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
 
 def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:
     """Shrink a cache that is above its limit to somewhat below it; return how large it is then."""
-    entries = sorted(_used_and_size(manifest) for manifest in folder.glob(f"*/*/{_MANIFEST}"))
+    entries = sorted(_used_and_size(manifest) for manifest in folder.glob(f"*/*/{MANIFEST}"))
     total = sum(size for _, size, _ in entries)
     target = limit_bytes if total <= limit_bytes else limit_bytes - limit_bytes // _SWEEP_SHARE
     for _, size, entry in entries:

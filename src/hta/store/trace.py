@@ -5,25 +5,46 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.errors import InvalidOptionError, NotATraceError, UnknownRankError, UnreadableTraceError
+from hta.errors import (
+    HtaError,
+    InvalidOptionError,
+    MissingDataError,
+    NotATraceError,
+    UnknownRankError,
+    UnreadableTraceError,
+)
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import EventKind
 from hta.store.arrow_tables import ColumnMemo, known_columns
 from hta.store.header import Header
 from hta.store.health import Health
-from hta.store.trace_file import TraceFile
 
 logger = logging.getLogger("hta")
 
 T = TypeVar("T")
+
+OnError: TypeAlias = Literal["fail", "skip"]
+"""What becomes of a rank that cannot be worked on: its error ends the work, or the rank is reported and left out."""
+
+ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
+"""Errors that are not about one rank; they end the work in any case."""
+
+_THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
+"""Errors of executors that take no more work and know no way to go on; neither are they about one rank."""
+
+_MOST_EVENTS_HELD = 20_000_000
+_EVENTS_OF_ANY_RANK = 10_000
+"""How many events of a trace, of some 100 bytes each, a process holds in memory before it forgets the ranks that it
+worked on longest ago. Any rank counts as so many more: what is remembered of an empty one takes a megabyte, too."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +55,31 @@ class SkippedFile:
     reason: str
 
 
+class RankFile(Protocol):
+    """Where a rank's tables come from: a trace file, or a store. It pickles as its address."""
+
+    @property
+    def path(self) -> str:
+        """The trace file, as given."""
+
+    @property
+    def header(self) -> Header:
+        """What the trace says about itself outside its events."""
+
+    @property
+    def health(self) -> Health:
+        """What the reader repaired, dropped or noticed."""
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table."""
+
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the events of these kinds, in file order."""
+
+    def forget(self) -> None:
+        """Free the memory of what was read."""
+
+
 class RankTrace:
     """What one rank recorded, as the tables of `hta.schema.TABLES`.
 
@@ -41,15 +87,16 @@ class RankTrace:
     its own copy.
     """
 
-    def __init__(self, rank: int, file: TraceFile, selections: tuple[Selection, ...] = ()) -> None:
+    def __init__(self, rank: int, file: RankFile, selections: tuple[Selection, ...] = ()) -> None:
         """Name the rank, its file, and the selections its events have to pass; `hta.open_trace` does this."""
         self.rank = rank
         self._file = file
         self._selections = selections
         self._unselected: RankTrace | None = None
         self._derived: dict[Callable[..., Any], Any] = {}
+        self._is_used = False
 
-    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, TraceFile, tuple[Selection, ...]]]:
+    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...]]]:
         """Pickle the address alone."""
         return RankTrace, (self.rank, self._file, self._selections)
 
@@ -61,6 +108,16 @@ class RankTrace:
     def source(self) -> str:
         """Path of the file, as given."""
         return self._file.path
+
+    @property
+    def file(self) -> RankFile:
+        """Where the tables come from."""
+        return self._file
+
+    @property
+    def has_selections(self) -> bool:
+        """Whether only some of its events are meant."""
+        return bool(self._selections)
 
     @property
     def header(self) -> Header:
@@ -100,6 +157,7 @@ class RankTrace:
             InvalidOptionError: there is no such table or column.
             NotATraceError, UnreadableTraceError: the file, opened at first use, turns out to be no readable trace.
         """
+        self._is_used = True
         if name != "events" or not self._selections:
             return self._file.table(name, columns)
         return self._selected_events.get(known_columns(name, columns))
@@ -110,6 +168,7 @@ class RankTrace:
         Much lighter than filtering `table("events")` where the kinds are few: other events are never held in memory.
         Nothing is remembered; an analysis remembers what it makes of them through `derive`.
         """
+        self._is_used = True
         if not self._selections:
             return self._file.events_of(tuple(kinds), columns)
         events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])))
@@ -117,9 +176,10 @@ class RankTrace:
 
     def derive(self, function: Callable[[RankTrace], T]) -> T:
         """Return `function(self)`, computed once; `function` is a module-level function."""
-        if function not in self._derived:
-            self._derived[function] = function(self)
-        result: T = self._derived[function]
+        derived = self._derived
+        if function not in derived:
+            derived[function] = function(self)
+        result: T = derived[function]
         return result
 
     def where(self, selection: Selection) -> RankTrace:
@@ -137,6 +197,12 @@ class RankTrace:
         counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
         return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
 
+    @property
+    def events_held(self) -> int:
+        """How many events are held in memory, roughly; 0 where nothing but header and health was asked for."""
+        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
+        return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
+
     def forget(self) -> None:
         """Free the memory of tables and derived results; the next use opens the file again."""
         self._file.forget()
@@ -144,7 +210,8 @@ class RankTrace:
             view._forget_own()  # noqa: SLF001 -- the same class
 
     def _forget_own(self) -> None:
-        self._derived.clear()
+        self._is_used = False
+        self._derived = {}  # another thread may be adding to what was there
         for cached in ("strings", "_mask", "_is_selected", "_selected_events"):
             self.__dict__.pop(cached, None)
 
@@ -174,18 +241,24 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 class Trace:
     """The ranks of one job.
 
-    ranks    {rank: RankTrace}, sorted by rank
-    skipped  files that were found and left out, with the reason
+    ranks     {rank: RankTrace}, sorted by rank
+    skipped   files that were found and left out, with the reason
+    on_error  "skip": a rank that cannot be worked on is logged and moves from `ranks` to `skipped`; "fail": its error
+              is raised
     """
 
-    def __init__(self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = ()) -> None:
+    def __init__(
+        self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = (), on_error: OnError = "fail"
+    ) -> None:
         """Join ranks to a job; `hta.open_trace` does this."""
         self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
         self.skipped = tuple(skipped)
+        self.on_error = on_error
+        self._events_held: dict[int, int] = {}  # by rank, that worked on longest ago first
 
-    def __reduce__(self) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...]]]:
+    def __reduce__(self) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError]]:
         """Pickle the addresses of the ranks."""
-        return Trace, (self.ranks, self.skipped)
+        return Trace, (self.ranks, self.skipped, self.on_error)
 
     def __repr__(self) -> str:
         """Show the ranks."""
@@ -204,11 +277,12 @@ class Trace:
         if not chosen:
             message = "ranks=[] asks for no rank at all; leave it out to take all of them"
             raise InvalidOptionError(message)
-        return Trace(chosen, self.skipped)
+        return Trace(chosen, self.skipped, self.on_error)
 
     def where(self, selection: Selection) -> Trace:
         """Return the trace with fewer events on each rank; see `RankTrace.where`."""
-        return Trace({rank: each.where(selection) for rank, each in self.ranks.items()}, self.skipped)
+        chosen = {rank: each.where(selection) for rank, each in self.ranks.items()}
+        return Trace(chosen, self.skipped, self.on_error)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
         """Return the trace of the ranks whose files can be read; the others are among `skipped`, with the error.
@@ -219,29 +293,89 @@ class Trace:
         errors = {rank: error for rank, error in self.map(_reading_error, executor).items() if error is not None}
         if not errors:
             return self
-        if len(errors) == len(self.ranks):
-            raise next(iter(errors.values()))
-        for error in errors.values():
-            logger.warning("left out: %s", error)
-        left_out = [SkippedFile(self.ranks[rank].source, str(error)) for rank, error in errors.items()]
-        kept = {rank: each for rank, each in self.ranks.items() if rank not in errors}
-        return Trace(kept, (*self.skipped, *left_out))
+        rest = Trace(self.ranks, self.skipped, self.on_error)
+        rest._leave_out(errors)
+        return rest
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
         """Return {rank: function(rank_trace)}, sorted by rank.
 
-        The first error is raised, and work not yet begun is cancelled. For an executor of processes, `function` is a
-        module-level function or a `functools.partial` of one.
+        The first error is raised, and work not yet begun is cancelled; unless the trace was opened with
+        `on_error="skip"` and the error is one rank's alone: then that rank is left out, here and from now on. For an
+        executor of processes, `function` is a module-level function or a `functools.partial` of one.
         """
         futures: dict[int, Future[T]] = {}
         try:
             for rank, rank_trace in self.ranks.items():
                 futures[rank] = executor.submit(function, rank_trace)
-                _raise_early(futures[rank])
-            return {rank: future.result() for rank, future in futures.items()}
+                if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
+                    self._make_room(rank_trace)
+            errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}
+            self._leave_out(errors)
+            return {rank: future.result() for rank, future in futures.items() if rank not in errors}
         finally:
             for future in futures.values():
                 future.cancel()
+
+    def _error_of_rank(self, future: Future[Any]) -> Exception | None:
+        """Wait for a call; return its error where that costs the rank alone, and raise any other."""
+        try:
+            future.result()
+        except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
+            raise
+        except Exception as error:
+            if self.on_error == "fail":
+                raise
+            return error
+        return None
+
+    def _leave_out(self, errors: Mapping[int, Exception]) -> None:
+        """Move ranks from `ranks` to `skipped`; where none would be left, raise the error of the first."""
+        if errors and len(errors) == len(self.ranks):
+            raise next(iter(errors.values()))
+        for rank, error in errors.items():
+            told = _told(rank, error)
+            logger.warning("left out: %s", told, exc_info=None if isinstance(error, HtaError) else error)
+            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, told))
+        self.ranks = {rank: each for rank, each in self.ranks.items() if rank not in errors}
+
+    def _make_room(self, latest: RankTrace) -> None:
+        """Forget the ranks worked on longest ago, where this process holds more events than it should."""
+        self._events_held.pop(latest.rank, None)
+        self._events_held[latest.rank] = latest.events_held
+        while len(self._events_held) > 1 and sum(self._events_held.values()) > _MOST_EVENTS_HELD:
+            oldest = next(iter(self._events_held))
+            del self._events_held[oldest]
+            if oldest in self.ranks:
+                self.ranks[oldest].forget()
+
+    def sql(
+        self, query: str, *, memory_limit_bytes: int | None = None, executor: Executor = IN_PROCESS
+    ) -> pl.DataFrame:
+        """Answer one SELECT about the ranks with DuckDB.
+
+            trace.sql("SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
+
+        The views and their columns are listed in docs/reference/schema.md. What the query names is written into a
+        temporary folder, rank by rank; nothing but that folder can be read, and nothing written.
+
+        Args:
+            query: names its views literally.
+            memory_limit_bytes: what DuckDB may take before it goes on in temporary files; by default half of what is
+                free.
+            executor: makes the rows of the views; its workers need to be on this machine.
+
+        Returns:
+            The rows; `.to_arrow()` and `.to_pandas()` give them to others.
+
+        Raises:
+            InvalidOptionError: DuckDB is not installed or refuses the query; the message says why, and what there is.
+        """
+        # By its name, because SQL knows the analyses' facts and is a layer above: the notation is `trace.sql`.
+        answer: pl.DataFrame = import_module("hta.sql.query").sql(
+            self, query, memory_limit_bytes=memory_limit_bytes, executor=executor
+        )
+        return answer
 
     def _rank(self, rank: int) -> RankTrace:
         if rank not in self.ranks:
@@ -258,10 +392,11 @@ def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceErr
     return None
 
 
-def _raise_early(future: Future[Any]) -> None:
-    """Raise the error of a call that has already failed, so that ranks after it are not begun."""
-    if future.done():
-        future.result()
+def _told(rank: int, error: Exception) -> str:
+    """Say what went wrong; errors about files name the file themselves."""
+    if isinstance(error, (NotATraceError, UnreadableTraceError)):
+        return str(error)
+    return f"rank {rank}: {error}" if isinstance(error, HtaError) else f"rank {rank}: {type(error).__name__}: {error}"
 
 
 def _checked(selection: Selection, mask: npt.NDArray[np.bool_], row_count: int) -> npt.NDArray[np.bool_]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import logging
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -13,8 +15,9 @@ import polars as pl
 
 from hta.errors import UnreadableTraceError
 from hta.execution.progress import SILENT, Progress
-from hta.store.arrow_tables import ColumnMemo, DamagedTableError, Tables, known_columns
-from hta.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading
+from hta.locations import Location, RemotePath, is_url, located
+from hta.store.arrow_tables import ColumnMemo, DamagedTableError, FolderTables, MemoryTables, Tables, known_columns
+from hta.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading, Stamp
 from hta.store.header import Header
 from hta.store.health import Health
 
@@ -24,7 +27,7 @@ logger = logging.getLogger("hta")
 class Reader(Protocol):
     """What a trace format offers; instances pickle, so that a worker can read as well."""
 
-    def read(self, path: str, folder: Path | None, progress: Progress) -> Reading:
+    def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
 
         Raises:
@@ -33,7 +36,7 @@ class Reader(Protocol):
             UnreadableTraceError: the file cannot be read.
         """
 
-    def content_hash(self, path: str) -> str:
+    def content_hash(self, path: Location) -> str:
         """Return what identifies the bytes of `path`; equals `content_hash` of the health record of a reading."""
 
 
@@ -44,10 +47,16 @@ class TraceFile:
     """
 
     def __init__(
-        self, path: str, reader: Reader, *, cache: CacheOption = True, progress: Progress = SILENT, base: str = ""
+        self,
+        path: str | RemotePath,
+        reader: Reader,
+        *,
+        cache: CacheOption = True,
+        progress: Progress = SILENT,
+        base: str = "",
     ) -> None:
         """Name a file; `base` is the folder a relative `path` starts from, by default the current one."""
-        self.path = path
+        self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
         self._cache = cache
@@ -57,10 +66,10 @@ class TraceFile:
         self._content_hash: str | None = None
         self._tables: dict[str, ColumnMemo] = {}
 
-    def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str | RemotePath]]:
         """Pickle the address alone."""
         rebuild = functools.partial(TraceFile, reader=self._reader, cache=self._cache, base=self._base)
-        return rebuild, (self.path,)
+        return rebuild, (self._location if isinstance(self._location, RemotePath) else self.path,)
 
     def __repr__(self) -> str:
         """Show the path."""
@@ -98,6 +107,44 @@ class TraceFile:
             self._tables.clear()
             self._entry = None
 
+    @property
+    def address(self) -> str:
+        """The file's absolute path, or its URL."""
+        return str(self._location.absolute() if isinstance(self._location, Path) else self._location)
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Entry]:
+        """Give what the file holds now: from the cache, or read into a temporary folder that is removed afterwards.
+
+        For those who need all of it once, and would only crowd the cache.
+
+        Raises:
+            NotATraceError, UnreadableTraceError: the file is no readable trace, or there is no room for it.
+        """
+        cache = Cache.from_option(self._cache, self._location)
+        kept = cache and cache.find(self._location, self._reader.content_hash)
+        if kept:
+            yield kept
+            return
+        stamp = Stamp.of(self._location)
+        with tempfile.TemporaryDirectory(prefix="hta-") as folder:
+            try:
+                reading = self._reader.read(self._location, Path(folder), self._progress)
+            except CacheWriteError as error:
+                message = f"{self.path} is read into {folder}, and {error}; TMPDIR may name another folder"
+                raise UnreadableTraceError(message) from error
+            tables = FolderTables(Path(folder))
+            yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
+
+    def is_still(self, stamp: Stamp, content_hash: str) -> bool:
+        """Whether the file is what it was at `stamp`, when its bytes had this hash.
+
+        Raises:
+            UnreadableTraceError: it cannot be read.
+        """
+        known = Entry("", "", content_hash, MemoryTables({}), stamp=stamp)
+        return known.is_of(self._location, self._reader.content_hash)
+
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         return self._rebuilding(lambda tables: tables.read(name, columns))
 
@@ -125,11 +172,11 @@ class TraceFile:
                 return cache.find(self._location, self._reader.content_hash) or self._add(cache)
         except CacheWriteError as error:
             _warn_once(f"{error}: traces are read into memory instead, and will be read again next time")
-        return Entry.in_memory(self._reader.read(str(self._location), None, self._progress))
+        return Entry.in_memory(self._reader.read(self._location, None, self._progress))
 
     def _add(self, cache: Cache) -> Entry:
-        path = str(self._location)
-        return cache.add(self._location, lambda folder: self._reader.read(path, folder, self._progress))
+        location = self._location
+        return cache.add(location, lambda folder: self._reader.read(location, folder, self._progress))
 
     def _expect_same_content(self, entry: Entry) -> None:
         """Refuse to mix columns of a file with those of its next version."""
@@ -139,8 +186,8 @@ class TraceFile:
         self._content_hash = entry.content_hash
 
     @property
-    def _location(self) -> Path:
-        return Path(self._base, self.path)
+    def _location(self) -> Location:
+        return located(self.path) if is_url(self.path) else Path(self._base, self.path)
 
 
 @functools.cache

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from hta.errors import InvalidOptionError
 from hta.export.new_file import expect_writable_folder
+from hta.locations import located
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ def is_valid_directory(
     must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> OperationOutcome:
     """Say whether a path leads to a folder, and to one that can be written if that is asked."""
-    path = Path(path_to_directory).expanduser()
+    path = located(path_to_directory)
     if not path.is_dir():
         return OperationOutcome(success=False, reason=f"{path} is no folder")
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from hta.configs.default_values import EVENT_ARGS, AttributeSpec, ValueType
@@ -71,7 +70,7 @@ def validate_trace_format(
 
 
 def _args_of(path: str) -> Iterator[Any]:
-    reader = EventReader(path, pieces(Path(path).expanduser()))
+    reader = EventReader(path, pieces(path))
     reader.head()
     return (event["args"] for event in reader.events() if "args" in event)
 

@@ -1,28 +1,34 @@
 """Which runs lie under the paths that a server was given.
 
-A folder that holds at least one trace is a run, as in TensorBoard; folders below it are searched too. Nothing outside
-the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out.
+A folder that holds at least one trace is a run, as in TensorBoard; folders below it are searched too. So is a store, which
+is searched no further. Nothing outside
+the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out. The
+folder may be a URL; then what a listing names outside of it is left out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from hta.errors import UnreadableTraceError
 from hta.ingest.discover import natural_order
 from hta.ingest.kineto import peek
-from hta.store.trace import SkippedFile, Trace
+from hta.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
+from hta.store.job_store import STORE_MANIFEST, StoredFile
+from hta.store.trace import RankFile, SkippedFile, Trace
 
 MOST_FOLDERS = 20_000
 """Folders searched below one path; TensorBoard's log folders may hold anything."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
-_Listing = tuple[tuple[str, int, int], ...]
+_Listing = tuple[tuple[str, int, int | str], ...]
+"""Name, size, and time or version of what may be a trace."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class RunInfo:
 
 def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
     """Find the runs: one of all the files among the paths, and one of each folder that holds a trace."""
-    files = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112 -- the path stays the text given
+    files = tuple(path for path in paths if not located(path).is_dir())
     if files:
         yield _run_of_files(files)
     for path in paths:
@@ -55,65 +61,98 @@ def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
 
 def contained(trace: Trace, root: str) -> Trace:
     """Leave out files that lie outside of `root` behind a link."""
-    inside = {rank: each for rank, each in trace.ranks.items() if _lies_in(each.source, root)}
+    inside = {
+        rank: each for rank, each in trace.ranks.items() if all(_lies_in(path, root) for path in _files_of(each.file))
+    }
     outside = [each.source for rank, each in trace.ranks.items() if rank not in inside]
     return Trace(inside, (*trace.skipped, *(SkippedFile(path, "a link out of the folder served") for path in outside)))
 
 
+def _files_of(file: RankFile) -> list[str]:
+    """Return the paths that are read of a rank: its trace, or its folder in a store and what is in that."""
+    if isinstance(file, StoredFile):
+        return [str(file.folder), *(child.path for child in _children(str(file.folder)))]
+    return [file.path]
+
+
 def _run_of_files(files: tuple[str, ...]) -> RunInfo:
-    name = Path(files[0]).name if len(files) == 1 else f"{Path(files[0]).name} and {len(files) - 1} more"
+    name = name_of(files[0]) if len(files) == 1 else f"{name_of(files[0])} and {len(files) - 1} more"
     source = files[0] if len(files) == 1 else files
     listing = tuple((path, *_size_and_time(path)) for path in files)
     return RunInfo(_short_hash(files), name, source, None, _short_hash(listing))
 
 
 def _runs_below(path: str) -> Iterator[RunInfo]:
-    for count, (folder, subfolders, _) in enumerate(os.walk(path)):
-        subfolders[:] = sorted((each for each in subfolders if not each.startswith(".")), key=natural_order)
-        if count == MOST_FOLDERS:
-            return
-        listing = _listing(folder)
-        if _holds_a_trace(folder, listing):
+    for folder, listing in islice(_folders(path), MOST_FOLDERS):
+        if _is_store(name for name, _, _ in listing) or _holds_a_trace(folder, listing):
             yield RunInfo(_short_hash(folder), _name(folder, path), folder, path, _short_hash(listing))
 
 
+def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
+    """Yield a folder and those below it, with what may be a trace in each; one that cannot be listed is empty."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        children = sorted(_children(folder), key=lambda child: natural_order(child.name), reverse=True)
+        if not _is_store(child.name for child in children):
+            waiting += [child.path for child in children if child.is_dir and not _is_link(child.path)]
+        may_be = sorted((child for child in children if child.name.endswith(_ENDINGS)), key=lambda child: child.name)
+        yield folder, tuple((child.name, *_size_and_time(child.path, child.status)) for child in may_be)
+
+
+def _children(folder: str) -> list[Child]:
+    try:
+        return scan(folder)
+    except OSError:
+        return []
+
+
+def _is_store(names: Iterable[str]) -> bool:
+    return STORE_MANIFEST in names
+
+
+def _is_link(path: str) -> bool:
+    return located(path).is_symlink()
+
+
 def _name(folder: str, root: str) -> str:
+    here, above = located(folder), located(root)
+    if isinstance(here, RemotePath) and isinstance(above, RemotePath):
+        return here.below(above) or above.name or root
     relative = os.path.relpath(folder, root)
     return (Path(root).resolve().name or root) if relative == "." else relative
 
 
-def _listing(folder: str) -> _Listing:
-    """Return name, size and time of what may be a trace."""
+def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
+    """Return what changes with a file; of a link that leads nowhere, zeros."""
     try:
-        with os.scandir(folder) as entries:
-            named = sorted(entry.name for entry in entries if entry.name.endswith(_ENDINGS) and entry.name[0] != ".")
-    except OSError:
-        return ()
-    return tuple((name, *_size_and_time(os.path.join(folder, name))) for name in named)  # noqa: PTH118
-
-
-def _size_and_time(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)  # noqa: PTH116
+        status = known or status_of(located(path))
     except OSError:
         return 0, 0
-    return status.st_size, status.st_mtime_ns
+    return -1 if status.size is None else status.size, status.etag or status.mtime_ns
 
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
     """Look at the beginnings of files, those of a folder that has not changed only once."""
-    return any(_is_trace(str(Path(folder, name))) for name, size, _ in listing if size)
+    return any(_is_trace(_inside(folder, name)) for name, size, _ in listing if size)
+
+
+def _inside(folder: str, name: str) -> str:
+    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path begins with the text given
 
 
 def _is_trace(path: str) -> bool:
     try:
-        return os.path.isfile(path) and peek(path).is_trace  # noqa: PTH113
+        return (is_url(path) or os.path.isfile(path)) and peek(path).is_trace  # noqa: PTH113
     except UnreadableTraceError:
         return False
 
 
 def _lies_in(path: str, root: str) -> bool:
+    inside, outside = located(path), located(root)
+    if isinstance(inside, RemotePath) or isinstance(outside, RemotePath):
+        return isinstance(inside, RemotePath) and isinstance(outside, RemotePath) and inside.is_inside(outside)
     return Path(path).resolve().is_relative_to(Path(root).resolve())
 
 

@@ -6,7 +6,6 @@ results by their bytes, open traces by their number and by the memory of the pro
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from hta.catalogue import Result, analysis
 from hta.enrich.selections import in_steps, on_devices
 from hta.errors import InvalidOptionError, MissingDataError
 from hta.ingest.open_trace import open_trace
+from hta.locations import Address, address_text
 from hta.store.cache import CacheOption
 from hta.store.trace import Trace
 from hta.web.memory import bytes_of, resident_bytes
@@ -54,9 +54,9 @@ class Scope:
 class Session:
     """Runs, open traces and results of one server; every method may be called from any thread."""
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]], *, cache: CacheOption = True) -> None:
+    def __init__(self, paths: Iterable[Address], *, cache: CacheOption = True) -> None:
         """Serve these folders, files and patterns; files among several paths are one run."""
-        self.paths = tuple(os.fspath(path) for path in paths)
+        self.paths = tuple(map(address_text, paths))
         self.reading = Reading()
         self._cache = cache
         self._lock = threading.Lock()

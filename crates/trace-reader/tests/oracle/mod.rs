@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use serde_json::Value;
-use trace_reader::{nanoseconds_from_microseconds, read, MemorySink, Options, Table};
+use trace_reader::{nanoseconds_from_microseconds, read, Input, MemorySink, Options, Table};
 
 /// A complete event: position, name, category, start, duration.
 type Complete = (u32, String, Option<String>, i64, i64);
@@ -29,7 +29,7 @@ fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>> {
     file.write_all(bytes).expect("room for it");
     let mut sink = MemorySink::default();
     let options = Options { threads: NonZeroUsize::new(2), chunk_bytes: NonZeroUsize::new(chunk_bytes) };
-    read(file.path(), &mut sink, options, &mut |_, _| true).ok()?;
+    read(Input::open(file.path()).ok()?, &mut sink, options, &mut |_, _| true).ok()?;
     let strings: Vec<String> = sink
         .take(Table::Strings)
         .iter()

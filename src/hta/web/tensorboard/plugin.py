@@ -6,7 +6,7 @@ TensorBoard finds the class by the entry point `tensorboard_plugins`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -65,7 +65,24 @@ def _index(_environ: WSGIEnvironment, start_response: StartResponse) -> list[byt
     return [script]
 
 
+def _names_below(logdir: str) -> Iterator[list[str]]:
+    """Yield the names in each folder; the log folder may be a URL, as TensorBoard's own may."""
+    from hta.locations import is_url, located, scan  # noqa: PLC0415 -- kept out of TensorBoard's start
+
+    if not is_url(logdir):
+        yield from (names for _, _, names in os.walk(logdir))
+        return
+    waiting = [str(located(logdir))]
+    while waiting:
+        try:
+            children = scan(waiting.pop())
+        except OSError:
+            continue
+        waiting += [child.path for child in children if child.is_dir]
+        yield [child.name for child in children]
+
+
 def _may_hold_traces(logdir: str) -> bool:
     """Look at names only; a tree that is too large to look through quickly may."""
-    folders = [names for _, _, names in islice(os.walk(logdir), MOST_FOLDERS)]
+    folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

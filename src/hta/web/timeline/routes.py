@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
 from hta.errors import HtaError, InvalidOptionError
+from hta.locations import is_url, located
 from hta.store.trace import RankTrace, Trace
+from hta.store.trace_file import TraceFile
 from hta.web.session import Scope, Session
 from hta.web.state import numbers_of
 from hta.web.timeline.counters import Counters, counter_answer, rank_counters
@@ -134,10 +136,14 @@ def _counter(session: Session) -> list[dict[str, Any]]:
 
 
 def _file(session: Session) -> Response:
-    """Give away the trace as it is, for Perfetto."""
+    """Give away the trace as it is, for Perfetto; a store only says where it was, which may be anything."""
     try:
-        source = _rank_trace(session).source
-        return send_file(source, mimetype="application/octet-stream", etag=False)
+        rank_trace = _rank_trace(session)
+        if not isinstance(rank_trace.file, TraceFile):
+            return _json({"error": "a store keeps what was read of a trace, not the trace itself"}, 404)
+        source = rank_trace.source
+        file = located(source).open("rb") if is_url(source) else source
+        return send_file(file, mimetype="application/octet-stream", etag=False)
     except (HtaError, OSError) as error:
         return _json({"error": str(error)}, 404)
 

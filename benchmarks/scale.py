@@ -1,0 +1,129 @@
+"""What do many ranks cost: processor time, wall time, and the memory of the process at the top.
+
+    python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
+    python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2]
+
+`--real` makes a job of copies of one trace, each with its own rank, and reads and answers it with the cross-rank
+analyses, all in one visit to each rank: one rank in one process with one thread, which is the yardstick, then growing
+jobs in processes. `--synthetic` does the same with a made-up job of thousands of small ranks, and once more when the
+cache is filled. Every figure is that of a process of its own. Seconds of the processor are those of the process and
+its workers together, user and system; the yardstick leaves out what imports take, the jobs do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+JOB = """
+import json, resource, sys, time
+from contextlib import nullcontext
+import hta
+from hta.store.together import asked_together
+
+def decoded(rank_trace):
+    return rank_trace.health.bytes_decoded
+
+def answered():
+    asks = {name: getattr(hta, name) for name in NAMES}
+    asks["decoded"] = lambda trace: trace.map(decoded)
+    wall, busy = time.perf_counter(), time.process_time()
+    with hta.processes(WORKERS) if WORKERS else nullcontext(hta.IN_PROCESS) as pool:
+        trace = hta.open_trace(SOURCE, ranks=RANKS)
+        opened = time.perf_counter() - wall
+        traces = asked_together(trace, asks, pool)
+        visited = time.perf_counter() - wall
+        sizes = {name: ask(traces[name]) for name, ask in asks.items()}["decoded"]
+    seconds = time.perf_counter() - wall
+    of_driver, of_workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(json.dumps({
+        "ranks": len(trace.ranks), "json_mb": sum(sizes.values()) / 1e6, "wall_s": seconds, "discovery_s": opened,
+        "combining_s": seconds - visited,
+        "processor_s": time.process_time() - busy + of_workers.ru_utime + of_workers.ru_stime,
+        "driver_mb": of_driver.ru_maxrss / 1024, "worker_mb": of_workers.ru_maxrss / 1024,
+    }))
+
+if __name__ == "__main__":
+    answered()
+"""
+NAMES = ("temporal_breakdown", "communication_overlap", "stragglers")
+_RANK = re.compile(r'"rank"\s*:\s*-?\d+')
+
+
+def run(folder: Path, cache: Path, *, ranks: int, workers: int | None) -> dict[str, float]:
+    """Answer for the first `ranks` ranks of the job in `folder`; without workers in one process with one thread."""
+    script = cache / "job.py"
+    settings = f"NAMES, SOURCE, WORKERS, RANKS = {NAMES!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
+    script.write_text(settings + JOB)
+    threads = {} if workers else {"POLARS_MAX_THREADS": "1", "HTA_THREADS": "1"}
+    environment = {**os.environ, "HTA_CACHE_DIR": str(cache), **threads}
+    printed = subprocess.run([sys.executable, script], env=environment, check=True, stdout=subprocess.PIPE)  # noqa: S603
+    found: dict[str, float] = json.loads(printed.stdout)
+    return found
+
+
+def write_copies(source: Path, folder: Path, count: int) -> None:
+    """Write `count` files with the events of `source` and ranks from 0: a small piece of its own, and the same rest."""
+    text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
+    at = text.index(b'"traceEvents"')
+    header, rest = text[:at].decode(), gzip.compress(text[at:], 6)
+    if not _RANK.search(header):
+        header = header.replace("{", '{"distributedInfo": {"rank": 0},', 1)
+    for rank in range(count):
+        of_rank = _RANK.sub(f'"rank": {rank}', header).encode()
+        (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(of_rank, 6) + rest)
+
+
+def measure_real(source: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
+    """Yield the yardstick, then jobs of growing size; each rank is read for the first time."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_copies(source, Path(folder), ranks)
+        for count, pool in ((1, None), *((count, workers) for count in (4, 16, 64, 256) if count <= ranks)):
+            with tempfile.TemporaryDirectory() as cache:
+                yield run(Path(folder), Path(cache), ranks=count, workers=pool)
+
+
+def measure_synthetic(folder: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
+    """Yield a first and a second run over a made-up job."""
+    from hta.testing.synthetic import write_job  # noqa: PLC0415
+
+    if not (folder / "truth.json").exists():
+        write_job(folder, ranks=ranks, steps=3, layers=3)
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(2):
+            yield run(folder, Path(cache), ranks=ranks, workers=workers)
+
+
+def main() -> None:
+    """Parse the options, measure, print a line of JSON for each run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--real", type=Path, metavar="TRACE", help="a trace to make a job of")
+    what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="where the job is kept")
+    parser.add_argument("--ranks", type=int)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.real:
+            found = measure_real(options.real, options.ranks or 64, options.workers)
+        else:
+            kept = Path(folder) if options.synthetic == Path() else options.synthetic
+            found = measure_synthetic(kept, options.ranks or 2048, options.workers)
+        yardstick = None
+        for each in found:
+            each["json_mb_per_processor_s"] = each["json_mb"] / each["processor_s"]
+            yardstick = yardstick or each["json_mb_per_processor_s"]
+            each["of_first"] = each["json_mb_per_processor_s"] / yardstick
+            print(json.dumps({name: round(value, 2) for name, value in each.items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Write docs/reference/schema.md from what the code declares: `python scripts/write_schema_page.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hta.schema import TABLES, Column
+from hta.sql.views import VIEWS
+from hta.store.parquet_tables import is_text, parquet_name
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "schema.md"
+
+_BEGINNING = """\
+# Stored tables and SQL views
+
+This page lists what a [store](#a-store) holds and what [`hta sql`](../how-to/ask_in_sql.md) sees. Times are whole nanoseconds since the
+Unix epoch, in UTC; lengths are whole nanoseconds; a column may be null unless it says otherwise. `event_index` is the position of an event in
+the file of its rank: together with `rank` it joins all tables and views.
+
+## Views
+
+Each begins with `rank` (int32). Their rows follow the same rules as the analyses: what is device work, which call launched it, which
+operator it belongs to, what a step is. So sums over a view are those that the commands print.
+"""
+
+_STORE = """\
+## A store
+
+`hta ingest TRACE... -o STORE` and `hta.write_store(trace, "STORE")` write one folder, here or behind a URL:
+
+```
+STORE/
+  _hta_store.json            version, ranks, the file each was read from (path, size, time, etag, hash), files left out
+  rank=0/
+    _hta_rank.json           the same for this rank, with the header of the trace and the health of its file
+    events.parquet           one file for each table that has rows
+    tracks.parquet
+    …
+  rank=1/
+```
+
+The files are plain Parquet (zstd, row groups of 262,144 rows, texts dictionary-encoded), and the folders are named as Hive partitions are:
+
+```sql
+-- DuckDB
+SELECT rank, name, sum(duration_ns) FROM read_parquet('STORE/rank=*/events.parquet', hive_partitioning = true)
+WHERE kind = 'kernel' GROUP BY ALL
+```
+
+```
+pl.scan_parquet("STORE/rank=*/events.parquet", hive_partitioning=True)                      # Polars
+pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range(8))        # pandas
+spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")               # Spark
+```
+
+`events`, `tracks` and `strings` have a file for every rank; any other table only where it has rows. A rank is there once its
+`_hta_rank.json` is: files are written whole, and that one last. `_hta_store.json` names under `unfinished` what an interrupted run still
+has to write. Stores are versioned; another version of hta asks for `hta ingest` again instead of guessing.
+
+## Stored tables
+
+In SQL these are `stored.events`, `stored.kernels` and so on, each with `rank` in front. Those other than `events`, `tracks`,
+`strings` and `metadata` have a row only for events that carry such args.
+"""
+
+
+def schema_page() -> str:
+    """Return the text of the page."""
+    views = [_section(f"### {view.name}", f"One row: {view.meaning}.", _rows(view.columns)) for view in VIEWS.values()]
+    tables = [_section(f"### stored.{name}", "", _stored_rows(name)) for name in TABLES]
+    return "\n".join([_BEGINNING, *views, _STORE, *tables]).rstrip("\n") + "\n"
+
+
+def _section(heading: str, text: str, rows: list[tuple[str, str, str]]) -> str:
+    lines = [heading, "", *([text, ""] if text else []), "| column | type | meaning |", "|---|---|---|"]
+    lines += [f"| `{name}` | {column_type} | {meaning.replace('|', '/')} |" for name, column_type, meaning in rows]
+    return "\n".join([*lines, ""])
+
+
+def _rows(columns: tuple[Column, ...]) -> list[tuple[str, str, str]]:
+    return [(column.name, column.type, _meaning(column)) for column in columns]
+
+
+def _stored_rows(table: str) -> list[tuple[str, str, str]]:
+    return [
+        (parquet_name(table, column.name), _stored_type(table, column), _meaning(column)) for column in TABLES[table]
+    ]
+
+
+def _stored_type(table: str, column: Column) -> str:
+    if column.type == "json":
+        return "text (JSON)"
+    return "text" if is_text(table, column) else column.type
+
+
+def _meaning(column: Column) -> str:
+    return f"{column.meaning} ({column.unit})" if column.unit else column.meaning
+
+
+if __name__ == "__main__":
+    PAGE.write_text(schema_page(), encoding="utf-8")

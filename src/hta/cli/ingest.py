@@ -1,0 +1,52 @@
+"""`hta ingest`: a job as one store."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hta.cli.job import JobOptions, opened_job
+from hta.cli.option_groups import with_option_groups
+from hta.cli.options import Target
+from hta.cli.output import console, print_line
+from hta.ingest.write_store import Ingested, write_store
+from hta.locations import located
+from hta.units import size_text
+
+Store = Annotated[
+    Target,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=located,
+        metavar="STORE",
+        help="The folder or URL of the store; made if it is missing.",
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--force", help="Write every rank again, also in place of ranks of other files.")
+]
+
+
+@with_option_groups
+def ingest(job: JobOptions, *, output: Store, force: Overwrite = False) -> None:
+    """Keep a job as one store of Parquet files, which every command takes in place of traces; go on where it ended."""
+    with opened_job(job) as (trace, executor):
+        done = write_store(trace, output, overwrite=force, executor=executor)
+    to = console()
+    for line in _lines(done):
+        print_line(to, line)
+
+
+def _lines(done: Ingested) -> list[str]:
+    written = sum(each.byte_count for each in done.written)
+    verdict = (
+        f"{done.store}: {_ranks(len(done.contents.ranks))}; {_ranks(len(done.written))} written ({size_text(written)}), "
+        f"{len(done.unchanged):,} unchanged, {len(done.contents.skipped):,} files left out"
+    )
+    return [verdict, *(f"left out  {file.path}: {file.reason}" for file in done.contents.skipped)]
+
+
+def _ranks(count: int) -> str:
+    return f"{count:,} rank{'' if count == 1 else 's'}"

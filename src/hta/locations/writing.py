@@ -1,0 +1,104 @@
+"""Files that are there whole or not at all, here and behind URLs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from hta.errors import HtaError, UnreachableError
+from hta.locations.remote_path import RemotePath, writes_at_once
+from hta.locations.unreachable import explained_errors
+
+
+@contextmanager
+def drafted(location: Path | RemotePath) -> Iterator[BinaryIO]:
+    """Open a file for writing; it appears, in the place of one that is there, when the block ends without an error.
+
+    What goes behind a URL is written to a temporary file first, and sent when it is complete.
+
+    Raises:
+        OSError: it cannot be written; behind a URL an UnreachableError. Nothing is left behind.
+    """
+    if isinstance(location, RemotePath):
+        _expect_a_store(location)
+        with tempfile.NamedTemporaryFile(prefix="hta-") as draft:
+            yield cast("BinaryIO", draft)
+            draft.flush()
+            _send(Path(draft.name), location)
+        return
+    draft_path = location.with_name(_draft_name(location.name))
+    try:
+        with draft_path.open("xb") as file:
+            yield file
+        draft_path.replace(location)
+    except HtaError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(location)) from error
+    finally:
+        draft_path.unlink(missing_ok=True)
+
+
+def remove_tree(location: Path | RemotePath) -> None:
+    """Remove a folder and all that is in it; what resists, or is not there, stays as it is."""
+    if not isinstance(location, RemotePath):
+        shutil.rmtree(location, ignore_errors=True)
+        return
+    filesystem, path = location.filesystem
+    with suppress(FileNotFoundError, UnreachableError), explained_errors(location, "removed"):
+        filesystem.rm(path, recursive=True)
+
+
+def expect_reachable(location: RemotePath) -> None:
+    """Look, before any work, whether files can be written there, as far as that can be told without writing.
+
+    Raises:
+        UnreachableError: it is an address of the web, or there is no such bucket, or it may not be looked into.
+    """
+    _expect_a_store(location)
+    filesystem, path = location.filesystem
+    bucket = path.strip("/").partition("/")[0]
+    if not bucket or not writes_at_once(filesystem):
+        return
+    try:
+        with explained_errors(location, "written"):
+            if filesystem.protocol != "memory":
+                filesystem.info(bucket)
+    except FileNotFoundError:
+        message = f"{location} cannot be written: there is no bucket {bucket}"
+        raise UnreachableError(message) from None
+
+
+def _expect_a_store(location: RemotePath) -> None:
+    if location.is_page:  # fsspec would post the file to whatever answers there
+        message = (
+            f"{location} is an address of the web, which files are read from; write to a store, or to this machine"
+        )
+        raise UnreachableError(message)
+
+
+def _send(draft: Path, location: RemotePath) -> None:
+    filesystem, path = location.filesystem
+    beside = path if writes_at_once(filesystem) else f"{path.rpartition('/')[0]}/{_draft_name(location.name)}"
+    try:
+        with explained_errors(location, "written"):
+            filesystem.put_file(str(draft), beside)
+            if beside != path:
+                if filesystem.exists(path):
+                    filesystem.rm_file(path)
+                filesystem.mv(beside, path)
+    except BaseException:
+        if beside != path:
+            with suppress(Exception):
+                filesystem.rm_file(beside)
+        raise
+
+
+def _draft_name(name: str) -> str:
+    return f".{name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"

@@ -1,0 +1,157 @@
+"""`hta ingest` and `hta sql`, and every other command on a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from hta.catalogue import ANALYSES
+from hta.cli.commands import app
+from hta.errors import InvalidOptionError
+from jobs import MARKUP, gpu_job
+
+QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """Keep what was read in a folder of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Path:
+    """A folder with the small GPU job."""
+    folder = tmp_path_factory.mktemp("traces") / "job"
+    gpu_job().write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(job, tmp_path_factory) -> Path:
+    """The job as a store."""
+    folder = tmp_path_factory.mktemp("stores") / "job.store"
+    run("ingest", job, "-o", folder, "--no-cache")
+    return folder
+
+
+def run(*arguments: object) -> str:
+    """Run a command that succeeds; return what it prints on stdout."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def one_line(text: str) -> str:
+    """Undo the wrapping of long lines."""
+    return " ".join(text.split())
+
+
+def test_ingest_says_what_it_did(job, tmp_path) -> None:
+    """And, again, that nothing was left to do."""
+    first, second = (one_line(run("ingest", job, "-o", tmp_path / "s")) for _ in range(2))
+    assert "s: 2 ranks; 2 ranks written (" in first
+    assert "0 unchanged, 0 files left out" in first
+    assert "2 ranks; 0 ranks written (0 B), 2 unchanged" in second
+    assert "2 ranks written" in one_line(run("ingest", job, "-o", tmp_path / "s", "--force"))
+
+
+def test_ingest_tells_what_is_left_out(tmp_path) -> None:
+    """A file that cannot be read costs its rank alone; `check` tells it from the store as well."""
+    gpu_job().write(tmp_path / "job")
+    (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
+    output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
+    assert "1 rank; 1 rank written" in one_line(output)
+    for text in (output, run("check", tmp_path / "s")):
+        assert "rank1.pt.trace.json: no profiler trace" in one_line(text)
+
+
+@pytest.mark.parametrize("command", ["summary", "check", "advice", *(each.command for each in ANALYSES)])
+def test_commands_print_the_same_of_a_store(command, job, store) -> None:
+    """Whatever they print of the traces, or the error they end with."""
+    runner = CliRunner()
+    traces, stored = (runner.invoke(app, [command, str(each)]) for each in (job, store))
+    assert stored.stdout == traces.stdout
+    assert str(stored.exception) == str(traces.exception)
+
+
+def test_commands_that_write(job, store, tmp_path) -> None:
+    """A report, tables and copies for Perfetto come out of a store as out of its traces."""
+    run("report", store, "-o", tmp_path / "of_store.html")
+    for name, source in (("of_traces", job), ("of_store", store)):
+        run("export", source, "--to", "csv", "-o", tmp_path / name)
+        run("export", source, "--to", "perfetto", "-o", tmp_path / f"{name}_perfetto")
+    for kind, pattern in (("", "*/*.csv"), ("_perfetto", "*")):
+        of_traces, of_store = (sorted((tmp_path / f"{name}{kind}").glob(pattern)) for name in ("of_traces", "of_store"))
+        assert [path.read_bytes() for path in of_traces] == [path.read_bytes() for path in of_store] != []
+    assert "gemm" in (tmp_path / "of_store.html").read_text()
+    assert "control" in run("diff", job, store)
+
+
+def test_sql_prints_a_table(job, store) -> None:
+    """Numbers as they are, names letter by letter; the same from the store."""
+    lines = run("sql", job, QUERY).splitlines()
+    assert lines[0] == "4 rows"
+    assert lines[1].split() == ["rank", "name", "duration_ns"]
+    assert lines[3].split() == ["0", "gemm", "40000"]
+    assert any(MARKUP in line for line in lines)
+    assert run("sql", store, QUERY).splitlines() == lines
+
+
+def test_sql_prints_many_rows_in_part(job) -> None:
+    """And says how to get all."""
+    output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
+    assert output.startswith("100 rows of 4,000, the first 100\n")
+    assert "--format and --output give all of them" in output
+
+
+def test_sql_prints_text_formats(job) -> None:
+    """All rows, for other programs."""
+    rows = json.loads(run("sql", job, QUERY, "--format", "json"))
+    assert rows[0] == {"rank": 0, "name": "gemm", "duration_ns": 40_000}
+    assert run("sql", job, QUERY, "--format", "csv").splitlines()[:2] == ["rank,name,duration_ns", "0,gemm,40000"]
+    numbers = json.loads(
+        run("sql", job, "SELECT 'nan'::DOUBLE AS a, '-inf'::DOUBLE AS b, 1.5 AS c", "--format", "json")
+    )
+    assert numbers == [{"a": None, "b": None, "c": 1.5}]
+
+
+@pytest.mark.parametrize(
+    ("ending", "read"),
+    [("csv", pl.read_csv), ("json", pl.read_json), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc)],
+)
+def test_sql_writes_files(ending, read, job, tmp_path) -> None:
+    """In the format that the name says, or --format; never over another file unless asked."""
+    target = tmp_path / f"rows.{ending}"
+    assert run("sql", job, QUERY, "-o", target) == ""
+    assert read(target).rows()[0] == (0, "gemm", 40_000)
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        run("sql", job, QUERY, "-o", target)
+    run("sql", job, QUERY, "-o", target, "--force")
+    run("sql", job, QUERY, "-o", tmp_path / "rows", "--format", ending)
+    assert (tmp_path / "rows").read_bytes() == target.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--format", "parquet"], "--format parquet is no text; name a file with --output"),
+        (["-o", "rows.txt"], "rows.txt may be .csv, .json, .parquet or .arrow; or name one of these with --format"),
+        (["-o", "rows.csv", "--format", "table"], "may be .csv"),
+    ],
+)
+def test_sql_refuses_what_means_nothing(arguments, reason, job, tmp_path, monkeypatch) -> None:
+    """Before anything is read."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOptionError, match=reason):
+        run("sql", job, QUERY, *arguments)
+
+
+def test_the_order_of_the_arguments_is_told(job) -> None:
+    """The trace first, the query last."""
+    with pytest.raises(InvalidOptionError, match="name the trace first and the query last"):
+        run("sql", QUERY, job)

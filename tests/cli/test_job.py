@@ -1,0 +1,108 @@
+"""Where commands work, and what becomes of ranks on which work fails."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli import job as module
+from hta.cli.commands import app
+from hta.cli.job import Execution, worthwhile_workers
+from hta.errors import InvalidOptionError
+from hta.execution.retrying import RetryingExecutor
+from hta.ingest.open_trace import open_trace
+from hta.testing.synthetic import write_job
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """Keep what was read in a folder of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def job(tmp_path) -> Path:
+    """Four small ranks."""
+    write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
+    return tmp_path / "job"
+
+
+def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
+    """Starting a worker takes longer than four ranks; of many ranks or bytes as many as the machine has room for."""
+    monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
+    trace = open_trace(job)
+    assert worthwhile_workers([trace]) == 1
+    assert worthwhile_workers([trace] * 4) == 1
+    assert worthwhile_workers([trace] * 12) == 3
+    assert worthwhile_workers([trace] * 100) == 8
+    assert worthwhile_workers([open_trace([path]) for path in job.glob("*.gz")][:1]) == 1
+    grow(next(iter(job.glob("*.gz"))), 25 << 20)
+    assert worthwhile_workers([trace]) == 3
+    grow(next(iter(job.glob("*.gz"))), 50 << 20)
+    assert worthwhile_workers([trace]) == 2
+    assert worthwhile_workers([trace.select([1])]) == 1
+
+
+def grow(path: Path, size: int) -> None:
+    """Make a file larger, without writing so much."""
+    os.truncate(path, size)
+
+
+def test_plain_json_counts_less_than_what_is_compressed(tmp_path) -> None:
+    """Its bytes are read sixteen times as fast."""
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
+    trace = open_trace(tmp_path)
+    for path in tmp_path.glob("*.json"):
+        grow(path, 20 << 20)
+    assert worthwhile_workers([trace]) == 1
+
+
+def test_workers_asked_for_are_used(job) -> None:
+    """One of them is this process."""
+    trace = open_trace(job)
+    assert isinstance(Execution(workers=1)._executor([trace]), nullcontext)
+    with Execution(workers=2)._executor([trace]) as executor:
+        assert isinstance(executor, RetryingExecutor)
+
+
+def test_one_place_to_work_is_enough(job) -> None:
+    """The message names those that were given."""
+    result = CliRunner().invoke(app, ["summary", str(job), "--workers", "2", "--dask", "tcp://127.0.0.1:1"])
+    assert isinstance(result.exception, InvalidOptionError)
+    assert str(result.exception).startswith("--workers and --dask are different places")
+
+
+@pytest.mark.parametrize("option", ["--dask=tcp://127.0.0.1:1", "--ray=127.0.0.1:1", "--mpi"])
+def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> None:
+    """One clear line, before anything is read."""
+    for name in ("distributed", "ray", "mpi4py.futures"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+    result = CliRunner().invoke(app, ["summary", str(job), option])
+    assert isinstance(result.exception, InvalidOptionError)
+    extra = option.strip("-").partition("=")[0]
+    assert str(result.exception).endswith(f"is not installed: pip install 'holistic-trace-analysis[{extra}]'")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_failing_rank_is_left_out_or_ends_the_command(job, workers, caplog) -> None:
+    """As asked; by default it is reported and the others are answered for."""
+    (job / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    command = ["temporal-breakdown", str(job), "--json", "--workers", workers]
+    assert json.loads(CliRunner().invoke(app, command).stdout)["ranks"] == [0, 1, 2, 3]
+    assert "left out: " in caplog.text
+    assert "rank7.json" in caplog.text
+    failed = CliRunner().invoke(app, [*command, "--on-error", "fail"])
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert "rank7.json is no profiler trace" in str(failed.exception)
+
+
+def test_ranks_can_be_sampled(job) -> None:
+    """Single ones, ranges, and every n-th of a range."""
+    asked = json.loads(CliRunner().invoke(app, ["temporal-breakdown", str(job), "--json", "--ranks", "0-3:3,1"]).stdout)
+    assert asked["ranks"] == [0, 1, 3]

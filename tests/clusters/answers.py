@@ -1,0 +1,77 @@
+"""Answer with every analysis on one of the engines, and write the tables as Parquet files, whose bytes follow from the rows.
+
+    python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
+
+Where MARK names a file that is not there, the worker that first looks at the highest rank makes it, and is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hta.catalogue import ANALYSES
+from hta.execution.executor import IN_PROCESS
+from hta.execution.processes import processes
+from hta.execution.ray import RayExecutor
+from hta.ingest.open_trace import open_trace
+from hta.store.trace import RankTrace
+
+
+def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:
+    """Select all events; on one rank, kill this process unless that was done before."""
+    if rank_trace.rank == deadly_rank and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return np.ones(rank_trace.table("events", ["event_index"]).height, np.bool_)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[Executor]:
+    """Give the executor as the documentation says to; a tcp:// address is that of a Dask scheduler."""
+    if name == "none":
+        yield IN_PROCESS
+    elif name == "processes":
+        with processes(2) as executor:
+            yield executor
+    elif name == "ray":
+        with RayExecutor("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20) as executor:
+            yield executor
+    elif name == "mpi":
+        from mpi4py.futures import MPIPoolExecutor  # noqa: PLC0415 -- it starts MPI
+
+        with MPIPoolExecutor() as executor:
+            yield executor
+    else:
+        from distributed import Client  # noqa: PLC0415 -- may be missing
+
+        with Client(name) as client:
+            yield client.get_executor()
+
+
+def main(engine_name: str, source: str, folder: str, mark: str = "") -> None:
+    """Write what every analysis answers."""
+    trace = open_trace(source)
+    if mark:
+        trace = trace.where(partial(everything, mark=Path(mark), deadly_rank=max(trace.ranks)))
+    with engine(engine_name) as executor:
+        for entry in ANALYSES:
+            result = entry.compute(trace, executor=executor)
+            Path(folder, f"{entry.name}.findings").write_text("\n".join(result.findings))
+            for name, table in vars(result).items():
+                if isinstance(table, pl.DataFrame):
+                    table.write_parquet(Path(folder, f"{entry.name}.{name}.parquet"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

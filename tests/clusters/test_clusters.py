@@ -1,0 +1,215 @@
+"""Real clusters answer what this process answers, byte by byte, also where a worker is killed in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hta.catalogue import ANALYSES
+from hta.errors import WorkerLostError
+from hta.execution.dask import DaskExecutor
+from hta.execution.executor import IN_PROCESS
+from hta.testing.synthetic import write_job
+
+pytestmark = [
+    pytest.mark.clusters,
+    pytest.mark.timeout(300),  # Ray alone takes long to start on a machine that is busy
+    pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals"),
+]
+
+Run = Callable[..., bytes]
+BESIDE_PYTHON = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder for the job, the cache, and what the engines answer."""
+    path = tmp_path_factory.mktemp("clusters")
+    write_job(path / "job", ranks=3, steps=2, layers=2)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder) -> Run:
+    """Run Python with a module in a process of its own; return what it prints."""
+    environment = {
+        **os.environ,
+        "HTA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        "POLARS_MAX_THREADS": "1",
+    }
+
+    def run_(*arguments: object, before: tuple[str, ...] = ()) -> bytes:
+        command = [*before, sys.executable, "-m", *map(str, arguments)]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=240, check=False)  # noqa: S603
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    return run_
+
+
+@pytest.fixture(scope="module")
+def expected(folder, run) -> dict[str, bytes]:
+    """What this machine's own process answers, with nothing in between."""
+    return answers(folder, run, "none")
+
+
+@pytest.fixture(scope="module")
+def dask_scheduler(folder) -> Iterator[str]:
+    """The address of a Dask cluster: a scheduler and two workers, each a process that is started again if killed."""
+    require("distributed")
+    address_file = folder / "scheduler.json"
+    common = ("--scheduler-file", str(address_file), "--host", "127.0.0.1", "--no-dashboard")
+    worker = ("dask", "worker", *common, "--nthreads", "1", "--memory-limit", "1GB", "--death-timeout", "120")
+    started = [
+        start(folder, "dask", "scheduler", *common, "--port", "0"),
+        start(folder, *worker),
+        start(folder, *worker),
+    ]
+    try:
+        wait_for(address_file)
+        yield str(json.loads(address_file.read_text())["address"])
+    finally:
+        stop(started)
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
+def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
+    """Two workers over TCP."""
+    assert answers(folder, run, dask_scheduler, is_killed=is_killed) == expected
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
+def test_ray(folder, run, expected, is_killed) -> None:
+    """Two workers of a cluster that is started for it."""
+    require("ray")
+    assert answers(folder, run, "ray", is_killed=is_killed) == expected
+
+
+def test_mpi(folder, run, expected) -> None:
+    """Two ranks of MPI, which ends a job that loses one."""
+    assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
+def test_processes(folder, run, expected, is_killed) -> None:
+    """Two processes of this machine."""
+    assert answers(folder, run, "processes", is_killed=is_killed) == expected
+
+
+def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
+    """`--dask` and `--mpi` print what the command prints without them: every table of every analysis."""
+    command = ("hta", "summary", folder / "job", "--json")
+    printed = run(*command)
+    assert len(json.loads(printed)["analyses"]) == len(ANALYSES)
+    assert run(*command, "--dask", dask_scheduler) == printed
+    assert run("mpi4py.futures", "-m", *command, "--mpi", before=mpiexec("2")) == printed
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(folder) -> None:
+    """What was asked for, and what was found."""
+    require("distributed")
+    command = [sys.executable, "-m", "hta", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
+    assert done.returncode == 1
+    assert done.stderr.startswith("hta: --dask tcp://127.0.0.1:9: no scheduler answers there")
+    assert done.stderr.count("\n") == 1
+
+
+def test_mpi_without_another_process_is_one_line(folder) -> None:
+    """What was found, and how to start it."""
+    require("mpi4py")
+    command = [sys.executable, "-m", "hta", "summary", folder / "job", "--mpi"]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("hta: --mpi: no other process is there; start with mpiexec")
+
+
+def test_an_engine_that_loses_a_worker_for_good_says_so() -> None:
+    """In its own words; the error of a call comes out as it was raised."""
+    distributed = pytest.importorskip("distributed")
+    executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
+    error = executor.submit(
+        raise_, distributed.KilledWorker("one", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+    ).exception()
+    assert isinstance(error, WorkerLostError)
+    assert str(error).startswith("Dask lost the worker, and gave up: KilledWorker: ")
+    assert isinstance(executor.submit(int, "no number").exception(), ValueError)
+
+
+def raise_(error: Exception) -> None:
+    """Raise it."""
+    raise error
+
+
+def answers(
+    folder: Path, run: Run, engine: str, *, is_killed: bool = False, **how: tuple[str, ...]
+) -> dict[str, bytes]:
+    """Return what all analyses answer on an engine: the bytes of each table, by the name of its file."""
+    out = (
+        folder / f"answers of {'ray' if engine == 'ray' else engine.partition(':')[0]}{' killed' if is_killed else ''}"
+    )
+    out.mkdir()
+    mark = out / "killed"
+    runner = how.pop("runner", ())
+    run(*runner, "clusters.answers", engine, folder / "job", out, *([mark] if is_killed else []), **how)
+    if is_killed:
+        mark.unlink()  # a worker was killed indeed
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def require(package: str) -> None:
+    """Skip where a package is not installed."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
+def mpiexec(count: str) -> tuple[str, ...]:
+    """Return how to start `count` processes of MPI; skip where there is none."""
+    require("mpi4py")
+    found = shutil.which("mpiexec", path=os.pathsep.join([str(BESIDE_PYTHON), os.environ.get("PATH", "")]))
+    if found is None:
+        pytest.skip("mpiexec is not installed")
+    return (found, "-n", count)
+
+
+def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
+    """Start a program that lies beside Python, with its output in a file."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        "POLARS_MAX_THREADS": "1",
+    }
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(  # noqa: S603 -- our own
+            [BESIDE_PYTHON / command[0], *command[1:]],
+            cwd=folder,
+            env={**environment, "HTA_CACHE_DIR": str(folder / "cache")},
+            stdout=log,
+            stderr=log,
+        )
+
+
+def stop(started: list[subprocess.Popen[bytes]]) -> None:
+    """End programs, the last one first, and wait for them."""
+    for process in reversed(started):
+        process.terminate()
+        process.wait(60)
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a file is there."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

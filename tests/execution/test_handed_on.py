@@ -1,0 +1,52 @@
+"""Futures of other libraries, handed on."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, Future
+
+import pytest
+
+from hta.execution.handed_on import handed_on
+
+
+def told(error: BaseException) -> BaseException:
+    """Tell an error in other words."""
+    return RuntimeError(f"told: {error}")
+
+
+def test_a_result_is_handed_on() -> None:
+    """As it is."""
+    inner: Future[int] = Future()
+    outer = handed_on(inner, told)
+    inner.set_result(3)
+    assert outer.result() == 3
+
+
+def test_an_error_is_told() -> None:
+    """In the words of this package."""
+    inner: Future[int] = Future()
+    outer = handed_on(inner, told)
+    inner.set_exception(ValueError("theirs"))
+    with pytest.raises(RuntimeError, match="told: theirs"):
+        outer.result()
+
+
+def test_an_error_that_cannot_be_told_is_handed_on() -> None:
+    """Nobody waits for ever."""
+    inner: Future[int] = Future()
+    outer = handed_on(inner, lambda error: error.args[7])
+    inner.set_exception(ValueError("theirs"))
+    with pytest.raises(ValueError, match="theirs"):
+        outer.result(timeout=10)
+
+
+def test_cancelling_goes_both_ways() -> None:
+    """Whoever no longer wants the answer stops the work; where the engine drops the work, whoever waits is told."""
+    inner: Future[int] = Future()
+    outer = handed_on(inner, told)
+    assert outer.cancel()
+    assert inner.cancelled()
+    inner = Future()
+    outer = handed_on(inner, lambda error: error)
+    inner.cancel()
+    assert isinstance(outer.exception(), CancelledError)

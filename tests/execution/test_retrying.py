@@ -1,0 +1,158 @@
+"""Pools that lose their workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from execution.killing import kill, killed_once, slow, write_slowly
+from hta.errors import WorkerLostError
+from hta.execution.processes import processes
+from hta.execution.retrying import Pool, RetryingExecutor
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
+
+
+def test_a_lost_worker_changes_no_result(tmp_path) -> None:
+    """One process is killed in the middle; what ran at that time is done again."""
+    with processes(2) as pool:
+        futures = [pool.submit(slow, number) for number in range(6)]
+        futures.append(pool.submit(killed_once, tmp_path / "mark"))
+        futures += [pool.submit(slow, number) for number in range(6, 12)]
+        assert [future.result() for future in futures] == [*range(6), "done", *range(6, 12)]
+
+
+def test_a_call_that_kills_every_worker_is_given_up_alone() -> None:
+    """The others are answered; its error says how often it was tried and why that may be."""
+    with processes(2) as pool:
+        before, culprit = [pool.submit(slow, number) for number in range(3)], pool.submit(kill)
+        after = [pool.submit(slow, number) for number in range(3, 6)]
+        with pytest.raises(WorkerLostError, match="lost 3 times"):
+            culprit.result()
+        assert [future.result() for future in (*before, *after)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_pool_that_cannot_be_made_is_an_error() -> None:
+    """Nobody waits for ever."""
+
+    def refused() -> Pool:
+        message = "no more processes"
+        raise OSError(message)
+
+    with RetryingExecutor(refused, at_once=2) as executor, pytest.raises(OSError, match="no more processes"):
+        executor.submit(abs, -1).result(timeout=10)
+
+
+class LosingPool:
+    """A pool that loses a worker over every call, as soon as it is told to."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, fn: Callable[..., Any], /) -> Future[Any]:
+        """Begin a call."""
+        self.futures.append(Future())
+        return self.futures[-1]
+
+    def lose(self) -> None:
+        """Lose all that was begun."""
+        for future in self.futures:
+            future.set_exception(BrokenExecutor())
+        self.futures.clear()
+
+    def shutdown(self) -> None:
+        """End."""
+
+    def terminate(self) -> None:
+        """End now."""
+        self.lose()
+
+
+def test_what_waits_for_another_try_is_cancelled_too() -> None:
+    """Ended between two tries, a call does not leave anybody waiting; nor does one that is under way."""
+    pools = [LosingPool(), LosingPool(), LosingPool()]
+    executor = RetryingExecutor(iter(pools).__next__, at_once=2)
+    futures = [executor.submit(abs, number) for number in range(3)]
+    for pool in pools[:2]:
+        _wait_until(lambda pool=pool: len(pool.futures) == 2)
+        pool.lose()
+    _wait_until(lambda: len(pools[2].futures) == 1)
+    executor.terminate()
+    assert all(future.done() for future in futures)
+    assert all(isinstance(future.exception(), CancelledError) for future in futures[:2])
+
+
+def test_an_error_is_not_tried_again() -> None:
+    """Only a lost worker is."""
+    with processes(1) as pool:
+        assert isinstance(pool.submit(int, "no number").exception(), ValueError)
+        assert pool.submit(abs, -1).result() == 1
+
+
+def test_leaving_through_an_error_interrupts_what_runs(tmp_path) -> None:
+    """A minute of work ends at once, removes its file, and calls not begun are cancelled."""
+    started = time.monotonic()
+    with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
+        futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]
+        _wait_until(lambda: any(tmp_path.iterdir()))
+        raise KeyError
+    assert time.monotonic() - started < 20
+    assert list(tmp_path.iterdir()) == []
+    assert all(future.done() for future in futures)
+
+
+def test_what_was_shut_down_takes_no_calls() -> None:
+    """As with every executor; what was submitted before is done."""
+    pool = processes(1)
+    future = pool.submit(slow, 1)
+    pool.shutdown()
+    assert future.result() == 1
+    with pytest.raises(RuntimeError, match="shut down"):
+        pool.submit(slow, 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> None:
+    """However it ends, no worker stays, and what they were writing is removed."""
+    code = (
+        "import pathlib, sys\nfrom execution.killing import write_slowly\nfrom hta.execution.processes import processes\n"
+        "if __name__ == '__main__':\n  with processes(2) as pool:\n"
+        "    [pool.submit(write_slowly, pathlib.Path(sys.argv[1])) for _ in range(5)][0].result()\n"
+    )
+    (tmp_path / "script.py").write_text(code)
+    (tmp_path / "out").mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen(  # noqa: S603 -- our own
+        [sys.executable, tmp_path / "script.py", tmp_path / "out"], env=environment, stderr=subprocess.PIPE
+    )
+    _wait_until(lambda: len(list((tmp_path / "out").iterdir())) == 2)
+    workers = [int(draft.name.split("-")[1]) for draft in (tmp_path / "out").iterdir()]
+    driver.send_signal(number)
+    _, told = driver.communicate(timeout=30)
+    _wait_until(lambda: not any(map(_is_running, workers)))
+    assert list((tmp_path / "out").iterdir()) == []
+    assert told.count(b"Traceback") == (1 if number == signal.SIGINT else 0)
+
+
+def _is_running(process_id: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

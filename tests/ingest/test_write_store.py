@@ -1,0 +1,449 @@
+"""A job as one store: the same tables and results, whole ranks or none, whoever interrupts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from contextlib import nullcontext
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from polars.testing import assert_frame_equal
+
+import hta
+from hta.catalogue import ANALYSES
+from hta.errors import HtaError, InvalidOptionError, NotATraceError, UnreadableTraceError
+from hta.execution.executor import InProcessExecutor
+from hta.schema import READER_VERSION, TABLES
+from hta.store import job_store, parquet_tables
+from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
+from jobs import gpu_job
+
+REAL = (
+    "amd_mi250",
+    "cpu_only",
+    "mtia_inference",
+    "two_rank_128",
+    "cupti",
+    "critical_path/event_sync",
+    "ddp_gloo_4rank",
+)
+
+
+def stored(trace: Trace, folder: Path) -> Trace:
+    """Store a trace and open the store."""
+    hta.write_store(trace, folder / "job.store")
+    return hta.open_trace(folder / "job.store")
+
+
+def outcome(analysis, trace: Trace) -> object:
+    """Return the result of an analysis, or the error it raises."""
+    try:
+        return vars(analysis.compute(trace))
+    except HtaError as error:
+        return {"error": str(error)}
+
+
+def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
+    """Every table and every finding is the same."""
+    expected, found = outcome(analysis, first), outcome(analysis, second)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        if isinstance(value, pl.DataFrame):
+            assert_frame_equal(found[name], value)
+        else:
+            assert found[name] == value
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_store_gives_what_its_traces_give(name, real_traces, tmp_path) -> None:
+    """Every table, header, health record and result of every analysis, for traces of all kinds of devices."""
+    trace = hta.open_trace(real_traces / name, cache=False)
+    again = stored(trace, tmp_path)
+    assert list(again.ranks) == list(trace.ranks)
+    for rank, expected in trace.ranks.items():
+        found = again.ranks[rank]
+        assert (found.header, found.health, found.source) == (expected.header, expected.health, expected.source)
+        for table in TABLES:
+            assert_frame_equal(found.table(table), expected.table(table))
+    for analysis in ANALYSES:
+        assert_equal_results(analysis, trace, again)
+
+
+def test_workers_read_the_store(tmp_path) -> None:
+    """A rank of a store pickles as its address."""
+    trace = stored(gpu_job().build(), tmp_path)
+    with hta.processes(2) as executor:
+        found = hta.temporal_breakdown(trace, executor=executor)
+    assert_frame_equal(found.per_device, hta.temporal_breakdown(gpu_job().build()).per_device)
+
+
+def is_kernel(rank_trace) -> object:
+    """Keep kernels."""
+    return (rank_trace.table("events", ["kind"])["kind"] == hta.EventKind.KERNEL).to_numpy()
+
+
+def test_events_of_a_store_can_be_selected(tmp_path) -> None:
+    """`where` does the same to both."""
+    trace = gpu_job().build()
+    chosen = stored(trace, tmp_path).where(is_kernel)
+    assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
+
+
+def test_other_engines_read_it(tmp_path) -> None:
+    """Texts are texts, dictionary-encoded, and the folders are Hive partitions."""
+    stored(gpu_job().build(), tmp_path)
+    pattern = str(tmp_path / "job.store" / "rank=*" / "events.parquet")
+    rows = duckdb.read_parquet(pattern, hive_partitioning=True).filter("rank = 1").project("rank, kind, name")
+    assert rows.fetchall() == [(1, "kernel", "gemm")]
+    scanned = pl.scan_parquet(pattern, hive_partitioning=True)
+    assert scanned.filter(pl.col("rank") == 1).select("kind", "name").collect().rows() == [("kernel", "gemm")]
+    file = tmp_path / "job.store" / "rank=1" / "events.parquet"
+    assert pd.read_parquet(file)["name"].tolist() == ["gemm"]
+    encodings = {each.path_in_schema: each.encodings for each in _columns(pq.ParquetFile(file))}
+    assert "RLE_DICTIONARY" in encodings["name"]
+
+
+def _columns(file: pq.ParquetFile) -> list:
+    group = file.metadata.row_group(0)
+    return [group.column(place) for place in range(group.num_columns)]
+
+
+def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
+    """They are written some rows at a time, so memory does not grow with them, and come back in order."""
+    monkeypatch.setattr(parquet_tables, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(parquet_tables, "_ROWS_OF_A_GROUP", 14)
+    builder = TraceBuilder()
+    for start in range(100):
+        builder.kernel(f"kernel {start % 9}", start_us=start, duration_us=1)
+    trace = builder.build()
+    again = stored(trace, tmp_path)
+    assert pq.ParquetFile(tmp_path / "job.store" / "rank=0" / "events.parquet").metadata.num_row_groups > 1
+    assert_frame_equal(again.ranks[0].table("events"), trace.ranks[0].table("events"))
+
+
+def test_a_second_run_leaves_what_is_there(tmp_path) -> None:
+    """Files that have not changed are not read again, and no byte of the store changes."""
+    gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    before = snapshot(tmp_path / "job.store")
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([], [0, 1])
+    assert snapshot(tmp_path / "job.store") == before
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the time and the content of every file."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_changed_file_is_read_again(tmp_path) -> None:
+    """And only that one."""
+    paths = gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    TraceBuilder().rank(1).kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
+    (new,) = (tmp_path / "new").iterdir()
+    shutil.move(new, paths[1])
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
+    again = hta.open_trace(tmp_path / "job.store").ranks[1]
+    assert again.texts(again.table("events")["name"]).to_list() == ["other"]
+
+
+def test_ranks_can_be_added(tmp_path) -> None:
+    """Those that were not asked for stay."""
+    gpu_job().write(tmp_path / "traces")
+    for rank in (1, 0):
+        hta.write_store(hta.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
+    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+
+
+def test_two_jobs_do_not_mix(tmp_path) -> None:
+    """A rank of another file is an error that names both; `overwrite` writes it in its place."""
+    gpu_job().write(tmp_path / "first")
+    TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
+    hta.write_store(hta.open_trace(tmp_path / "first"), tmp_path / "job.store")
+    second = hta.open_trace(tmp_path / "second")
+    with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
+        hta.write_store(second, tmp_path / "job.store")
+    assert len(hta.write_store(second, tmp_path / "job.store", overwrite=True).written) == 1
+    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+
+
+def test_a_file_that_cannot_be_read_is_left_out_and_told(tmp_path) -> None:
+    """With on_error="skip"; the store holds the others, and says which is missing and why."""
+    paths = gpu_job().write(tmp_path / "traces")
+    trace = hta.open_trace(tmp_path / "traces", on_error="skip")
+    paths[1].write_text('{"traceEvents": 3}')
+    done = hta.write_store(trace, tmp_path / "job.store")
+    assert [each.rank for each in done.written] == [0]
+    again = hta.open_trace(tmp_path / "job.store")
+    assert (list(again.ranks), [Path(each.path).name for each in again.skipped]) == ([0], [paths[1].name])
+    assert not (tmp_path / "job.store" / "rank=1").exists()
+
+
+KILLED = """
+import sys, time
+import hta
+from hta.store import job_store
+
+write = job_store._write_table
+
+def slow(folder, name, *rest):
+    if folder.name == "rank=1" and name == "kernels":
+        with job_store.drafted(folder / "kernels.parquet") as file:
+            file.write(b"PAR1")
+            file.flush()
+            print("writing", flush=True)
+            time.sleep(60)
+    return write(folder, name, *rest)
+
+job_store._write_table = slow
+hta.write_store(hta.open_trace(sys.argv[1]), sys.argv[2])
+"""
+
+
+def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
+    """SIGKILL in the middle of a table: the rank does not count, the store says so, and the next run goes on."""
+    gpu_job().write(tmp_path / "traces")
+    store = tmp_path / "job.store"
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "traces"), str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- our own script
+        assert process.stdout.readline() == "writing\n"
+        os.kill(process.pid, signal.SIGKILL)
+    assert (store / "rank=0" / "_hta_rank.json").is_file()
+    assert not (store / "rank=1" / "_hta_rank.json").exists()
+    for path in store.rglob("*.parquet"):
+        pq.ParquetFile(path)  # every file that has its name is whole
+    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 0 ranks are there, and missing are: 0, 1"):
+        hta.open_trace(store)
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), store)
+    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
+    assert list(store.rglob("*.tmp")) == []
+    assert_frame_equal(
+        hta.temporal_breakdown(hta.open_trace(store)).per_device,
+        hta.temporal_breakdown(gpu_job().build()).per_device,
+    )
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
+def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
+    """It names the file and the way out, and the next run mends it."""
+    gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
+    broken.write_bytes(damage)
+    with pytest.raises(UnreadableTraceError, match=r"rank=0/events.parquet cannot be read: .* run hta ingest again"):
+        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert [each.rank for each in done.written] == [0]
+    hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+
+
+def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
+    """Of the same length, so that only Parquet's own structure tells."""
+    stored(gpu_job().build(), tmp_path)
+    broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
+    content = bytearray(broken.read_bytes())
+    content[4:200] = bytes(196)
+    broken.write_bytes(content)
+    with pytest.raises(UnreadableTraceError, match="cannot be read"):
+        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+
+
+@pytest.mark.parametrize("name", ["_hta_store.json", "rank=0/_hta_rank.json"])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "hta store"}', '{"ranks": [{}]}'])
+def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
+    """And the next run mends it, from what each rank says of itself."""
+    gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    (tmp_path / "job.store" / name).write_text(content)
+    with pytest.raises(UnreadableTraceError, match=r"is damaged; run hta ingest again"):
+        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert len(done.written) == (name != "_hta_store.json")
+    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
+)
+def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
+    """A store comes from anywhere; what it says leads to no other folder."""
+    stored(gpu_job().build(), tmp_path)
+    manifest = tmp_path / "job.store" / "_hta_store.json"
+    raw = json.loads(manifest.read_text())
+    raw["ranks"][0][name] = value
+    manifest.write_text(json.dumps(raw))
+    with pytest.raises(UnreadableTraceError, match="is damaged"):
+        hta.open_trace(tmp_path / "job.store")
+
+
+def test_a_store_of_another_version_is_not_guessed_at(tmp_path, monkeypatch) -> None:
+    """It says so, and is written again on demand."""
+    gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    monkeypatch.setattr(job_store, "VERSION", job_store.VERSION + 1)
+    with pytest.raises(NotATraceError, match="was stored by another version of hta; run hta ingest again"):
+        hta.open_trace(tmp_path / "job.store")
+    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
+
+
+def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
+    """What an older one read still opens."""
+    gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    monkeypatch.setattr(job_store, "READER_VERSION", READER_VERSION + 1)
+    hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
+
+
+def test_what_else_is_there_stays(tmp_path) -> None:
+    """A folder with other files is no place for a store, nor is a file."""
+    gpu_job().write(tmp_path / "traces")
+    (tmp_path / "notes.txt").write_text("mine")
+    for place in (tmp_path / "traces", tmp_path / "notes.txt"):
+        with pytest.raises(InvalidOptionError, match="is there already and is no store of hta; name a new folder"):
+            hta.write_store(hta.open_trace(tmp_path / "traces"), place)
+
+
+class Overtaken(InProcessExecutor):
+    """Lets another run store the other rank before this one has finished."""
+
+    def __init__(self, other) -> None:
+        self.other = other
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        """Work, then let the other run begin and end."""
+        future = super().submit(fn, *args, **kwargs)
+        if self.other:
+            other, self.other = self.other, None
+            other()
+        return future
+
+
+def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
+    """As an array of jobs does: whoever is last, both ranks are there."""
+    gpu_job().write(tmp_path / "traces")
+    store = tmp_path / "job.store"
+    first, second = (hta.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
+    hta.write_store(first, store, executor=Overtaken(lambda: hta.write_store(second, store)))
+    assert list(hta.open_trace(store).ranks) == [0, 1]
+    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), store).unchanged) == 2
+
+
+def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
+    """The next run takes it, and the reason goes."""
+    paths = gpu_job().write(tmp_path / "traces")
+    whole = paths[1].read_bytes()
+    trace = hta.open_trace(tmp_path / "traces", on_error="skip")
+    paths[1].write_text('{"traceEvents": 3}')
+    assert len(hta.write_store(trace, tmp_path / "job.store").contents.skipped) == 1
+    paths[1].write_bytes(whole)
+    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert ([each.rank for each in done.written], done.contents.skipped) == ([1], ())
+
+
+class FullDisk:
+    """A file on a disk without room."""
+
+    def write(self, _: bytes) -> int:
+        """Fail as the system does."""
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def tell(self) -> int:
+        """Stand at the beginning."""
+        return 0
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
+    """With its reason, and no rank is left out for it: the store stays unfinished."""
+    gpu_job().write(tmp_path / "traces")
+    trace = hta.open_trace(tmp_path / "traces", on_error=on_error)
+    drafted = job_store.drafted
+    monkeypatch.setattr(
+        job_store, "drafted", lambda path: nullcontext(FullDisk()) if path.suffix == ".parquet" else drafted(path)
+    )
+    with pytest.raises(InvalidOptionError, match=r"job.store cannot be written: .*No space left on device"):
+        hta.write_store(trace, tmp_path / "job.store")
+    monkeypatch.undo()
+    with pytest.raises(UnreadableTraceError, match="is unfinished"):
+        hta.open_trace(tmp_path / "job.store")
+
+
+class OnAnotherMachine(InProcessExecutor):
+    """Workers that do not see a folder of the caller's machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        """Work while the folder is away."""
+        away = self.folder.with_name("away")
+        if self.folder.exists():
+            self.folder.rename(away)
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            if away.exists():
+                away.rename(self.folder)
+
+
+def test_workers_that_do_not_see_the_store(tmp_path) -> None:
+    """They say so, instead of writing where nobody looks."""
+    store = tmp_path / "job.store"
+    with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
+        hta.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
+    assert sorted(path.name for path in store.iterdir()) == ["_hta_store.json"]
+
+
+def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:
+    """A store holds whole traces."""
+    again = stored(gpu_job().build(), tmp_path)
+    with pytest.raises(InvalidOptionError, match="is in a store already; copy its folder"):
+        hta.write_store(again, tmp_path / "second.store")
+    with pytest.raises(InvalidOptionError, match="has a selection of events"):
+        hta.write_store(gpu_job().build().where(is_kernel), tmp_path / "second.store")
+    assert not (tmp_path / "second.store").exists()
+
+
+def test_a_store_behind_a_url(tmp_path) -> None:
+    """Its files are fetched once, compressed as they are."""
+    trace = gpu_job().build()
+    address = f"memory://{tmp_path.name}/job.store"
+    assert len(hta.write_store(trace, address).written) == 2
+    again = hta.open_trace(address)
+    for analysis in ANALYSES:
+        assert_equal_results(analysis, trace, again)
+    assert again.sql("SELECT rank, count(*) AS kernels FROM stored.kernels GROUP BY rank ORDER BY rank").rows() == [
+        (0, 3),
+        (1, 1),
+    ]
+    assert len(hta.write_store(gpu_job().build(), address, overwrite=True).written) == 2
+
+
+def test_reading_takes_no_place_in_the_cache(tmp_path, monkeypatch) -> None:
+    """A trace of which all goes into a store is read through temporary files."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    gpu_job().write(tmp_path / "traces")
+    started = time.time()
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert not list((tmp_path / "cache").rglob("*.arrow"))
+    assert time.time() - started < 60

@@ -1,0 +1,228 @@
+"""What an address is, what of it may be shown, and what is told of the file behind it."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from hta.errors import InvalidOptionError
+from hta.locations import RemotePath, Status, address_text, is_url, located, name_of, secrets, status
+from hta.locations.filesystems import TIMEOUT_VARIABLE, opened_filesystem, scheme_of, translated
+from hta.locations.secrets import NO_SECRET, redacted, without_secret
+from hta.locations.unreachable import explained_errors, is_final
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test know the secrets of another."""
+    monkeypatch.setattr(secrets, "_known", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3://bucket/a.json", True),
+        ("https://a.blob.core.windows.net/c/a.json", True),
+        ("zip://a.json::s3://bucket/a.zip", True),
+        ("simplecache::s3://bucket/a.json", True),
+        ("/home/me/a.json", False),
+        ("C:\\traces\\a.json", False),
+        ("C:/traces", False),
+        ("file:///home/me/a.json", False),
+        ("rank:0.json", False),
+        ("", False),
+    ],
+)
+def test_addresses_are_told_from_paths(text, expected) -> None:
+    """A drive letter is no scheme, and `file://` is a path."""
+    assert is_url(text) is expected
+    assert isinstance(located(text), RemotePath) is expected
+
+
+def test_a_path_stays_a_path() -> None:
+    """Nothing is changed but `~` and `file://`."""
+    assert located("a/b.json") == Path("a/b.json")
+    assert address_text("./a//b.json") == "./a//b.json"
+    assert address_text("~/a.json") == str(Path.home() / "a.json")
+    assert address_text("file://localhost/a%20b.json") == "/a b.json"
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "parent", "child"),
+    [
+        ("s3://bucket/job/a.json", "a.json", "s3://bucket/job", "s3://bucket/job/a.json/x"),
+        ("s3://bucket/job/", "job", "s3://bucket", "s3://bucket/job/x"),
+        ("s3://bucket", "bucket", "s3://bucket", "s3://bucket/x"),
+        ("memory://a.json", "a.json", "memory://a.json", "memory://a.json/x"),
+        ("hdfs://host:8020/job/a.json", "a.json", "hdfs://host:8020/job", "hdfs://host:8020/job/a.json/x"),
+        ("https://host/job/", "job", "https://host/", "https://host/job/x"),
+        ("https://host/job/a.json?v=2", "a.json", "https://host/job/?v=2", "https://host/job/a.json/x?v=2"),
+        ("https://a.blob.core.windows.net/c/job/", "job", "https://a.blob.core.windows.net/c", None),
+        ("zip://job/a.json::s3://b/t.zip", "a.json", "zip://job::s3://b/t.zip", "zip://job/a.json/x::s3://b/t.zip"),
+    ],
+)
+def test_a_url_is_cut_like_a_path(url, name, parent, child) -> None:
+    """The name is the last part of the path; queries and what a chain leads into stay where they are."""
+    path = located(url)
+    assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
+    assert child is None or str(path / "x") == child
+
+
+def test_a_name_is_cut_at_its_dot() -> None:
+    """As `pathlib` does it."""
+    path = located("s3://bucket/rank0.json.gz")
+    assert (path.suffix, path.stem, str(path.with_name("b"))) == (".gz", "rank0.json", "s3://bucket/b")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (
+            "https://a.blob.core.windows.net/c/x.json?sv=2024&sp=r&sig=ab%2Bcd",
+            "https://a.blob.core.windows.net/c/x.json",
+        ),
+        ("https://b.s3.amazonaws.com/x?X-Amz-Credential=AKIA&X-Amz-Signature=12", "https://b.s3.amazonaws.com/x"),
+        ("https://me:secret@host/x.json", "https://host/x.json"),
+        ("https://host/x.json?download=1", "https://host/x.json?download=1"),
+        ("az://c/x.json?sv=2024&sig=abc", "az://c/x.json"),
+        ("s3://bucket/rank?.json", "s3://bucket/rank?.json"),
+        ("github://owner:repository@main/x.json", "github://owner:repository@main/x.json"),
+        ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
+    """Signatures, tokens and passwords are; what is part of the name stays."""
+    assert address_text(url) == shown
+    assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
+
+
+def test_the_text_without_a_secret_opens_the_same() -> None:
+    """So does whatever lies below, in this process and in one that gets the path sent; nothing beside it does."""
+    path = located("https://host/job/?sig=abcdefgh")
+    assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
+    assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
+    assert located("https://host/jobs").secret == NO_SECRET
+    sent = pickle.dumps(path)
+    secrets._known.clear()
+    assert located("https://host/job/").secret == NO_SECRET
+    assert pickle.loads(sent) == path  # noqa: S301 -- our own
+    assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
+    assert "abcdefgh" not in repr(path)
+
+
+def test_messages_of_others_are_freed_of_secrets(monkeypatch) -> None:
+    """Those of addresses and of the environment, and what looks like a signature."""
+    located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
+    located("https://me:geheimnis@host/x")
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
+    text = (
+        "no: abcdefgh geheimnis AccountName=a;AccountKey=Eby8vdM02xNO==; https://h/x?sig=other123&sp=r AccountKey=zzz;"
+    )
+    said = redacted(text)
+    assert not any(secret in said for secret in ("abcdefgh", "geheimnis", "Eby8", "other123", "zzz"))
+    assert "sp=r" in said
+
+
+def test_what_lies_outside_is_told_by_names() -> None:
+    """A folder of a similar name, another bucket and a way up are outside."""
+    root = located("s3://bucket/job")
+    assert located("s3://bucket/job/a/b.json").is_inside(root)
+    assert root.is_inside(root)
+    for other in ("s3://bucket/job2/a.json", "s3://other/job/a.json", "s3://bucket/job/../a.json", "gs://bucket/job/a"):
+        assert not located(other).is_inside(root)
+    assert located("https://host/job/a.json").is_inside(located("https://host/job/"))
+
+
+def test_the_way_from_a_folder() -> None:
+    """It names runs; of a chain, what comes behind is no part of it."""
+    assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
+    assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
+    assert located("s3://bucket").below(located("s3://bucket")) == ""
+
+
+def test_azure_is_known_by_its_web_addresses() -> None:
+    """They become paths of a container, opened with the token, or with the connection string of the same account."""
+    url = "https://account.blob.core.windows.net/container/job/a.json"
+    assert translated(url) == "az://container/job/a.json"
+    assert scheme_of(f"zip://a::{url}") == "az"
+    assert (
+        translated("https://elsewhere.example/blob.core.windows.net/a")
+        == "https://elsewhere.example/blob.core.windows.net/a"
+    )
+
+
+def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
+    """The same environment gives the same one, so connections are used again."""
+    first, path = opened_filesystem("memory://a/b.json", NO_SECRET)
+    assert path == "/a/b.json"
+    assert opened_filesystem("memory://a/c.json", NO_SECRET)[0] is first
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
+    assert opened_filesystem("memory://a/b.json", NO_SECRET)[0] is not first
+
+
+def test_a_time_out_that_is_no_number_is_refused(monkeypatch) -> None:
+    """The message names the variable."""
+    monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
+    with pytest.raises(InvalidOptionError, match=r"^HTA_TIMEOUT_S='soon' is no number of seconds$"):
+        located("https://host/a.json").exists()
+
+
+MOMENT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=timezone.utc)
+MOMENT_NS = 1_714_979_289 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"size": 5, "LastModified": MOMENT, "ETag": '"abc"'}, Status(5, MOMENT_NS, "abc")),
+        ({"size": 5, "last_modified": MOMENT, "etag": "0x8D"}, Status(5, MOMENT_NS, "0x8D")),
+        ({"size": 5, "updated": "2024-05-06T07:08:09Z", "generation": "17"}, Status(5, MOMENT_NS, "17")),
+        ({"size": 5, "mtime": MOMENT_NS / 10**9}, Status(5, MOMENT_NS)),
+        ({"size": 5, "modificationTime": MOMENT_NS // 10**6}, Status(5, MOMENT_NS)),
+        (
+            {"size": None, "Last-Modified": "Mon, 06 May 2024 07:08:09 GMT", "ETag": 'W/"x"'},
+            Status(None, MOMENT_NS, "x"),
+        ),
+        ({"size": 5, "created": MOMENT.replace(tzinfo=None)}, Status(5, MOMENT_NS)),
+        ({"size": 5, "LastModified": "once upon a time"}, Status(5)),
+    ],
+)
+def test_each_store_says_it_in_its_own_words(entry, expected) -> None:
+    """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and one that says nothing of use."""
+    assert status._remote_status(entry) == expected
+
+
+class RefusedError(Exception):
+    """What a server answers to strangers."""
+
+    status = 403
+
+
+class OverloadedError(Exception):
+    """What a server answers that has too much to do."""
+
+    status_code = 503
+
+
+def test_what_is_final_is_not_tried_again() -> None:
+    """A refusal and a missing file are; a cut line and an overloaded server are not."""
+    assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
+    assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
+
+
+def test_an_error_becomes_one_line() -> None:
+    """Of many lines the first, without the secret, with the way in where access was refused."""
+    path = located("s3://bucket/a.json?sig=abcdefgh")
+    with (
+        pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),
+        explained_errors(path),
+    ):
+        raise OSError(*["it broke at sig=abcdefgh\nat line 3\nat line 5"])
+    with (
+        pytest.raises(OSError, match=r"access was refused \(go away\); set AWS_"),
+        explained_errors(path),
+    ):
+        raise RefusedError(*["go away"])

@@ -1,0 +1,76 @@
+"""The stores, each started once for all of its tests, and the job that lies in them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hta.testing.synthetic import write_job
+from remote import stores
+from remote.stores import Store
+
+_CLIENTS = ("s3fs", "gcsfs", "adlfs", "hdfs_native")
+_OF_USERS = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_")
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory) -> Iterator[Store]:
+    """S3, spoken by moto."""
+    with stores.s3(tmp_path_factory.mktemp("s3")) as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def gcs(tmp_path_factory) -> Iterator[Store]:
+    """Google Cloud Storage, spoken by fake-gcs-server."""
+    with stores.gcs(tmp_path_factory.mktemp("gcs")) as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory) -> Iterator[stores.AzureStore]:
+    """Azure's Blob Storage, spoken by Azurite."""
+    with stores.azure(tmp_path_factory.mktemp("azure")) as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
+    """HDFS itself, of one machine, spoken to by its own protocol."""
+    with stores.hadoop(tmp_path_factory.mktemp("hdfs")) as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def webhdfs(hdfs: stores.HadoopStore) -> Store:
+    """The same HDFS, spoken to over HTTP."""
+    return hdfs.over_http()
+
+
+@pytest.fixture(scope="session")
+def job_folder(tmp_path_factory) -> Path:
+    """A job of three ranks, one of whose traces is not compressed."""
+    folder = tmp_path_factory.mktemp("job")
+    write_job(folder, ranks=3, steps=1, layers=2)
+    first = min(folder.glob("*.gz"))
+    first.with_suffix("").write_bytes(gzip.decompress(first.read_bytes()))
+    first.unlink()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def as_nobody(monkeypatch, tmp_path) -> None:
+    """A user with all clients who has set nothing: no keys, no home with keys in it, no cloud; and a cache of their own."""
+    for name in _CLIENTS:
+        pytest.importorskip(name, reason="the clients of stores are not installed: make test-stores")
+    for name in list(os.environ):
+        if name.startswith(_OF_USERS):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))

@@ -1,0 +1,130 @@
+"""The pages over runs in a bucket: `hta serve` and TensorBoard's tab, as users start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dash")
+
+import hta
+from hta.catalogue import analysis
+from jobs import gpu_job
+from remote.servers import HERE, free_port
+from remote.stores import Store
+from web_client import WebClient, components
+
+pytestmark = [pytest.mark.stores, pytest.mark.xdist_group("s3")]
+
+
+@dataclass
+class Answer:
+    """What a server said."""
+
+    status_code: int
+    data: bytes
+
+
+@dataclass
+class Http:
+    """Asks a server for addresses below a place."""
+
+    place: str
+
+    def get(self, path: str, **_: Any) -> Answer:
+        """Ask for an address."""
+        return self._ask(urllib.request.Request(self.place + path))  # noqa: S310 -- the server of the test
+
+    def post(self, path: str, json: Any) -> Answer:
+        """Send a question."""
+        return self._ask(urllib.request.Request(self.place + path, as_json(json), {"Content-Type": "application/json"}))  # noqa: S310
+
+    def _ask(self, request: urllib.request.Request) -> Answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            return Answer(answer.status, answer.read())
+
+
+def as_json(value: Any) -> bytes:
+    """Return a value as it is sent."""
+    return json.dumps(value).encode()
+
+
+class ServedPages(WebClient):
+    """The pages of a server."""
+
+    def __init__(self, place: str) -> None:
+        self.http = Http(place.rstrip("/"))
+        self._known = json.loads(self.get("/_dash-dependencies").data)
+
+
+@pytest.fixture
+def logs(s3: Store, tmp_path, monkeypatch) -> str:
+    """Two runs in a bucket."""
+    gpu_job().write(tmp_path / "job")
+    for run in ("baseline", "larger_batch"):
+        for path in (tmp_path / "job").iterdir():
+            s3.put(f"logs/{run}/{path.name}", path.read_bytes())
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"{s3.root}/logs"
+
+
+@contextmanager
+def started(*command: str, sign: str) -> Iterator[str]:
+    """Run a server, and return the line in which it says that it is ready."""
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(  # noqa: S603 -- the programs that the tests are about
+        [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if sign in line:
+                    break
+            else:
+                pytest.fail("".join(said))
+            yield line
+        finally:
+            process.terminate()
+
+
+def expect_runs(pages: ServedPages, job: Path) -> None:
+    """Expect that both runs can be chosen, and that the first one's figure is that of the job on this disk."""
+    chosen = json.dumps(pages.page("?view=overview")["selectors"])
+    assert all(f'"{run}"' in chosen for run in ("baseline", "larger_batch"))
+    (graph,) = components(pages.part("?view=temporal_breakdown", "temporal_breakdown"), "Graph")
+    breakdown = analysis("temporal_breakdown")
+    figure = breakdown.plot(breakdown.compute(hta.open_trace(job)))
+    assert graph["figure"] == json.loads(figure.to_json())
+
+
+def test_hta_serve_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
+    """The command, and what a browser then asks."""
+    with started("hta", "serve", logs, "--port", "0", sign=" at http") as line:
+        assert line.startswith("2 runs")
+        expect_runs(ServedPages(line.split()[-1]), tmp_path / "job")
+
+
+def test_tensorboards_tab_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
+    """With the bucket as the log folder."""
+    pytest.importorskip("tensorboard")
+    if "hta" not in entry_points(group="tensorboard_plugins").names:
+        pytest.skip("TensorBoard does not find hta: install the package again")
+    port = free_port()
+    with started("tensorboard.main", "--logdir", logs, "--host", HERE, "--port", str(port), sign="TensorBoard "):
+        plugins = json.loads(Http(f"http://{HERE}:{port}").get("/data/plugins_listing").data)
+        assert plugins["hta"]["enabled"]
+        expect_runs(ServedPages(f"http://{HERE}:{port}/data/plugin/hta/app"), tmp_path / "job")

@@ -1,0 +1,27 @@
+"""A cache of their own for tests of SQL, and a job to ask about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hta
+from hta.store.cache import FOLDER_VARIABLE
+from hta.store.trace import Trace
+from hta.testing.synthetic import write_job
+
+
+@pytest.fixture(scope="session")
+def job(tmp_path_factory) -> Trace:
+    """Four ranks with steps, operators, collectives and annotations; rank 3 is slower than the others."""
+    folder = tmp_path_factory.mktemp("sql") / "traces"
+    write_job(folder, ranks=4, steps=3, layers=2)
+    return hta.open_trace(folder, cache=False)
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path, monkeypatch) -> Path:
+    """Keep the user's cache out of the tests."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -1,0 +1,189 @@
+"""Every query of the page about SQL gives what the analyses give, or what the trace was built to say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import hta
+from hta.testing.builder import TraceBuilder
+from pages import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "ask_in_sql.md"
+_QUERY = re.compile(r"^## (.+?)\n(?:(?!^## ).)*?^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
+QUERIES: dict[str, str] = dict(_QUERY.findall(PAGE.read_text(encoding="utf-8")))
+
+
+def ask(trace: hta.Trace, heading: str) -> pl.DataFrame:
+    """Run the query under a heading of the page."""
+    return trace.sql(QUERIES[heading])
+
+
+def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, Any]:
+    """Return {keys: sums of the columns}."""
+    totals = rows.group_by(keys).agg(pl.col(columns).sum())
+    return {row[: len(keys)]: row[len(keys) :] for row in totals.iter_rows()}
+
+
+def test_longest_kernels(job) -> None:
+    """The sums of `kernels` over all ranks, largest first."""
+    rows = ask(job, "Which kernels take longest")
+    expected = sums(hta.kernels(job).by_name, ["name"], ["call_count", "sum_ns"])
+    assert len(rows) == 10
+    assert rows["total_ns"].is_sorted(descending=True)
+    assert {(row["name"],): (row["calls"], row["total_ns"]) for row in rows.to_dicts()}.items() <= expected.items()
+
+
+def test_busy_devices(job) -> None:
+    """The times of `temporal_breakdown`."""
+    rows = ask(job, "How busy each device was")
+    expected = hta.temporal_breakdown(job).per_device.select(
+        "rank", "device", "window_ns", (pl.col("compute_ns") + pl.col("non_compute_ns")).alias("busy_ns")
+    )
+    assert_frame_equal(rows.drop("busy_fraction"), expected)
+    assert rows["busy_fraction"].to_list() == pytest.approx((rows["busy_ns"] / rows["window_ns"]).to_list())
+
+
+def test_gaps(job) -> None:
+    """Of a built trace each; of the job all together are its idle time."""
+    built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
+    built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
+    built.kernel("d", start_us=36, duration_us=1, launch_us=26)
+    rows = ask(built.build(), "The longest gaps, and what ended them")
+    columns = ["gap_ns", "next_work", "operator", "host_was_late"]
+    assert rows.select(columns).rows() == [(20_000, "c", "aten::late", True), (1_000, "d", "aten::late", False)]
+    everything = job.sql(QUERIES["The longest gaps, and what ended them"].replace("LIMIT 20", ""))
+    idle = hta.temporal_breakdown(job).per_device
+    assert sums(everything, ["rank"], ["gap_ns"]) == sums(idle, ["rank"], ["idle_ns"])
+
+
+def test_work_without_launch() -> None:
+    """As many as `launch_statistics` counts as unknown."""
+    built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("a", start_us=15, duration_us=2)
+    trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
+    rows = ask(trace, "Work without a known launch")
+    assert rows.rows() == [(0, "computation", "a", 2, 12_000)]
+    assert rows["pieces"].sum() == hta.launch_statistics(trace).per_rank["unknown_count"].sum()
+
+
+def test_delays(job) -> None:
+    """Median and maximum are those of `launch_statistics`."""
+    rows = ask(job, "How late work starts after its launch")
+    expected = hta.launch_statistics(job).per_rank
+    assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
+    assert rows["median_ns"].to_list() == expected["delay_median_ns"].to_list()
+    assert rows["max_ns"].to_list() == expected["delay_max_ns"].to_list()
+    assert (rows["median_ns"] <= rows["p95_ns"]).all()
+
+
+def test_bytes_of_collectives(job) -> None:
+    """Calls and bytes are those of `distributed`."""
+    rows = ask(job, "Bytes and time of each collective")
+    expected = hta.distributed(job).per_operation
+    assert sums(rows, ["rank", "collective"], ["calls", "bytes"]) == sums(
+        expected, ["rank", "collective"], ["call_count", "bytes"]
+    )
+    assert rows["gb_per_s"].to_list() == pytest.approx((rows["bytes"] / rows["ns"]).to_list())
+
+
+def test_slowest_step(job) -> None:
+    """That of `step_time`."""
+    rows = ask(job, "The slowest step")
+    steps = hta.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
+    assert rows.rows() == steps.select("rank", "step", "duration_ns").head(5).rows()
+
+
+def test_who_waits() -> None:
+    """Rank 1 is 30 µs late for the first of two collectives, rank 0 is 5 µs late for the second."""
+    builder = TraceBuilder()
+    for rank, starts in ((0, (0, 105)), (1, (30, 100))):
+        for start in starts:
+            builder.collective("all_reduce", start_us=start, duration_us=50, rank=rank)
+    rows = ask(builder.build(), "Who waits for whom")
+    assert rows.rows() == [(0, 1, 1, 30_000), (1, 0, 1, 5_000)]
+
+
+def test_operators(job) -> None:
+    """The sums of `operators`."""
+    rows = ask(job, "GPU time by operator")
+    columns = ["calls", "device_self_ns", "host_self_ns"]
+    expected = hta.operators(job).by_name
+    assert sums(rows, ["rank", "name"], columns) == sums(expected, ["rank", "operator"], columns)
+
+
+def test_operators_of_kernels(job) -> None:
+    """The sums of `operator_kernels`' pairs; what no operator launched has none."""
+    rows = ask(job, "The operator behind each kernel")
+    everything = job.sql("SELECT operator, name, duration_ns FROM kernels")
+    expected = sums(everything, ["operator", "name"], ["duration_ns"])
+    assert {tuple(row[:2]): (row[3],) for row in rows.iter_rows()}.items() <= expected.items()
+    assert sum(each for (each,) in expected.values()) == hta.kernels(job).by_name["sum_ns"].sum()
+
+
+def test_peak_of_memory(real_traces) -> None:
+    """That of `memory_timeline`."""
+    trace = hta.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
+    rows = ask(trace, "The peak of memory")
+    expected = hta.memory_timeline(trace).per_device
+    keys = ["rank", "device_type", "device_id", "peak_bytes"]
+    assert rows.select(keys).rows() == expected.select(keys).sort(keys[:3]).rows()
+    assert rows["at_ns"].to_list() == expected.sort(keys[:3])["peak_ns"].to_list()
+
+
+def test_ranks_compared(job) -> None:
+    """The late rank waits least in communication, far below the mean."""
+    rows = ask(job, "Ranks compared")
+    communication = rows.filter(pl.col("kernel_kind") == "communication")
+    assert communication["rank"].to_list()[-1] == 3
+    assert communication["above_mean"].sum() == pytest.approx(0)
+
+
+def test_short_kernels() -> None:
+    """Two of three run less than 10 µs, 10 µs itself is none."""
+    builder = TraceBuilder()
+    for start, length in ((0, 3), (20, 10), (40, 4)):
+        builder.kernel("a", start_us=start, duration_us=length)
+    assert ask(builder.build(), "Short kernels").rows() == [(0, 3, 2, 7_000)]
+
+
+def test_annotations() -> None:
+    """An inner annotation takes its time from the outer one."""
+    trace = (
+        TraceBuilder().annotation("outer", start_us=0, duration_us=10).annotation("inner", start_us=2, duration_us=3)
+    )
+    rows = ask(trace.build(), "Time in my annotations")
+    assert rows.rows() == [(0, "outer", False, 1, 10_000, 7_000), (0, "inner", False, 1, 3_000, 3_000)]
+
+
+def test_stored_tables() -> None:
+    """Args that no column holds come out of their JSON."""
+    args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
+    trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
+    query = QUERIES["A table of the schema, and args without a column"]
+    rows = ask(trace, "A table of the schema, and args without a column")
+    assert rows.rows() == [(0, "a", 4, 64, None)]
+    assert trace.sql(query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
+
+
+def test_every_query_of_the_page_is_asked_here() -> None:
+    """A query without a test is no promise."""
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert len(QUERIES) >= 12
+    assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []
+
+
+def test_the_page_of_the_schema_is_what_the_code_declares() -> None:
+    """`python scripts/write_schema_page.py` writes it."""
+    path = ROOT / "scripts" / "write_schema_page.py"
+    spec = importlib.util.spec_from_file_location("write_schema_page", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text(encoding="utf-8") == module.schema_page()

@@ -1,0 +1,237 @@
+"""SQL about a trace: the views, what they hold, and that nothing else can be reached."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from concurrent.futures import Future
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import hta
+from hta.errors import HtaError, InvalidOptionError
+from hta.execution.executor import InProcessExecutor
+from hta.schema import TABLES
+from hta.sql.query import named_views
+from hta.sql.views import VIEWS
+from hta.store.parquet_tables import parquet_types
+from hta.testing.builder import TraceBuilder
+from jobs import cpu_job, gpu_job
+
+REAL = ("amd_mi250", "cpu_only", "two_rank_128", "ddp_gloo_4rank")
+
+
+def small_job() -> TraceBuilder:
+    """One step 0..100 µs with an operator 10..40 around a launch at 20, its gemm 50..60, and a copy without launch."""
+    return (
+        TraceBuilder()
+        .step(7, 0, 100)
+        .operator("aten::mm", start_us=10, duration_us=30)
+        .kernel("gemm", start_us=50, duration_us=10, launch_us=20)
+        .copy("Memcpy HtoD", start_us=70, duration_us=5, byte_count=4_096)
+    )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
+def test_a_view_has_its_columns_whatever_was_recorded(view, make) -> None:
+    """Names and types are those declared, with rows and without."""
+    rows = make().build().sql(f"FROM {view}")
+    assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_stored_table_is_there(table) -> None:
+    """With the columns that a store has."""
+    rows = gpu_job().build().sql(f"FROM stored.{table}")
+    assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_store_answers_as_its_traces_do(name, real_traces, tmp_path) -> None:
+    """Every view, row by row."""
+    trace = hta.open_trace(real_traces / name, cache=False)
+    hta.write_store(trace, tmp_path / "job.store")
+    stored = hta.open_trace(tmp_path / "job.store")
+    for view in VIEWS:
+        expected, found = (each.sql(f"FROM {view}") for each in (trace, stored))
+        assert_frame_equal(found, expected, check_row_order=False)
+        assert len(expected) or view not in {"ranks", "events"}
+
+
+def test_what_a_piece_of_work_knows() -> None:
+    """Its launch, its operator, its step, and nothing where the file does not say."""
+    rows = small_job().build().sql("SELECT * FROM device_work ORDER BY start_ns")
+    gemm, copy = rows.to_dicts()
+    assert gemm["duration_ns"] == 10_000
+    assert [gemm[name] for name in ("kernel_kind", "event_kind", "operator", "step")] == [
+        *("computation", "kernel", "aten::mm", 7),
+    ]
+    assert gemm["delay_ns"] == gemm["start_ns"] - gemm["launch_end_ns"]
+    assert [copy[name] for name in ("kernel_kind", "bytes", "launch_index", "operator", "step")] == [
+        *("memory", 4_096, None, None, 7),
+    ]
+
+
+def test_a_selection_is_what_is_asked_about(tmp_path) -> None:
+    """`where` leaves events out of every view, from traces and from stores."""
+    trace = gpu_job().build()
+    hta.write_store(trace, tmp_path / "job.store")
+    for each in (trace, hta.open_trace(tmp_path / "job.store")):
+        chosen = each.where(_is_first)
+        assert chosen.sql("SELECT rank, name FROM kernels ORDER BY rank").rows() == [(0, "gemm"), (1, "gemm")]
+        assert chosen.sql("SELECT count(*) FROM events").item() == 2
+
+
+def _is_first(rank_trace) -> object:
+    names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
+    return (names == "gemm").to_numpy()
+
+
+def test_only_views_that_are_named_are_made() -> None:
+    """The names count wherever they stand, so that none is missed."""
+    assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
+    assert named_views("FROM stored.kernels") == (("kernels",), ())
+    assert named_views("FROM events") == (("events", "tracks"), ("events",))
+
+
+def test_sums_of_whole_numbers_are_whole_numbers() -> None:
+    """DuckDB adds in 128 bits; what fits comes back as int64."""
+    rows = gpu_job().build().sql("SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank")
+    assert dict(rows.schema) == {"rank": pl.Int32(), "ns": pl.Int64()}
+    assert rows.rows() == [(0, 90_000), (1, 100_000)]
+    assert rows.to_arrow().num_rows == 2
+
+
+def test_workers_make_the_views(job) -> None:
+    """With an executor the rows are the same."""
+    query = "SELECT rank, name, count(*) AS calls FROM kernels GROUP BY ALL ORDER BY ALL"
+    with hta.processes(2) as executor:
+        assert_frame_equal(job.sql(query, executor=executor), job.sql(query))
+
+
+class Repeating(InProcessExecutor):
+    """Does everything twice, as after the loss of a worker."""
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        """Work, and work again."""
+        super().submit(fn, *args, **kwargs)
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
+def test_a_rank_may_be_done_again(is_stored, tmp_path) -> None:
+    """What a lost worker began is replaced."""
+    trace = gpu_job().build()
+    hta.write_store(trace, tmp_path / "job.store", executor=Repeating())
+    trace = hta.open_trace(tmp_path / "job.store") if is_stored else trace
+    rows = trace.sql("SELECT count(*) FROM kernels JOIN events USING (rank, event_index)", executor=Repeating())
+    assert rows.item() == 4
+
+
+class OnAnotherMachine(InProcessExecutor):
+    """A worker that does not see the temporary folder of the caller."""
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        """Work while it is away."""
+        (folder,) = Path(tempfile.gettempdir()).glob("hta-sql-*")
+        folder.rename(folder.with_name("away"))
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            folder.with_name("away").rename(folder)
+
+
+def test_workers_on_another_machine_are_refused(tmp_path, monkeypatch) -> None:
+    """Their rows would be missing without a word."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(InvalidOptionError, match="SQL is answered on one machine"):
+        gpu_job().build().sql("FROM kernels", executor=OnAnotherMachine())
+
+
+FORBIDDEN = {
+    "read_csv": "SELECT * FROM read_csv('{secret}')",
+    "read_text": "SELECT * FROM read_text('{secret}')",
+    "file name": "SELECT * FROM '{secret}'",
+    "glob": "SELECT * FROM glob('{folder}/*')",
+    "network": "SELECT * FROM 'http://127.0.0.1:9/x.parquet'",
+    "variable of Python": "SELECT * FROM secret_frame",
+    "copy": "COPY (SELECT 1) TO '{folder}/out.csv'",
+    "attach": "ATTACH '{folder}/new.db'",
+    "extension": "LOAD httpfs",
+    "install": "INSTALL httpfs",
+    "setting": "SET enable_external_access = true",
+    "pragma": "PRAGMA version",
+    "drop": "DROP VIEW events",
+    "create": "CREATE TABLE x AS SELECT 1",
+    "two": "SELECT 1; SELECT 2",
+    "two, the second writes": "SELECT 1; COPY (SELECT 1) TO '{folder}/out.csv'",
+    "explain analyze": "EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/out.csv'",
+    "nothing": "",
+    "no SQL": "selec 1",
+    "no view": "SELECT * FROM nothing",
+    "no column": "SELECT nothing FROM events",
+}
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+@pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
+def test_nothing_else_can_be_reached(kind, is_stored, tmp_path) -> None:
+    """One line says why; no file is read or written."""
+    secret_frame = pl.DataFrame({"secret": [1]})
+    assert len(secret_frame) == 1
+    (tmp_path / "secret.csv").write_text("secret\n1\n")
+    trace = gpu_job().build()
+    if is_stored:
+        hta.write_store(trace, tmp_path / "job.store")
+        trace = hta.open_trace(tmp_path / "job.store")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidOptionError) as caught:
+        trace.sql(FORBIDDEN[kind].format(secret=tmp_path / "secret.csv", folder=tmp_path))
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_store_cannot_be_written_into(tmp_path) -> None:
+    """DuckDB may read its files, but a query is a SELECT."""
+    hta.write_store(gpu_job().build(), tmp_path / "job.store")
+    stored = hta.open_trace(tmp_path / "job.store")
+    target = tmp_path / "job.store" / "rank=0" / "events.parquet"
+    before = target.read_bytes()
+    with pytest.raises(InvalidOptionError, match="one SELECT"):
+        stored.sql(f"COPY (FROM events) TO '{target}'")
+    assert target.read_bytes() == before
+
+
+def test_a_message_names_the_views() -> None:
+    """So that a typing error is mended without a look at the documentation."""
+    with pytest.raises(InvalidOptionError, match=r"kernel does not exist.*The views are: ranks, events, device_work"):
+        gpu_job().build().sql("SELECT * FROM kernel")
+
+
+def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
+    """Quotes, patterns and equals signs in paths are text."""
+    odd = tmp_path / "a=b [1]* it's"
+    odd.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(odd))
+    hta.write_store(gpu_job().build(), odd / "job.store")
+    for trace in (gpu_job().build(), hta.open_trace(odd / "job.store")):
+        assert trace.sql("SELECT count(*) FROM events JOIN kernels USING (rank, event_index)").item() == 4
+
+
+def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
+    """A sort larger than the limit is finished in the temporary folder, which is gone afterwards."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
+    assert gpu_job().build().sql(query, memory_limit_bytes=150_000_000).item() > 0
+    assert not list(tmp_path.glob("hta-sql-*"))
+
+
+def test_without_duckdb(monkeypatch) -> None:
+    """The message says what to install."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(HtaError, match=r"SQL needs DuckDB: pip install 'holistic-trace-analysis\[sql\]'"):
+        gpu_job().build().sql("SELECT 1")

@@ -1,0 +1,70 @@
+"""The tables of a rank as Parquet files: readable outside, the same inside."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given, settings
+from polars.testing import assert_frame_equal
+
+import hta
+from hta.errors import HtaError
+from hta.schema import TABLES, EventKind
+from hta.sql.views import VIEWS
+from hta.store.parquet_tables import KIND_NAMES, ParquetTables, parquet_types
+from hta.testing.builder import TraceBuilder
+from hta.testing.strategies import trace_documents
+
+
+@settings(max_examples=20)
+@given(trace_documents())
+def test_whatever_a_file_holds_comes_back(document) -> None:
+    """Every table of any file that can be read, and the rows of every view can be made of it."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "trace.json"
+        path.write_bytes(document)
+        try:
+            trace = hta.open_trace(path, cache=False)
+            hta.write_store(trace, Path(name) / "job.store")
+        except HtaError:
+            return
+        again = hta.open_trace(Path(name) / "job.store")
+        for rank, expected in trace.ranks.items():
+            for table in TABLES:
+                assert_frame_equal(again.ranks[rank].table(table), expected.table(table))
+            for view in (view for view in VIEWS.values() if view.rows is not None):
+                assert_has_columns(view.rows(again.ranks[rank]), view.types)
+
+
+def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
+    """Rows, where there are any, have columns that can be those declared."""
+    assert rows.is_empty() or rows.select(pl.col(name).cast(each) for name, each in types.items()).schema == types
+
+
+def test_a_file_has_texts_in_place_of_numbers(tmp_path) -> None:
+    """Names, JSON and kinds are read as people write them; the rank of a collective has a name of its own."""
+    trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
+    hta.write_store(trace.build(), tmp_path / "job.store")
+    events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
+    assert dict(events.schema) == dict(parquet_types("events"))
+    assert events.select("kind", "name").rows()[0] == ("kernel", "gemm")
+    collectives = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "collectives.parquet", hive_partitioning=False)
+    assert "recorded_rank" in collectives.columns
+    assert "rank" not in collectives.columns
+
+
+def test_kinds_have_the_names_of_the_code() -> None:
+    """By their number."""
+    assert [KIND_NAMES[int(kind)] for kind in EventKind] == [kind.name.lower() for kind in EventKind]
+
+
+def test_a_table_without_rows_has_no_file(tmp_path) -> None:
+    """But for those that every rank has."""
+    hta.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
+    found = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
+    assert {"events", "tracks", "strings", "kernels"} <= found
+    assert not {"memory", "flows", "copies"} & found
+    tables = ParquetTables(tmp_path / "job.store" / "rank=0", {})
+    assert tables.read("memory", ["bytes"]).height == 0
