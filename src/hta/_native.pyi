@@ -1,23 +1,29 @@
-"""What is written in Rust: the reader, called by `hta.ingest.kineto`, and graphs, by `hta.algorithms.longest_path`.
+"""What is written in Rust.
+
+The reader is called by `hta.ingest.kineto`, copies of traces by `hta.export.chrome_trace`, raw memory timelines by
+`hta.memory_analysis`, and graphs by `hta.algorithms.longest_path`.
 
 Edges are two arrays: edge i leads from node source[i] to node target[i]. ValueError: they differ in length, name a node
 that is not there, or form a cycle where there must be none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 __all__ = [
     "ArrowTable",
+    "EditedCopy",
     "NotATraceError",
     "SinkError",
     "binding_edges",
     "content_hash",
     "earliest_times",
     "has_cycle",
+    "memory_events",
     "peek",
     "read_trace",
     "schema",
@@ -34,6 +40,40 @@ class ArrowTable:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the table over as an Arrow stream."""
+
+@final
+class EditedCopy:
+    """The text of a trace file, piece by piece, with some events changed; all else letter by letter.
+
+    Args:
+        path: the file; plain, gzip or zstd is told by its first bytes.
+        fates: for each event of the file, in its order: 0 keeps it, 1 leaves it out; 2 adds a text to the end of its
+            args; 3 replaces its name by a number and empties its args, where it is a complete event (`ph` X). Events
+            beyond the end are kept.
+        values: for each event the place of its text in `texts`, or its number.
+        texts: JSON without braces: `"critical":1`.
+    """
+
+    def __new__(cls, path: str, fates: npt.NDArray[np.uint8], values: _Nodes, texts: Sequence[str]) -> Self:
+        """Open the file and find its events."""
+
+    @property
+    def event_count(self) -> int:
+        """How many events the source holds, as far as it was copied."""
+
+    @property
+    def events_end(self) -> int | None:
+        """Offset behind the bracket that closes the events, once that is reached."""
+
+    @property
+    def holds_event(self) -> bool:
+        """Whether the copy holds an event so far."""
+
+    def events(self) -> bytes | None:
+        """Return the next piece up to the bracket that closes the events; None when that is reached."""
+
+    def rest(self) -> bytes | None:
+        """Return the next piece from that bracket on; None at the end of the file."""
 
 class NotATraceError(ValueError):
     """The bytes are no profiler trace; the message says what was found."""
@@ -71,6 +111,9 @@ def peek(path: str, limit: int = ...) -> dict[str, Any]:
         rank: `distributedInfo.rank` where seen, else None.
         what: what the file is, in words.
     """
+
+def memory_events(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return times, signed bytes and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
 
 def content_hash(path: str) -> str:
     """Return the hash of the bytes of a file; equals `content_hash` of its health record."""

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -119,4 +120,16 @@ pub(crate) fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         Some(code) => PyOSError::new_err((code, error.to_string(), path)),
         None => PyOSError::new_err(error.to_string()),
     })
+}
+
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+
+/// See `_native.pyi`.
+#[pyfunction]
+pub(crate) fn memory_events(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(Numbers<'_>, Numbers<'_>, Numbers<'_>)> {
+    let events = py.detach(|| trace_reader::memory_events(&path)).map_err(to_python)?;
+    Ok((events.times.into_pyarray(py), events.sizes.into_pyarray(py), events.categories.into_pyarray(py)))
 }
