@@ -4,7 +4,7 @@
 
 Nearly all calls are the same text on both sides, as `hta.trace_analysis` has HTA's methods. The peer loads a trace once
 and answers each call in a copy of its process (fork), so that no call finds what another left in the frames; a call that
-takes more than `--limit` seconds or `--limit-gb` of address space is stopped. Of ours each call has a process of its own
+takes more than `--limit` processor seconds or `--limit-gb` of address space is stopped. Of ours each call has a process of its own
 in each round, against a filled cache:
 
     alone   the columns that the call reads are in memory, as HTA's frames are after loading; whatever is made of them
@@ -76,7 +76,7 @@ sides = LabeledTrace("before", analyzer.t), LabeledTrace("after", analyzer.t)
 steps = analyzer.get_profiler_steps()
 """
 _DIFF = "TraceDiff.compare_traces(*sides, control_iteration=steps, test_iteration=steps)"
-_NODES = "nodes = [(1_000_000 + each, each) for each in range(1_000_000)]"  # id of the node, record function id
+_NODES = "nodes = [(1_000_000 + each, each) for each in range(1, 1_000_000)]"  # id of the node, record function id
 _PEER_EXECUTION_TRACE = f"""
 from types import SimpleNamespace
 from hta.common.execution_trace import correlate_execution_trace
@@ -236,22 +236,22 @@ def _forget_derived() -> None:
 
 
 def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Answer in a fork of this process, for at most so long and with at most so much memory."""
+    """Answer in a fork of this process, with at most so much processor time and memory."""
     end, start = os.pipe()
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
             most = int(options.limit_gb * _GIB)
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
-            signal.alarm(options.limit)
+            signal.setitimer(signal.ITIMER_PROF, options.limit)
             os.write(start, json.dumps(_answered(case, scope, of_peer=True)).encode())
         os._exit(0)
     os.close(start)
     with os.fdopen(end) as pipe:
         text = pipe.read()
     _, status, used = os.wait4(child, 0)
-    was_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-    why = f"stopped after {options.limit} s" if was_late else f"ended with status {status}"
+    was_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
+    why = f"stopped after {options.limit} CPU s" if was_late else f"ended with status {status}"
     stopped = {"error": why, "cpu": used.ru_utime + used.ru_stime}
     answer: dict[str, Any] = json.loads(text) if text else stopped
     return answer

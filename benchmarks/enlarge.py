@@ -1,16 +1,21 @@
 """Repeat the events of a trace, one copy after the other in time, to get a large one of real shape.
 
-    python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES
+    python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES [--project]
 
 Ids that join events, and the numbers of ProfilerSteps, are shifted copy by copy, so that every copy stands for itself.
+With `--project` the annotations of the host get one more event on each stream, from the first to the last kernel that was
+launched inside them, as newer profilers write them.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
-import sys
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,15 +24,15 @@ Event = dict[str, Any]
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _ID_ARGS = ("correlation", "External id", "external id", "Ev Idx")
 _LARGEST_ID = 2**31
-_ARGUMENT_COUNT = 4
 
 
-def enlarge(source: Path, target: Path, copies: int) -> None:
+def enlarge(source: Path, target: Path, copies: int, *, project: bool = False) -> None:
     """Write `copies` times the events of `source` to `target`; metadata events come once."""
     header = _read(source)
     events = header.pop("traceEvents")
     once = [event for event in events if event.get("ph") == "M"]
     again = [event for event in events if event.get("ph") != "M"]
+    again += _projected(again) if project else ()
     span, ids = _span(again), _id_count(again)
     with _open(target, "w") as out:
         out.write("{\n" + "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in header.items()))
@@ -36,6 +41,30 @@ def enlarge(source: Path, target: Path, copies: int) -> None:
             for event in again:
                 out.write(",\n" + _layout(_shifted(event, copy, span, ids)))
         out.write("\n  ]\n}\n")
+
+
+def _projected(events: list[Event]) -> Iterator[Event]:
+    """Yield the annotations of the host as ranges of streams."""
+    work = {event["args"].get("correlation"): event for event in events if event.get("cat") == "kernel"}
+    launches = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "cuda_runtime" and event["args"].get("correlation") in work:
+            launches[event["tid"]].append((event["ts"], event["args"]["correlation"]))
+    for thread in launches.values():
+        thread.sort()
+    for event in events:
+        if event.get("cat") != "user_annotation":
+            continue
+        thread = launches[event["tid"]]
+        inside = thread[bisect_left(thread, (event["ts"],)) : bisect_left(thread, (event["ts"] + event["dur"],))]
+        streams = defaultdict(list)
+        for _, correlation in inside:
+            streams[work[correlation]["pid"], work[correlation]["tid"]].append(work[correlation])
+        for (process, stream), kernels in streams.items():
+            begin = min(kernel["ts"] for kernel in kernels)
+            place = {"pid": process, "tid": stream, "ts": begin}
+            length = max(kernel["ts"] + kernel["dur"] for kernel in kernels) - begin
+            yield {"ph": "X", "cat": "gpu_user_annotation", "name": event["name"], **place, "dur": length, "args": {}}
 
 
 def _read(source: Path) -> dict[str, Any]:
@@ -88,6 +117,10 @@ def _layout(event: Event) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != _ARGUMENT_COUNT:
-        sys.exit(__doc__)
-    enlarge(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("copies", type=int)
+    parser.add_argument("--project", action="store_true")
+    options = parser.parse_args()
+    enlarge(options.source, options.target, options.copies, project=options.project)

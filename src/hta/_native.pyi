@@ -1,4 +1,7 @@
-"""What is written in Rust: the reader, for `hta.ingest.kineto`, and passes over arrays, for `hta.algorithms`.
+"""What is written in Rust.
+
+The reader is called by `hta.ingest.kineto`, copies of traces by `hta.export.chrome_trace`, raw memory timelines by
+`hta.memory_analysis`, and passes over arrays by `hta.algorithms`.
 
 Intervals are three arrays, and parents one, with -1 where there is none. ValueError: arrays differ in length, name a
 row that is not there, or a row lies above itself.
@@ -8,14 +11,16 @@ that is not there, or form a cycle where there must be none.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 __all__ = [
     "ArrowTable",
+    "EditedCopy",
     "NotATraceError",
     "SinkError",
     "binding_edges",
@@ -25,6 +30,7 @@ __all__ = [
     "earliest_times",
     "furthest_above",
     "has_cycle",
+    "memory_events",
     "nearest_above",
     "nest",
     "nesting_order",
@@ -45,6 +51,40 @@ class ArrowTable:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the table over as an Arrow stream."""
+
+@final
+class EditedCopy:
+    """The text of a trace file, piece by piece, with some events changed; all else letter by letter.
+
+    Args:
+        source: the file, or its bytes; plain, gzip or zstd is told by the first of them.
+        fates: for each event of the file, in its order: 0 keeps it, 1 leaves it out; 2 adds a text to the end of its
+            args; 3 replaces its name by a number and empties its args, where it is a complete event (`ph` X). Events
+            beyond the end are kept.
+        values: for each event the place of its text in `texts`, or its number.
+        texts: JSON without braces: `"critical":1`.
+    """
+
+    def __new__(cls, source: _Source, fates: npt.NDArray[np.uint8], values: _Nodes, texts: Sequence[str]) -> Self:
+        """Find the events of the file."""
+
+    @property
+    def event_count(self) -> int:
+        """How many events the source holds, as far as it was copied."""
+
+    @property
+    def events_end(self) -> int | None:
+        """Offset behind the bracket that closes the events, once that is reached."""
+
+    @property
+    def holds_event(self) -> bool:
+        """Whether the copy holds an event so far."""
+
+    def events(self) -> bytes | None:
+        """Return the next piece up to the bracket that closes the events; None when that is reached."""
+
+    def rest(self) -> bytes | None:
+        """Return the next piece from that bracket on; None at the end of the file."""
 
 class NotATraceError(ValueError):
     """The bytes are no profiler trace; the message says what was found."""
@@ -101,6 +141,9 @@ def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
         rank: `distributedInfo.rank` where seen, else None.
         what: what the file is, in words.
     """
+
+def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return times, signed bytes and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
 
 def content_hash(source: _Source) -> str:
     """Return the hash of the bytes of a file; equals `content_hash` of its health record."""

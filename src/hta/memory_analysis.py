@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta.errors import HtaError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta import _native
+from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.export.new_file import expect_writable, expect_writable_folder, new_file
 from hta.figures.theme import template
-from hta.locations import located
+from hta.locations import native_source
 
 CATEGORIES = (
     "Parameter",
@@ -29,10 +28,10 @@ CATEGORIES = (
 )
 """What a block of memory is for, in the order of the numbers in the file."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _GIB = 1 << 30
-_FIELDS = 4
 _PLOT_PATH = Path("images", "memory_plot.html")
+
+_Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class MemoryAnalysis:
@@ -49,7 +48,7 @@ class MemoryAnalysis:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._frame = _timeline(_read(path))
+        self._columns = _timeline(*_read(path))
 
     def get_memory_timeline(self) -> pd.DataFrame:
         """Return the bytes of each category over time.
@@ -58,13 +57,14 @@ class MemoryAnalysis:
             ts (ns; what was there before the recording stands at its first moment), the eight `CATEGORIES`, and their
             sum `Total`; one row for each moment at which something changed, in the order of the file.
         """
-        return self._frame.copy()
+        return pd.DataFrame(self._columns)
 
     def get_peak(self) -> pd.Series[int]:
         """Return the first row with the highest total: what the peak is made of. Empty where the file is."""
-        if self._frame.empty:
+        frame = self.get_memory_timeline()
+        if frame.empty:
             return pd.Series(dtype="int64")
-        peak: pd.Series[int] = self._frame.iloc[int(self._frame["Total"].to_numpy().argmax())]
+        peak: pd.Series[int] = frame.iloc[int(frame["Total"].to_numpy().argmax())]
         return peak
 
     def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
@@ -78,13 +78,14 @@ class MemoryAnalysis:
         """
         if save_graph:
             _expect_room()
-        figure = _figure(self._frame)
+        frame = self.get_memory_timeline()
+        figure = _figure(frame)
         if save_graph:
             _PLOT_PATH.parent.mkdir(exist_ok=True)
             with new_file(_PLOT_PATH) as file:
                 file.write(figure.to_html(include_plotlyjs=True).encode())
         figure.show()
-        return self.get_memory_timeline()
+        return frame
 
 
 def _expect_room() -> None:
@@ -94,46 +95,34 @@ def _expect_room() -> None:
         expect_writable_folder(Path.cwd())
 
 
-def _read(path: str) -> npt.NDArray[np.int64]:
-    """Return the events, one a row."""
+def _read(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return the time, the signed bytes and the category of each event."""
     try:
-        content = located(path).read_bytes()
-        text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
-    except HtaError:
-        raise
+        with native_source(path) as source:
+            times, sizes, categories = _native.memory_events(source)
     except FileNotFoundError as error:
         message = f"there is no file {path}"
         raise TraceNotFoundError(message) from error
-    except (OSError, EOFError) as error:
+    except OSError as error:
         message = f"{path} cannot be read: {error}"
         raise UnreadableTraceError(message) from error
-    return _checked(path, text)
-
-
-def _checked(path: str, text: bytes) -> npt.NDArray[np.int64]:
-    try:
-        rows: Any = json.loads(text)
-        events = np.array(rows, np.int64).reshape(len(rows), _FIELDS)
-        known = ((events[:, 3] >= 0) & (events[:, 3] < len(CATEGORIES))).all()
-    except (ValueError, TypeError, OverflowError) as error:
-        message = f"{path} is no raw memory timeline, which is a list of [time, action, bytes, category]: {error}"
+    except _native.NotATraceError as error:
+        message = f"{path} is no raw memory timeline: {error}"
         raise NotATraceError(message) from error
-    if not known:
+    if len(categories) and not 0 <= categories.min() <= categories.max() < len(CATEGORIES):
         message = f"{path} is no raw memory timeline: its categories are not all 0 to {len(CATEGORIES) - 1}"
         raise NotATraceError(message)
-    return events
+    return times, sizes, categories
 
 
-def _timeline(events: npt.NDArray[np.int64]) -> pd.DataFrame:
+def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[str, _Numbers]:
     """Add up the changes of each category, and keep the state after each moment."""
-    times, sizes, categories = events[:, 0], events[:, 2], events[:, 3]
-    changes = np.where(categories[:, None] == np.arange(len(CATEGORIES)), sizes[:, None], 0)
     ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
-    totals = changes.cumsum(axis=0)[ends]
     recorded = times[times >= 0]
     moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
-    frame = pd.DataFrame({"ts": moments, **dict(zip(CATEGORIES, totals.T, strict=True))})
-    return frame.assign(Total=totals.sum(axis=1))
+    narrow = categories.astype(np.int8)
+    by_category = {name: np.where(narrow == place, sizes, 0).cumsum()[ends] for place, name in enumerate(CATEGORIES)}
+    return {"ts": moments, **by_category, "Total": sizes.cumsum()[ends]}
 
 
 def _figure(frame: pd.DataFrame) -> go.Figure:

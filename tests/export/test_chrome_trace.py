@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hta import open_trace
 from hta.errors import InvalidOptionError, UnreadableTraceError
 from hta.export import event_reader
-from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, edited, rewritten, with_events
+from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, NUMBERED, Edits, _in_order, edited, rewritten, with_events
 from hta.store.trace import RankTrace
 from hta.testing.builder import TraceBuilder
 
@@ -239,9 +242,10 @@ def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
     assert len(after) == len(before) + 1
 
 
-def marked(index: int) -> str:
-    """Return the index of an event as an arg."""
-    return f'"index":{index}'
+def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
+    """Return what becomes of the first events: a fate, or a fate and its value."""
+    pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
+    return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -252,10 +256,10 @@ def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
     source, target = file_of(tmp_path, text), tmp_path / f"out.json{ending}"
 
-    edited(opened(source), target, np.array([KEPT, MARKED, LEFT_OUT], np.uint8), marked, [MARK, EVENT])
+    edited(opened(source), target, edits(KEPT, MARKED, LEFT_OUT), [MARK, EVENT])
 
     found = gzip.decompress(target.read_bytes()).decode() if ending else target.read_text()
-    changed = EVENT.replace('"args":{', '"args":{"index":1,')
+    changed = EVENT.replace("}}", ',"index":1}}')
     mark = json.dumps(MARK, separators=(",", ":"))
     assert found == f'{before}\n{kept},\n{changed},\n{kept}, {kept},\n{mark},\n{EVENT}] ,"b":[{{"name":"y"}}]}}'
 
@@ -265,46 +269,100 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
     """No comma without an event before it."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{events}]}}'))
     for added in ([], [MARK]):
-        edited(rank_trace, tmp_path / "out.json", np.array([LEFT_OUT], np.uint8), marked, added, overwrite=True)
+        edited(rank_trace, tmp_path / "out.json", edits(LEFT_OUT), added, overwrite=True)
         assert json.loads((tmp_path / "out.json").read_text()) == {"traceEvents": added}
 
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
 def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> None:
     """The events have no end to go by, so each of them is read."""
-    fates = np.array([LEFT_OUT, MARKED, KEPT, KEPT], np.uint8)
-    edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", fates, marked, [MARK])
+    edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
 
 
-def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path) -> None:
+@pytest.mark.parametrize("padding", [" " * len(EVENT) + " ", ",}" + " " * len(EVENT), "," + EVENT[:-1] + "]"])
+def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path, padding) -> None:
     """The fates would be those of other events; nothing is written."""
     source = file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT}]}}')
     rank_trace = opened(source)
     assert rank_trace.health.event_count == 2
-    file_of(tmp_path, f'{{"traceEvents":[{EVENT} {" " * len(EVENT)}]}}')
+    file_of(tmp_path, f'{{"traceEvents":[{EVENT}{padding}]}}')
 
     with pytest.raises(UnreadableTraceError, match="has changed since"):
-        edited(rank_trace, tmp_path / "out.json", np.zeros(2, np.uint8), marked)
+        edited(rank_trace, tmp_path / "out.json", edits(KEPT, KEPT))
     assert not (tmp_path / "out.json").exists()
+
+
+def test_an_edited_copy_of_a_file_that_is_gone_is_an_error(tmp_path) -> None:
+    """As everywhere."""
+    source = file_of(tmp_path, f"[{EVENT}]")
+    rank_trace = opened(source)
+    assert rank_trace.health.is_clean
+    source.unlink()
+    with pytest.raises(UnreadableTraceError, match="cannot be read"):
+        edited(rank_trace, tmp_path / "out.json", edits(KEPT))
 
 
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ('"args":{}', '"args":{"index":0}'),
-        ('"args": { }', '"args": {"index":0 }'),
-        ('"args":{"a":{"args":{}}}', '"args":{"index":0,"a":{"args":{}}}'),
-        ('"args" : {"a":1}', '"args":{"index":0,"a":1}'),
-        ('"cat":"x"', '"cat":"x","args":{"index":0}'),
-        ('"args":null', '"args":{"index":0}'),
-        (r'"a\"args":{"b":1}', r'"a\"args":{"b":1},"args":{"index":0}'),
-        ('"b":[{"args":{"c":2}}],"args":{"a":1}', '"b":[{"args":{"c":2}}],"args":{"index":0,"a":1}'),
+        ('"args":{}', '"args":{"index":1}'),
+        ('"args": { }', '"args": {"index":1}'),
+        ('"args":{"a":{"args":{}} }', '"args":{"a":{"args":{}},"index":1}'),
+        ('"args" : {"a":1}', '"args" : {"a":1,"index":1}'),
+        ('"cat":"x" ', '"cat":"x","args":{"index":1}'),
+        ('"args":null', '"args":{"index":1}'),
+        (r'"a\"args":{"b":1}', r'"a\"args":{"b":1},"args":{"index":1}'),
+        ('"b":[{"args":{"c":2}}],"args":{"a":1}', '"b":[{"args":{"c":2}}],"args":{"a":1,"index":1}'),
     ],
 )
 def test_args_are_added_wherever_and_however_they_are_written(tmp_path, args, expected) -> None:
-    """At the beginning of the event's own args; of events without any, and of unusual writing, behind all else."""
+    """At the end of the event's own args, so that they count where the key is there already."""
     event = f'{{"ph":"X","name":"n","pid":0,"tid":0,"ts":1,"dur":2,{args}}}'
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{event}]}}'))
-    edited(rank_trace, tmp_path / "out.json", np.array([MARKED], np.uint8), marked)
+    edited(rank_trace, tmp_path / "out.json", edits(MARKED))
     assert (tmp_path / "out.json").read_text() == f'{{"traceEvents":[\n{event.replace(args, expected)}]}}'
+
+
+def test_numbers_take_the_place_of_names_of_complete_events(tmp_path) -> None:
+    """Without blanks and args; other phases stay as they are."""
+    instant = EVENT.replace('"X"', '"i"')
+    text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
+    edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))
+    first = EVENT.replace("gemm", "5").replace('{"stream":7}', "{}")
+    second = '{"name":"6","ph":"X","ts":1,"dur":2,"pid":0,"tid":[0, 1],"args":{}}'
+    assert (tmp_path / "out.json").read_text() == f"[\n{first},\n{second},\n{instant}]"
+
+
+texts = st.text(st.sampled_from('a"\\{}[],:\n é'), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+complete_events = st.builds(
+    lambda more, name, args: {**more, "ph": "X", "name": name, "ts": 1, "dur": 2, "pid": 0, "tid": 0, "args": args},
+    *(st.dictionaries(texts, values, max_size=3), texts, st.dictionaries(texts, values, max_size=2)),
+)
+each_edit = st.sampled_from([(KEPT, 0), (LEFT_OUT, 0), (MARKED, 0), (NUMBERED, 3)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(complete_events, each_edit), max_size=5),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+    st.sampled_from([",", " ,\n "]),
+)
+def test_edited_and_rewritten_copies_hold_the_same(tmp_path_factory, rows, indent, is_ascii, separator) -> None:
+    """The writer that reads every event is the oracle of the one that reads none."""
+    folder = tmp_path_factory.mktemp("copies")
+    listed = separator.join(json.dumps(event, indent=indent, ensure_ascii=is_ascii) for event, _ in rows)
+    rank_trace = opened(file_of(folder, f'{{"traceEvents":[{listed}],"traceName":"]}}"}}'))
+    changes = edits(*(edit for _, edit in rows))
+
+    edited(rank_trace, folder / "edited.json", changes, [MARK])
+    rewritten(rank_trace.source, folder / "rewritten.json", _in_order(changes), [MARK])
+
+    found, expected = (json.loads((folder / f"{name}.json").read_bytes()) for name in ("edited", "rewritten"))
+    assert found == expected

@@ -1,6 +1,7 @@
 //! The Python module `hta._native`.
 
 mod arrow;
+mod edit;
 mod error;
 mod graph;
 mod intervals;
@@ -14,11 +15,13 @@ mod _native {
     #[pymodule_export]
     use crate::arrow::ArrowTable;
     #[pymodule_export]
+    use crate::edit::EditedCopy;
+    #[pymodule_export]
     use crate::error::{NotATraceError, SinkError};
     #[pymodule_export]
     use crate::graph::{binding_edges, earliest_times, has_cycle, slacks, way_to};
     #[pymodule_export]
     use crate::intervals::{covered_by_group, depths, furthest_above, nearest_above, nest, nesting_order};
     #[pymodule_export]
-    use crate::read::{content_hash, peek, read_trace, schema};
+    use crate::read::{content_hash, memory_events, peek, read_trace, schema};
 }

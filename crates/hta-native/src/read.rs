@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use trace_reader::{columns_of, FolderSink, MemorySink, Options, Sink, Table, Trace};
@@ -116,4 +117,16 @@ pub(crate) fn peek(py: Python<'_>, source: Source, limit: usize) -> PyResult<Bou
 #[pyfunction]
 pub(crate) fn content_hash(py: Python<'_>, source: Source) -> PyResult<String> {
     source.with_input(py, trace_reader::content_hash)
+}
+
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+
+/// See `_native.pyi`.
+#[pyfunction]
+pub(crate) fn memory_events(
+    py: Python<'_>,
+    source: Source,
+) -> PyResult<(Numbers<'_>, Numbers<'_>, Numbers<'_>)> {
+    let events = source.with_input(py, trace_reader::memory_events)?;
+    Ok((events.times.into_pyarray(py), events.sizes.into_pyarray(py), events.categories.into_pyarray(py)))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use trace_reader::{Input, ReadError};
@@ -19,7 +19,23 @@ pub(crate) enum Source {
 }
 
 /// The exception that Python raised when it was asked for bytes.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+#[derive(Clone, Default)]
+pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    /// That exception as it is, where there is one, or else the one for an error of the reader.
+    pub(crate) fn or(&self, error: ReadError) -> PyErr {
+        self.kept().take().unwrap_or_else(|| to_python(error))
+    }
+
+    fn keep(&self, error: PyErr) {
+        *self.kept() = Some(error);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Source {
     /// Read without the GIL; an exception that came out of a stream goes back as it is.
@@ -30,12 +46,10 @@ impl Source {
     ) -> PyResult<T> {
         let raised = Raised::default();
         let input = self.input(py, &raised)?;
-        py.detach(|| read(input)).map_err(|error| {
-            raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| to_python(error))
-        })
+        py.detach(|| read(input)).map_err(|error| raised.or(error))
     }
 
-    fn input(&self, py: Python<'_>, raised: &Raised) -> PyResult<Input> {
+    pub(crate) fn input(&self, py: Python<'_>, raised: &Raised) -> PyResult<Input> {
         match self {
             Self::File(path) => py.detach(|| Input::open(path)).map_err(to_python),
             Self::Stream(stream) => {
@@ -45,7 +59,7 @@ impl Source {
                     stream: stream.clone_ref(py),
                     piece: Vec::new(),
                     read: 0,
-                    raised: Arc::clone(raised),
+                    raised: raised.clone(),
                 };
                 Ok(Input::new(name, Box::new(pieces), byte_count))
             }
@@ -86,7 +100,7 @@ impl Read for Pieces {
         if self.read == self.piece.len() {
             self.ask().map_err(|error| {
                 let told = io::Error::other(error.to_string());
-                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.raised.keep(error);
                 told
             })?;
         }

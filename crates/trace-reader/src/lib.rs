@@ -3,13 +3,14 @@
 //! The way of the bytes: [`source`] undoes the compression of an input; [`scan`] finds the events and cuts them
 //! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`read`] puts the chunks in order, gives
 //! strings and tracks their final numbers and hands the batches to a [`sink`]. What was repaired or dropped on the way
-//! is counted in [`health`].
+//! is counted in [`health`]. [`edit`] goes over the same text to copy it with some events changed.
 //!
 //! Nothing in a file makes the reader panic, and no bad event makes it lose the events around it.
 
 mod args;
 mod coerce;
 mod columns;
+mod edit;
 mod error;
 mod event;
 mod header;
@@ -17,6 +18,7 @@ mod health;
 mod interner;
 mod json;
 mod kind;
+mod memory_events;
 mod pairs;
 mod peek;
 mod read;
@@ -28,8 +30,10 @@ mod source;
 mod time;
 mod tracks;
 
+pub use edit::{EditedCopy, Fate};
 pub use error::ReadError;
 pub use health::{Fault, Finding, Health, Severity};
+pub use memory_events::{memory_events, MemoryEvents};
 pub use peek::{peek, Peek};
 pub use read::{read, Options, Progress, Trace};
 pub use schema::{columns_of, schema_of, ColumnType, Table};

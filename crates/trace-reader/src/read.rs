@@ -29,7 +29,7 @@ use crate::tracks::FileTracks;
 /// Bytes a thread reads at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 /// Bytes that one event, or the keys before or after the events, may have.
-const MOST_BYTES_IN_ONE_PIECE: usize = 256 << 20;
+pub(crate) const MOST_BYTES_IN_ONE_PIECE: usize = 256 << 20;
 /// Rows a batch handed to the sink holds; a column read from many small batches has to be pieced together first.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// How long to wait for bytes before asking again whether to go on.
@@ -94,24 +94,24 @@ pub fn read(
     Ok(sequencer.trace(format.name(), decoded, &tally))
 }
 
-enum Failure {
+pub(crate) enum Failure {
     Io(std::io::Error),
     NotATrace(String),
 }
 
 /// Text already read, whose events begin at `events_at`.
-struct Begun {
-    text: Vec<u8>,
-    events_at: usize,
+pub(crate) struct Begun {
+    pub(crate) text: Vec<u8>,
+    pub(crate) events_at: usize,
     in_object: bool,
     base_ns: i64,
     /// Why the compressed stream broke off, if it did.
     broken_off: Option<String>,
-    at_end: bool,
+    pub(crate) at_end: bool,
 }
 
 /// Read as much as it takes to find the events.
-fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Result<Begun, Failure> {
+pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Result<Begun, Failure> {
     let mut text = Vec::new();
     let mut wanted = 1 << 16;
     loop {

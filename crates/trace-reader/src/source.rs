@@ -165,6 +165,11 @@ impl Source {
         buffer.truncate(filled);
         result.map(|()| filled - start)
     }
+
+    /// Append all that is left to `buffer`.
+    pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        self.reader.read_to_end(buffer)
+    }
 }
 
 /// The frames of a zstd file, one after the other.

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
 
 _STREAM = ("device", "stream")
+_SERIES = {
+    "rank": pl.Int32,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+    "time_ns": pl.Int64,
+    "event_index": pl.UInt32,
+    "work_index": pl.UInt32,
+    "queue_length": pl.Int64,
+}
 _LENGTHS = ("mean", "std", "p25", "median", "p75", "max")
 _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
@@ -133,21 +142,25 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
     """Return how long each queue is after each change; every queue is empty in the end, so sums run across streams."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
+    count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
     # Work that leaves makes room before other work enters; work that does not wait at all has to enter first.
-    places = np.concatenate([np.ones(len(calls), np.int64), np.where(starts > calls, 0, 2)])
-    changes = np.repeat(np.array([1, -1]), len(calls))
+    keys = 3 * (times - times.min(initial=0))
+    keys[:count] += 1
+    keys[count:] += np.where(starts > calls, 0, 2)
     streams = launched.select(pl.struct(_STREAM).rank("dense")).to_series().to_numpy()
-    order = np.lexsort((3 * (times - times.min(initial=0)) + places, np.tile(streams, 2)))
-    work = launched.select(*_STREAM, pl.col("event_index").alias("work_index"))[order % max(1, len(calls))]
-    events = pl.concat([launched["launch_index"], launched["event_index"]])
-    return work.select(
-        pl.lit(rank, pl.Int32).alias("rank"),
-        *_STREAM,
-        pl.Series("time_ns", times[order], dtype=pl.Int64),
-        events[order].alias("event_index"),
-        "work_index",
-        pl.Series("queue_length", np.cumsum(changes[order]), dtype=pl.Int64),
+    order = np.lexsort((keys, np.tile(streams, 2)))
+    rows = np.where(order < count, order, order - count)
+    return pl.DataFrame(
+        {
+            "rank": pl.repeat(rank, 2 * count, dtype=pl.Int32, eager=True),
+            **{name: launched[name].to_numpy()[rows] for name in _STREAM},
+            "time_ns": times[order],
+            "event_index": np.concatenate([launched["launch_index"].to_numpy(), indexes])[order],
+            "work_index": indexes[rows],
+            "queue_length": np.cumsum(np.where(order < count, 1, -1)),
+        },
+        schema=_SERIES,
     )
 
 

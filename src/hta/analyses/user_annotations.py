@@ -13,8 +13,10 @@ import polars as pl
 from hta.enrich.annotations import (
     annotation_of_work,
     device_annotations,
+    device_ranges,
     has_recorded_device_annotations,
     host_annotations,
+    host_ranges,
 )
 from hta.enrich.device_work import device_work
 from hta.enrich.kernel_kind import with_current_rules
@@ -52,6 +54,15 @@ _PER_KERNEL = {
     "call_count": pl.Int64,
     "sum_ns": pl.Int64,
 }
+
+_DURATION = (
+    pl.len().cast(pl.Int64).alias("call_count"),
+    pl.col("ns").sum().alias("inclusive_ns"),
+    pl.col("ns").mean().alias("mean_ns"),
+    pl.col("ns").std(ddof=1).fill_null(0.0).alias("std_ns"),
+    pl.col("ns").min().alias("min_ns"),
+    pl.col("ns").max().alias("max_ns"),
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,7 @@ def user_annotations(
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> pl.DataFrame:
-    """Return `UserAnnotations.per_annotation` of one side without the two columns of kernels, which take longest."""
+    """Return `UserAnnotations.per_annotation` of one side without exclusive times and kernels, which take longest."""
     partials = trace.map(partial(_durations_of_rank, side=side), executor)
     ranked = [table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in partials.items()]
     return pl.concat(ranked).sort("rank", "name")
@@ -161,8 +172,10 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
-    ranges = rank_trace.derive(host_annotations if side == "cpu" else device_annotations)
-    return _durations(rank_trace, ranges, side, merge_steps=False)
+    ranges = host_ranges(rank_trace) if side == "cpu" else device_ranges(rank_trace)
+    durations = ranges.select("name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
+    sums = durations.group_by("name").agg(_DURATION)
+    return sums.with_columns(rank_trace.texts(sums["name"]))
 
 
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:
@@ -186,17 +199,7 @@ def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: Side, *, merge
         _named(rank_trace, ranges["name"], merge_steps=merge_steps),
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
     )
-    duration = pl.col("ns")
-    return named.group_by("name").agg(
-        pl.lit(side).alias("side"),
-        pl.len().cast(pl.Int64).alias("call_count"),
-        duration.sum().alias("inclusive_ns"),
-        pl.col("exclusive_ns").sum(),
-        duration.mean().alias("mean_ns"),
-        duration.std(ddof=1).fill_null(0.0).alias("std_ns"),
-        duration.min().alias("min_ns"),
-        duration.max().alias("max_ns"),
-    )
+    return named.group_by("name").agg(pl.lit(side).alias("side"), *_DURATION, pl.col("exclusive_ns").sum())
 
 
 def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Series:

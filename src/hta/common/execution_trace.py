@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
-from hta.enrich.execution_nodes import execution_nodes
+from hta.enrich.execution_nodes import node_rows
 from hta.errors import InvalidOptionError
 from hta.facade.trace_view import TraceView
 from hta.ingest.execution_trace import ExecutionTrace, read_execution_trace
@@ -42,9 +43,11 @@ def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -
         UnknownRankError: there is no such rank.
     """
     frame = trace.get_trace(rank)
-    found = execution_nodes(trace.trace.ranks[rank], et)
-    nodes = pd.Series(found["node_id"].to_numpy(), index=found["event_index"].to_numpy(), dtype="float64")
-    frame["et_node"] = frame["index"].map(nodes)
+    found = node_rows(trace.trace.ranks[rank], et)
+    indexes = frame["index"].to_numpy()
+    nodes = np.full(1 + max(indexes.max(initial=0), found["event_index"].to_numpy().max(initial=0)), np.nan)
+    nodes[found["event_index"].to_numpy()] = et.nodes["node_id"].to_numpy()[found["row"].to_numpy()]
+    frame["et_node"] = nodes[indexes]
 
 
 def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:

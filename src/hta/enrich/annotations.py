@@ -34,8 +34,7 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, exclusive_ns int64: the
         time in which no shorter annotation of the same thread runs.
     """
-    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
-    return _with_exclusive_time(event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns), ["track_id"])
+    return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
 
 def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
@@ -49,10 +48,20 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         stream        int64   likewise
         exclusive_ns  int64   the time in which no shorter annotation of the same stream runs
     """
+    return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
+
+
+def host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `host_annotations` without the exclusive time; it is not remembered."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+    return event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns)
+
+
+def device_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `device_annotations` without the exclusive time; it is not remembered."""
     columns = ["event_index", "name", "start_ns", "end_ns", *_STREAM]
     recorded = event_ranges(rank_trace, [EventKind.GPU_USER_ANNOTATION], columns)
-    rows = recorded.with_columns(pl.col(_STREAM).fill_null(-1)) if len(recorded) else _projected(rank_trace)
-    return _with_exclusive_time(rows, _STREAM)
+    return recorded.with_columns(pl.col(_STREAM).fill_null(-1)) if len(recorded) else _projected(rank_trace)
 
 
 def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:

@@ -26,12 +26,16 @@ def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> p
     Returns:
         In file order: `event_index` (uint32) and all columns of `ExecutionTrace.nodes`.
     """
-    nodes = execution_trace.nodes.filter(
-        (pl.col("record_function_id") > 0) & ~pl.col("name").str.contains(_BOOKKEEPING)
-    ).unique("record_function_id", keep="first", maintain_order=True)
-    numbered = _numbers(rank_trace)
-    joined = numbered.join(nodes, on="record_function_id", maintain_order="left")
-    return joined.select("event_index", *execution_trace.nodes.columns)
+    found = node_rows(rank_trace, execution_trace)
+    return pl.concat([found.select("event_index"), execution_trace.nodes[found["row"]]], how="horizontal")
+
+
+def node_rows(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.DataFrame:
+    """Return `event_index` and the `row` in `ExecutionTrace.nodes` of each operator and annotation that has one."""
+    nodes = execution_trace.nodes.select("record_function_id", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+    named = ~execution_trace.nodes["name"].str.contains(_BOOKKEEPING)
+    first = nodes.filter(named & (nodes["record_function_id"] > 0)).unique("record_function_id", keep="first")
+    return _numbers(rank_trace).join(first, on="record_function_id", maintain_order="left").drop("record_function_id")
 
 
 def _numbers(rank_trace: RankTrace) -> pl.DataFrame:

@@ -12,7 +12,8 @@ from hta.store.trace import RankTrace, Trace
 _NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
 """Kinds that are no ranges of time, and the span of the whole recording."""
 
-_RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
+RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
+"""Kinds of events that frames and timelines list."""
 
 
 def origin_ns(trace: Trace) -> int:
@@ -26,10 +27,10 @@ def duration_ns(rank_trace: RankTrace) -> int:
     return span[1] - span[0] if span else 0
 
 
-def listed_events(rank_trace: RankTrace, columns: Sequence[str]) -> pl.DataFrame:
+def listed_events(rank_trace: RankTrace, columns: Sequence[str], kinds: Sequence[EventKind] = RANGES) -> pl.DataFrame:
     """Return columns of the events that HTA lists in its frames, in file order; they are not remembered."""
     named = list(dict.fromkeys([*columns, "category"]))
-    return rank_trace.events_of(_RANGES, named).drop_nulls("category").select(columns)
+    return rank_trace.events_of(kinds, named).drop_nulls("category").select(columns)
 
 
 def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:

@@ -1,27 +1,26 @@
 """Copies of a trace file with further or other events; a file of any size takes a few MiB of memory.
 
-`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also adds args to events, or
-leaves events out, where that is known beforehand; it reads no event. `rewritten` reads every event and writes what a
-function makes of it. All keep whatever else the file holds, before and after its events.
+`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes events, or leaves
+them out, as was decided beforehand; the native module does that. `rewritten` reads every event and writes what a function
+makes of it, which takes ten times as long. All keep whatever else the file holds, before and after its events.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from hta import _native
 from hta.errors import UnreadableTraceError
 from hta.export.event_json import events_text
 from hta.export.event_reader import EventReader, read_event
-from hta.export.event_spans import Spans, event_spans
 from hta.export.new_file import new_file
 from hta.export.trace_text import pieces
-from hta.locations import Address, Location, address_text
+from hta.locations import Address, Location, address_text, native_source
 from hta.store.trace import RankTrace
 
 Event: TypeAlias = Mapping[str, Any]
@@ -30,16 +29,31 @@ Event: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """Gets an event and returns it, changed or not, or another one; None leaves the event out."""
 
-AddedArgs: TypeAlias = Callable[[int], str]
-"""Gets the `event_index` of an event; returns what to add to its args, as JSON without braces: `"critical":1`."""
+KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
+"""The fates of an event in an edited copy, as `hta._native.EditedCopy` knows them."""
 
-KEPT, MARKED, LEFT_OUT = range(3)
-"""The fates of an event in an edited copy."""
 
-_BETWEEN = b",\n"
+class Edits(NamedTuple):
+    """What becomes of the events of a file in an edited copy, in its order; events beyond the end are kept.
+
+    fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: of an event with a duration, `ph` X, the name
+            becomes a number, and the args are left out
+    values  the place of the text in `texts`, or the number
+    texts   args as JSON, without braces: `"critical":1`
+    """
+
+    fates: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.uint32]
+    texts: Sequence[str] = ()
+
+    def of(self, event_index: int) -> tuple[int, int]:
+        """Return the fate of an event and its value."""
+        is_known = event_index < len(self.fates)
+        return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
+
+
 _EVENTS_AT_ONCE = 1_000
 _BLANK = b" \t\r\n"
-_ARGS_END = re.compile(rb"[ \t\r\n]*\}")
 
 
 def with_events(
@@ -94,24 +108,22 @@ def rewritten(
             file.write(text.encode())
 
 
-def edited(  # noqa: PLR0913 -- whose file, where to, what changes, and what is added
+def edited(
     rank_trace: RankTrace,
     target: Location,
-    fates: npt.NDArray[np.uint8],
-    added_args: AddedArgs,
+    edits: Edits,
     events: Iterable[Event | str] = (),
     *,
     overwrite: bool = False,
 ) -> None:
-    """Copy the file of a rank, add to the args of some of its events, leave some out, and add others at the end.
+    """Copy the file of a rank, change some of its events, and add others at the end.
 
     All else is copied letter by letter. A file that had to be repaired when it was read is rewritten instead.
 
     Args:
         rank_trace: whose file; what is selected of it plays no part.
         target: where to write; compressed where the name ends in `.gz`.
-        fates: `KEPT`, `MARKED` or `LEFT_OUT` for each `event_index`; events beyond its end are kept.
-        added_args: what to add to the args of those that are marked.
+        edits: what becomes of its events.
         events: events, or their JSON text, to add.
         overwrite: replace what is there.
 
@@ -119,117 +131,51 @@ def edited(  # noqa: PLR0913 -- whose file, where to, what changes, and what is 
         InvalidOptionError, OSError: see `with_events`.
         UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
     """
-    end = rank_trace.health.events_end
-    if end is None or not rank_trace.health.is_clean:
-        rewritten(rank_trace.source, target, _in_order(fates, added_args), events, overwrite=overwrite)
+    if rank_trace.health.events_end is None or not rank_trace.health.is_clean:
+        rewritten(rank_trace.source, target, _in_order(edits), events, overwrite=overwrite)
         return
-    source = address_text(rank_trace.source)
-    copy = _Edited(source, fates, added_args)
     with new_file(target, overwrite=overwrite) as file:
-        for piece in copy.pieces(end, iter(events)):
+        for piece in _edited(rank_trace, edits, iter(events)):
             file.write(piece)
-        if copy.event_count != rank_trace.health.event_count:
-            raise _changed_meanwhile(source)
 
 
-def _in_order(fates: npt.NDArray[np.uint8], added_args: AddedArgs) -> Change:
+def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) -> Iterator[bytes]:
+    source = address_text(rank_trace.source)
+    try:
+        with native_source(source) as opened:
+            copy = _native.EditedCopy(opened, *edits)
+            yield from iter(copy.events, None)
+            if (copy.event_count, copy.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
+                raise _changed_meanwhile(source)
+            for index, text in enumerate(_joined(events)):
+                yield (f",{text}" if index == 0 and copy.holds_event else text).encode()
+            yield from iter(copy.rest, None)
+    except _native.NotATraceError as error:
+        raise _changed_meanwhile(source) from error
+    except OSError as error:
+        message = f"{source} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+
+
+def _in_order(edits: Edits) -> Change:
     """Return the change of `rewritten`, which gets all events one after the other, that does the same."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:
-        index = next(numbers)
-        fate = fates[index] if index < len(fates) else KEPT
+        fate, value = edits.of(next(numbers))
         if fate == LEFT_OUT:
             return None
-        return _with_args(event, added_args(index)) if fate == MARKED else event
+        if fate == MARKED:
+            return _with_args(event, edits.texts[value])
+        is_numbered = fate == NUMBERED and event.get("ph") == "X"
+        return {**event, "name": str(value), "args": {}} if is_numbered else event
 
     return changed
 
 
 def _with_args(event: dict[str, Any], added: str) -> Event:
     args = event.get("args")
-    return {**event, "args": {**read_event(f"{{{added}}}"), **(args if isinstance(args, dict) else {})}}
-
-
-class _Edited:
-    """Copies a file piece by piece; `event_count` says how many events it had so far."""
-
-    def __init__(self, source: str, fates: npt.NDArray[np.uint8], added_args: AddedArgs) -> None:
-        self.event_count = 0
-        self._source = source
-        self._fates = fates
-        self._added_args = added_args
-
-    def pieces(self, end: int, added: Iterator[Event | str]) -> Iterator[bytes]:
-        """Yield the copy; the list of events ends at the offset `end` of the file."""
-        text = _Text(self._source)
-        yield from text.until(_start_of_events(self._source))
-        parts = (part for spans in event_spans(text.until(end - 1)) for part in self._parts(spans))
-        yield from _separated(itertools.chain(parts, (events_text([each]).encode() for each in added)))
-        yield from text.until(None)
-
-    def _parts(self, spans: Spans) -> Iterator[bytes]:
-        """Yield what is written of some events: those kept side by side in one piece."""
-        fates = self._fates_of(len(spans.starts))
-        for first, last, fate in _runs(fates):
-            if fate == KEPT:
-                yield spans.text[spans.starts[first] : spans.ends[last]]
-            elif fate == MARKED:
-                yield from (self._marked(spans, number) for number in range(first, last + 1))
-        self.event_count += len(fates)
-
-    def _fates_of(self, count: int) -> npt.NDArray[np.uint8]:
-        known = self._fates[self.event_count : self.event_count + count]
-        return np.concatenate([known, np.full(count - len(known), KEPT, np.uint8)])
-
-    def _marked(self, spans: Spans, number: int) -> bytes:
-        added = self._added_args(self.event_count + number)
-        begin, args, end = (int(places[number]) for places in (spans.starts, spans.args, spans.ends))
-        if args < 0:
-            event = read_event(spans.text[begin:end].decode(errors="replace"))
-            return events_text([_with_args(event, added)]).encode()
-        comma = b"" if _ARGS_END.match(spans.text, args) else b","
-        return spans.text[begin:args] + added.encode() + comma + spans.text[args:end]
-
-
-class _Text:
-    """The bytes of a file in order, up to one place after the other."""
-
-    def __init__(self, source: str) -> None:
-        self._pieces = pieces(source)
-        self._rest = b""
-        self._at = 0
-
-    def until(self, place: int | None) -> Iterator[bytes]:
-        """Yield the bytes up to an offset in the file, for None up to its end."""
-        while place is None or self._at < place:
-            piece = self._rest or next(self._pieces, b"")
-            if not piece:
-                return
-            length = len(piece) if place is None else min(len(piece), place - self._at)
-            self._rest, self._at = piece[length:], self._at + length
-            yield piece[:length]
-
-
-def _start_of_events(source: str) -> int:
-    """Return the offset behind the bracket that opens the list of events."""
-    one_letter_a_byte = (piece.decode("latin-1").encode() for piece in pieces(source))
-    return len(EventReader(source, one_letter_a_byte).head())
-
-
-def _runs(fates: npt.NDArray[np.uint8]) -> Iterator[tuple[int, int, int]]:
-    """Yield the first and the last place of each row of equal fates, and the fate."""
-    begins = np.flatnonzero(np.diff(fates, prepend=fates[0] + 1))
-    lasts = [*(begins[1:] - 1).tolist(), len(fates) - 1]
-    return zip(begins.tolist(), lasts, fates[begins].tolist(), strict=True)
-
-
-def _separated(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Put commas between events, many to a piece."""
-    separator = b"\n"
-    while batch := list(itertools.islice(parts, _EVENTS_AT_ONCE)):
-        yield separator + _BETWEEN.join(batch)
-        separator = _BETWEEN
+    return {**event, "args": {**(args if isinstance(args, dict) else {}), **read_event(f"{{{added}}}")}}
 
 
 def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str]) -> Iterator[str]:

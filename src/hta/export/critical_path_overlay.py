@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.enrich.event_graph import EdgeType
-from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, edited
+from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, Edits, edited
 from hta.export.json_columns import decimal_text, joined, track_texts
 from hta.locations import Location, name_of
 from hta.schema import EventKind
@@ -99,7 +99,8 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
     else:
         drawn = edges.filter(is_critical & edges["type"].is_in([int(each) for each in arrows]))
     fates = _fates(rank_trace, _events(path_graph, edges.filter(is_critical)), only_critical=only_critical)
-    edited(rank_trace, target, fates, _mark, _flows(rank_trace, path_graph, drawn), overwrite=overwrite)
+    edits = Edits(fates, np.zeros(len(fates), np.uint32), [f'"{MARK}":1'])
+    edited(rank_trace, target, edits, _flows(rank_trace, path_graph, drawn), overwrite=overwrite)
 
 
 def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
@@ -128,10 +129,6 @@ def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -
         fates[everything.table("flows", ["event_index"])["event_index"].to_numpy()] = LEFT_OUT
     fates[critical.to_numpy()] = MARKED
     return fates
-
-
-def _mark(_: int) -> str:
-    return f'"{MARK}":1'
 
 
 def _flows(rank_trace: RankTrace, path_graph: PathGraph, edges: pl.DataFrame) -> Iterator[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from hta.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
-from hta.export.chrome_trace import rewritten
+from hta.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
+from hta.export.event_json import event_text
 from hta.export.new_file import expect_writable_folder
 from hta.locations import Location, name_of
 
@@ -19,25 +20,12 @@ if TYPE_CHECKING:
 MARK = "Patterns"
 """The arg of marked events: `{pattern: count}`."""
 
-_SPAN = "PyTorch Profiler"
+_SPAN, _SPANS_PROCESS = "PyTorch Profiler", "Spans"
+_SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, "tid": _SPAN, "ts": 0, "dur": 0}
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
 """Characters of a pattern that are written into each event; a sequence of thousands of kernels is half a MiB long."""
-
-_UNMARKED = -1
-
-
-class _Marks(NamedTuple):
-    """What to write into the args of which event: the row in `labels` of each event, `_UNMARKED` for most."""
-
-    places: list[int]
-    labels: list[dict[str, int]]
-
-    def of(self, event_index: int) -> dict[str, int] | None:
-        """Return what to write into this event."""
-        place = self.places[event_index] if event_index < len(self.places) else _UNMARKED
-        return None if place == _UNMARKED else self.labels[place]
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
@@ -76,7 +64,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
     """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
 
     A marked event has the arg `Patterns`, `{pattern: count}`; of a pattern longer than `LONGEST_LABEL` the beginning.
-    The file is read event by event, so that one of any size takes little memory.
+    What is neither marked nor shortened is copied letter by letter; a file of any size takes little memory.
 
     Args:
         rank_trace: whose file.
@@ -92,21 +80,41 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
         UnreadableTraceError: the file can no longer be read.
     """
-    marks = _marks(rank_trace, operator_name, min_kernel_count, top_count)
-    overlay = _Overlay(marks, _numbers_of_names(rank_trace) if compress_others else None)
-    rewritten(rank_trace.source, target, overlay.changed, overlay.missing_span(), overwrite=overwrite)
+    edits = _marks(rank_trace, operator_name, min_kernel_count, top_count)
+    names = _names(rank_trace) if compress_others else None
+    if names is None:
+        edited(rank_trace, target, edits, overwrite=overwrite)
+        return
+    spans = _spans(rank_trace, names)
+    missing = [] if len(spans) else [{**_SPAN_EVENT, "args": _by_number(names)}]
+    edited(rank_trace, target, _shortened(rank_trace, edits, spans, names), missing, overwrite=overwrite)
 
 
-def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> _Marks:
+def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> Edits:
+    """Mark the calls of the most frequent sequences, their launches and their kernels; keep all else."""
     calls = sequence_calls(rank_trace, operator_name=operator_name, min_kernel_count=min_kernel_count)
     patterns = sequence_patterns(rank_trace, calls).head(top_count).with_row_index("place")
     chosen = calls.join(patterns.select("name", "sequence", "place"), on=["name", "sequence"])
     work = sequence_work(rank_trace, operator_name=operator_name)
     marked = work.join(chosen.select("operator_index", "place"), on="operator_index")
     indexes = pl.concat([chosen["operator_index"], marked["event_index"], marked["launch_index"]]).to_numpy()
-    places = np.full(int(indexes.max(initial=0)) + 1, _UNMARKED, np.int32)
-    places[indexes] = pl.concat([chosen["place"], marked["place"], marked["place"]]).to_numpy()
-    return _Marks(places.tolist(), [{_label(row): row["count"]} for row in patterns.iter_rows(named=True)])
+    count = rank_trace.health.event_count
+    fates, values = np.full(count, KEPT, np.uint8), np.zeros(count, np.uint32)
+    fates[indexes] = MARKED
+    values[indexes] = pl.concat([chosen["place"], marked["place"], marked["place"]]).to_numpy()
+    labels = [{MARK: {_label(row): row["count"]}} for row in patterns.iter_rows(named=True)]
+    return Edits(fates, values, [_inner(label) for label in labels])
+
+
+def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
+    """Replace the names of what is not marked by numbers, which the args of the profiler's spans explain."""
+    events = rank_trace.unselected.table("events", ["event_index", "name"])
+    others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
+    indexes = others["event_index"].to_numpy()
+    edits.fates[indexes], edits.values[indexes] = NUMBERED, others["name"].to_numpy()
+    explaining = spans.filter(pl.Series(edits.fates[spans.to_numpy()] == NUMBERED)).to_numpy()
+    edits.fates[explaining], edits.values[explaining] = MARKED, len(edits.texts)
+    return edits._replace(texts=[*edits.texts, _inner(_by_number(names))])
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -117,48 +125,26 @@ def _label(row: dict[str, Any]) -> str:
     return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {row['kernel_count']:,} kernels)"
 
 
-def _numbers_of_names(rank_trace: RankTrace) -> dict[str, str]:
-    """Return the string id of every name of an event, as text."""
+def _names(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the number and the text of every name of an event."""
     ids = rank_trace.unselected.table("events", ["name"])["name"].unique().sort()
-    return dict(zip(rank_trace.texts(ids).to_list(), ids.cast(pl.String).to_list(), strict=True))
+    return pl.DataFrame({"name": ids, "text": rank_trace.texts(ids)})
 
 
-class _Overlay:
-    """Marks some events, and shortens others."""
-
-    def __init__(self, marks: _Marks, numbers: Mapping[str, str] | None) -> None:
-        self._marks = marks
-        self._numbers = numbers
-        self._index = -1
-        self._has_span = False
-
-    def changed(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Return the next event of the file as it is to be written."""
-        self._index += 1
-        if (mark := self._marks.of(self._index)) is not None:
-            return {**event, "args": {**_args_of(event), MARK: mark}}
-        if self._numbers is None or event.get("ph") != "X":
-            return event
-        if event.get("pid") == "Spans" and str(event.get("name", "")).startswith(_SPAN):
-            self._has_span = True
-            return {**event, "args": {**_args_of(event), **self._names()}}
-        return self._shortened(event)
-
-    def missing_span(self) -> Iterator[dict[str, Any]]:
-        """Yield the event that explains the numbers, where the file has none that could."""
-        if self._numbers is not None and not self._has_span:
-            place = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": "Spans", "tid": _SPAN, "ts": 0, "dur": 0}
-            yield {**place, "args": self._names()}
-
-    def _shortened(self, event: dict[str, Any]) -> dict[str, Any]:
-        name = event.get("name")
-        number = (self._numbers or {}).get(name, name) if isinstance(name, str) else name
-        return {**event, "name": number, "args": {}}
-
-    def _names(self) -> dict[str, str]:
-        return {number: name for name, number in (self._numbers or {}).items()}
+def _spans(rank_trace: RankTrace, names: pl.DataFrame) -> pl.Series:
+    """Return the `event_index` of the events that stand for the whole recording: their args explain the numbers."""
+    tracks = rank_trace.unselected.table("tracks", ["track_id", "process_text"])
+    places = tracks.filter(pl.Series(rank_trace.texts(tracks["process_text"]) == _SPANS_PROCESS))["track_id"]
+    called = names.filter(pl.col("text").str.starts_with(_SPAN))["name"]
+    events = rank_trace.unselected.table("events", ["event_index", "name", "track_id"])
+    is_span = pl.col("name").is_in(called.implode()) & pl.col("track_id").is_in(places.implode())
+    return events.filter(is_span)["event_index"]
 
 
-def _args_of(event: dict[str, Any]) -> dict[str, Any]:
-    args = event.get("args")
-    return args if isinstance(args, dict) else {}
+def _by_number(names: pl.DataFrame) -> dict[str, str]:
+    return {str(number): text for number, text in names.iter_rows()}
+
+
+def _inner(args: Mapping[str, Any]) -> str:
+    """Return args as JSON, without the braces."""
+    return event_text(args)[1:-1]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,8 @@ import pandas as pd
 
 _STATISTICS = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 _QUARTERS = (0.25, 0.5, 0.75)
+
+_Values: TypeAlias = npt.NDArray[Any]
 
 
 def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.DataFrame:
@@ -26,7 +27,7 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
     if not filled:
         index = pd.MultiIndex.from_arrays([[], []], names=["rank", by])
         return pd.DataFrame(index=index, columns=columns, dtype=float)
-    parts = {rank: _groups(frame[by], frame[value].to_numpy(np.float64)) for rank, frame in filled.items()}
+    parts = {rank: _groups(frame[by], frame[value].to_numpy()) for rank, frame in filled.items()}
     tables = {
         rank: pd.DataFrame([_statistics(group) for group in groups.values()], index=list(groups), columns=columns)
         for rank, groups in parts.items()
@@ -34,29 +35,50 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
     return pd.concat(tables, names=["rank", by])
 
 
-def _groups(keys: pd.Series[Any], values: npt.NDArray[np.float64]) -> dict[Any, npt.NDArray[np.float64]]:
+def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
     """Return the values of each key, keys in order; rows without a key or a value are left out."""
-    codes, distinct = pd.factorize(keys, sort=True)
-    if (np.diff(codes) < 0).any():
+    codes, distinct = (keys.to_numpy(), None) if keys.dtype.kind in "iu" else pd.factorize(keys, sort=True)
+    if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
         codes, values = codes[order], values[order]
-    bounds = np.searchsorted(codes, np.arange(len(distinct) + 1))
-    groups = (values[first:last] for first, last in itertools.pairwise(bounds))
-    return {key: group[~np.isnan(group)] for key, group in zip(distinct, groups, strict=True)}
+    begins = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    parts = dict(zip(codes[np.append(0, begins)].tolist(), np.split(values, begins), strict=True))
+    if values.dtype.kind == "f":
+        parts = {code: part[~np.isnan(part)] for code, part in parts.items()}
+    return parts if distinct is None else {distinct[code]: part for code, part in parts.items() if code >= 0}
 
 
-def _statistics(values: npt.NDArray[np.float64]) -> list[float]:
+def _statistics(values: _Values) -> list[float]:
     """Return `_STATISTICS`, NaN where there are too few values for one."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
+    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):
+        return _statistics_of_counts(np.bincount(values))
     ordered = np.sort(values)
-    spread = values.std(ddof=1) if len(values) > 1 else np.nan
-    quarters = [_between(ordered, quarter * (len(ordered) - 1)) for quarter in _QUARTERS]
-    return [float(len(values)), values.mean(), spread, ordered[0], *quarters, ordered[-1]]
+    spread = float(values.std(ddof=1)) if len(values) > 1 else np.nan
+    quarters = [_between(ordered[_neighbours(quarter, len(ordered))], quarter, len(ordered)) for quarter in _QUARTERS]
+    return [float(len(values)), float(values.mean()), spread, float(ordered[0]), *quarters, float(ordered[-1])]
 
 
-def _between(ordered: npt.NDArray[np.float64], place: float) -> float:
-    """Return the value at a place between two rows, on the straight line; np.quantile takes five times as long."""
-    row = int(place)
-    low, high = ordered[row], ordered[min(row + 1, len(ordered) - 1)]
-    return float(low + (high - low) * (place - row))
+def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
+    """Return `_STATISTICS` of small whole numbers, of which `counts` says how often each is there: nothing is sorted."""
+    numbers, passed = np.arange(len(counts)), np.cumsum(counts)
+    count = int(passed[-1])
+    mean = int(counts @ numbers) / count
+    spread = float(np.sqrt(counts @ (numbers - mean) ** 2 / (count - 1))) if count > 1 else np.nan
+    rows = [np.searchsorted(passed, _neighbours(quarter, count), side="right") for quarter in _QUARTERS]
+    quarters = [_between(values, quarter, count) for values, quarter in zip(rows, _QUARTERS, strict=True)]
+    return [float(count), mean, spread, float(np.argmax(counts > 0)), *quarters, float(len(counts) - 1)]
+
+
+def _neighbours(quarter: float, count: int) -> list[int]:
+    """Return the rows, counted from 0 in order, between which a quarter lies."""
+    row = int(quarter * (count - 1))
+    return [row, min(row + 1, count - 1)]
+
+
+def _between(neighbours: _Values, quarter: float, count: int) -> float:
+    """Return the value at a quarter, on the straight line between two rows; np.quantile takes five times as long."""
+    low, high = neighbours.tolist()
+    place = quarter * (count - 1)
+    return float(low + (high - low) * (place - int(place)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -64,32 +65,36 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
             "ts": microseconds(table["time_ns"] - origin),
             "pid": process,
             "tid": thread,
-            "stream": table["stream"].to_numpy(),
-            "queue_length": table["queue_length"].to_numpy(),
+            "stream": np.array(table["stream"]),  # copies, since the table is remembered
+            "queue_length": np.array(table["queue_length"]),
         },
         index=pd.Index(table["event_index"].to_numpy().astype(np.int64), name="index"),
+        copy=False,
     )
     streams = frame["stream"].to_numpy()
-    is_sorted = bool((np.diff(streams) >= 0).all())  # as it is where the rank has one device
+    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # as it is where the rank has one device
     return frame if is_sorted else frame.iloc[np.argsort(streams, kind="stable")]
 
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     """Return {stream: µs with a full queue}; a length lasts until the next change of the same queue."""
-    is_last = _is_last_of_queue(frame)
-    if frame.loc[is_last, _QUEUE].duplicated().any():  # the rows of two queues alternate
+    lasts = _last_of_queues(frame)
+    if frame.iloc[lasts][_QUEUE].duplicated().any():  # the rows of two queues alternate
         together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
         return _full_times(frame.iloc[together], max_queue_length)
-    times = frame["ts"].to_numpy()
-    lasts = np.where(is_last, 0, np.diff(times, append=times[-1:]))
-    is_full = frame["queue_length"].to_numpy() >= max_queue_length
-    totals = pd.Series(lasts[is_full]).groupby(frame["stream"].to_numpy()[is_full]).sum()
-    return {int(str(stream)): float(total) for stream, total in totals.items()}
+    full = np.flatnonzero(frame["queue_length"].to_numpy() >= max_queue_length)
+    ends = np.where(np.isin(full, lasts, assume_unique=True), full, full + 1)
+    times, streams = frame["ts"].to_numpy(), frame["stream"].to_numpy()[full]
+    lasted = times[ends] - times[full]
+    begins = np.append(np.arange(len(full))[:1], np.flatnonzero(streams[1:] != streams[:-1]) + 1)
+    totals: Counter[int] = Counter()
+    for stream, total in zip(streams[begins].tolist(), np.add.reduceat(lasted, begins).tolist(), strict=True):
+        totals[stream] += total
+    return {stream: float(totals[stream]) for stream in sorted(totals)}
 
 
-def _is_last_of_queue(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say of each row whether the next one is of another queue."""
-    is_last = np.ones(len(frame), np.bool_)
+def _last_of_queues(frame: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the rows after which another queue follows, or nothing."""
     keys = [frame[column].to_numpy() for column in _QUEUE]
-    is_last[:-1] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return is_last
+    is_last = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return np.append(np.flatnonzero(is_last), np.arange(len(frame))[-1:])

@@ -12,8 +12,9 @@ import polars as pl
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
     """Return whole numbers where all values are whole microseconds, else exact thousandths."""
-    nanoseconds = times_ns.to_numpy().astype(np.int64)
-    return nanoseconds / 1_000 if (nanoseconds % 1_000).any() else nanoseconds // 1_000
+    nanoseconds = times_ns.to_numpy().astype(np.int64, copy=False)
+    whole = nanoseconds // 1_000
+    return whole if (1_000 * whole == nanoseconds).all() else nanoseconds / 1_000
 
 
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:

@@ -6,17 +6,18 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from hta.enrich.job_time import listed_events
+from hta.enrich.job_time import RANGES, listed_events
 from hta.enrich.launches import launches
 from hta.enrich.step_of_event import step_of_event
 from hta.facade.symbols import TraceSymbolTable
 from hta.schema import DEVICE_WORK_KINDS, EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hta.store.trace import RankTrace, Trace
 
@@ -71,21 +72,27 @@ COLUMNS = (
 """The columns of a frame, in HTA's order."""
 
 
-def trace_frame(rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int) -> pd.DataFrame:
+def trace_frame(
+    rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, *, kinds: Sequence[EventKind] = RANGES
+) -> pd.DataFrame:
     """Return the ranges of time of a rank, in file order, with HTA's columns; the row labels are `index`.
 
     Times are microseconds since `origin_ns`: whole numbers where all are, else exact thousandths. `end` is `ts + dur`.
     `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first one where a
     call launched several; -1 where there is none. `iteration` is the step, -1 outside.
     """
-    columns = _event_columns(rank_trace, symbols, origin_ns)  # the events themselves are gone before the rest is read
+    columns = _event_columns(
+        rank_trace, symbols, origin_ns, kinds
+    )  # the events themselves are gone before the rest is read
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
     frame = pd.DataFrame({name: _column(columns[name]) for name in COLUMNS}, copy=False)
     return frame.set_axis(pd.Index(columns["index"]), axis="index")
 
 
-def _event_columns(rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int) -> dict[str, Any]:
-    events = _events(rank_trace)
+def _event_columns(
+    rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, kinds: Sequence[EventKind]
+) -> dict[str, Any]:
+    events = _events(rank_trace, kinds)
     return {
         "index": events["event_index"].to_numpy().astype(np.int64),
         **_names(rank_trace, events, symbols),
@@ -117,13 +124,13 @@ def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
     return rank_trace.texts(ids).to_list()
 
 
-def _events(rank_trace: RankTrace) -> pl.DataFrame:
+def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
     """Return the events that HTA lists, with their step; streams of host events are left out.
 
     They are not remembered: the frame made of them is, and holds as much again.
     """
     on_device = pl.col("kind").is_in([kind.value for kind in _STREAM_KINDS])
-    events = listed_events(rank_trace, _STORED)
+    events = listed_events(rank_trace, _STORED, kinds)
     steps = rank_trace.derive(step_of_event)
     rows = rank_trace.table("events", ["event_index"])["event_index"].search_sorted(events["event_index"])
     return events.with_columns(pl.when(on_device).then("stream").alias("stream"), steps.gather(rows))
@@ -171,13 +178,16 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
 
 def _partners(rank_trace: RankTrace, events: pl.DataFrame) -> np.ndarray[Any, Any]:
     """Return the event at the other end of each launch, -1 for none."""
-    pairs = rank_trace.derive(launches).drop_nulls("launch_index").select("event_index", "launch_index")
-    back = pairs.group_by("launch_index").agg(pl.col("event_index").min())
-    both = pl.concat(
-        [pairs.rename({"launch_index": "partner"}), back.select(event_index="launch_index", partner="event_index")]
-    ).unique("event_index", keep="first", maintain_order=True)
-    joined = events.select("event_index").join(both, on="event_index", how="left", maintain_order="left")
-    return joined["partner"].cast(pl.Int64).fill_null(-1).to_numpy()
+    pairs = rank_trace.derive(launches).drop_nulls("launch_index").sort("event_index", descending=True)
+    work, calls, indexes = (
+        column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"], events["event_index"])
+    )
+    size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
+    partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
+    partner[calls] = work  # the last one counts, which is the first in the file
+    partner[work] = calls
+    found: npt.NDArray[np.int64] = partner[indexes]
+    return found
 
 
 def _side_columns(rank_trace: RankTrace, event_indexes: pl.Series) -> dict[str, Any]:
@@ -189,8 +199,10 @@ def _side_columns(rank_trace: RankTrace, event_indexes: pl.Series) -> dict[str, 
 
 
 def _columns_of(rank_trace: RankTrace, source: _Source, rows: pl.DataFrame) -> dict[str, Any]:
-    table = rank_trace.table(source.table, ["event_index", *source.columns]).unique("event_index")
-    joined = rows.join(table, on="event_index", how="left", maintain_order="left")
+    table = rank_trace.table(source.table, ["event_index", *source.columns])
+    indexes = table["event_index"].to_numpy()
+    distinct = table if (indexes[1:] > indexes[:-1]).all() else table.unique("event_index")
+    joined = rows.join(distinct, on="event_index", how="left", maintain_order="left")
     if not isinstance(source.missing, str):
         return {new: joined[old].fill_null(source.missing).to_numpy() for old, new in source.columns.items()}
     decode = json.loads if source.table in _JSON_TABLES else str

@@ -13,12 +13,16 @@ from hta.store.trace import RankTrace
 
 
 def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return pid and tid of each piece of device work: numbers, or texts where the file has texts."""
+    """Return pid and tid of each piece of device work: numbers, or texts where the file has texts for any of it."""
     rows = rank_trace.derive(_track_of_event)[work_index.to_numpy()]
     table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
-    process = _numbers_or_texts(rank_trace, table["process_id"], table["process_text"])
-    thread = _numbers_or_texts(rank_trace, table["thread_id"], table["thread_text"])
-    return process[rows], thread[rows]
+    of_work = np.flatnonzero(np.bincount(rows))
+    used, place = table[of_work], np.zeros(len(table), np.intp)
+    place[of_work] = np.arange(len(of_work))
+    places = place[rows]
+    process = _numbers_or_texts(rank_trace, used["process_id"], used["process_text"])
+    thread = _numbers_or_texts(rank_trace, used["thread_id"], used["thread_text"])
+    return process[places], thread[places]
 
 
 def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,6 @@ import polars as pl
 from hta.analyses.user_annotations import Side, annotation_durations, user_annotations
 from hta.enrich.annotations import annotation_of_work
 from hta.enrich.job_time import origin_ns
-from hta.enrich.launches import launches
-from hta.enrich.step_of_event import step_of_event
 from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
 from hta.facade.reasons import explained
@@ -23,9 +22,9 @@ from hta.facade.trace_frame import trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.user_annotations import plot_user_annotations
 from hta.schema import DEVICE_WORK_KINDS
-from hta.store.trace import RankTrace
 
 _OTHERS = "others"
+_NO_TEXT = -1
 _STATISTICS = {
     "name": pl.String,
     "sum": pl.Int64,
@@ -40,16 +39,17 @@ _STATISTICS = {
 def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, shorten_names: bool) -> pd.DataFrame:
     """Return the frame of a rank's device work with the annotation of each row, see `TraceAnalysis`."""
     rank_trace = view.trace.select([rank]).ranks[rank]
-    frame = _frame_of_work(view, rank_trace)
+    frame = trace_frame(rank_trace, view.symbol_table, origin_ns(view.trace), kinds=DEVICE_WORK_KINDS)
     found = annotation_of_work(rank_trace)
-    names = pd.Series(
-        rank_trace.texts(found["annotation"]).to_list(), index=found["event_index"].to_list(), dtype=object
-    )
-    texts = names.reindex(frame["index"]).fillna("").tolist()
+    ids = np.full(1 + int(frame["index"].max() if len(frame) else 0), _NO_TEXT, np.int64)
+    ids[found["event_index"].to_numpy()] = found["annotation"].cast(pl.Int64).fill_null(_NO_TEXT).to_numpy()
+    distinct, rows = np.unique(ids[frame["index"].to_numpy()], return_inverse=True)
+    texts = ["" if each == _NO_TEXT else rank_trace.strings[each] for each in distinct.tolist()]
     numbers = view.symbol_table.get_sym_index()
-    frame["user_annotation"] = np.array([numbers.get(text, -1) if text else -1 for text in texts], np.int64)
-    result = _expanded(view, frame, texts, shorten_names=shorten_names) if expand_names else frame
-    return explained(result, f"rank {rank} has no GPU work; record with ProfilerActivity.CUDA")
+    frame["user_annotation"] = np.array([numbers.get(text, -1) if text else -1 for text in texts], np.int64)[rows]
+    if expand_names:
+        _expand(view, frame, np.array(texts, dtype=object)[rows], shorten_names=shorten_names)
+    return explained(frame.reset_index(drop=True), f"rank {rank} has no GPU work; record with ProfilerActivity.CUDA")
 
 
 def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
@@ -75,31 +75,14 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
     return explained(_statistics(pl.concat([empty, *rows]).sort("rank", "name")), reason)
 
 
-def _frame_of_work(view: TraceView, rank_trace: RankTrace) -> pd.DataFrame:
-    frame = trace_frame(rank_trace.where(_is_device_work), view.symbol_table, origin_ns(view.trace))
-    indexes = pl.DataFrame({"event_index": frame["index"].to_numpy().astype(np.uint32)})
-    calls = indexes.join(rank_trace.derive(launches), on="event_index", how="left", maintain_order="left")
-    events = rank_trace.table("events", ["event_index"]).with_columns(rank_trace.derive(step_of_event))
-    numbers = indexes.join(events, on="event_index", how="left", maintain_order="left")
-    frame["index_correlation"] = calls["launch_index"].cast(pl.Int64).fill_null(-1).to_numpy()
-    frame["iteration"] = numbers["step"].fill_null(-1).to_numpy()
-    return frame.reset_index(drop=True)
-
-
-def _is_device_work(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    kinds = rank_trace.table("events", ["kind"])["kind"].to_numpy()
-    return np.isin(kinds, [kind.value for kind in DEVICE_WORK_KINDS])
-
-
-def _expanded(view: TraceView, frame: pd.DataFrame, annotations: list[str], *, shorten_names: bool) -> pd.DataFrame:
+def _expand(view: TraceView, frame: pd.DataFrame, annotations: npt.NDArray[Any], *, shorten_names: bool) -> None:
+    """Add the texts of names, categories and annotations; each distinct one is looked up once."""
     texts = view.symbol_table.get_sym_table()
-    shown = {number: texts[number] for number in frame["name"].unique()}
-    if shorten_names:
-        shown = {number: shorten_name(text) for number, text in shown.items()}
-    frame["s_name"] = frame["name"].map(shown).astype(object)
-    frame["s_cat"] = [texts[number] for number in frame["cat"]]
-    frame["s_user_annotation"] = annotations
-    return frame
+    for column, shown in (("name", shorten_name if shorten_names else str), ("cat", str)):
+        numbers, rows = np.unique(frame[column].to_numpy(), return_inverse=True)
+        found = np.array([shown(texts[number]) for number in numbers.tolist()], dtype=object)
+        frame[f"s_{column}"] = pd.Series(found[rows], index=frame.index, dtype=object)
+    frame["s_user_annotation"] = pd.Series(annotations, index=frame.index, dtype=object)
 
 
 def _matching(names: pl.Series, patterns: Sequence[str] | None) -> list[str]:

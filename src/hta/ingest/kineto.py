@@ -14,7 +14,7 @@ from hta import _native
 from hta.errors import HtaError, NotATraceError, UnreadableTraceError
 from hta.execution.processes import reader_threads
 from hta.execution.progress import Progress
-from hta.locations import Location, RemotePath, RemoteStream, located, streamed
+from hta.locations import Location, RemoteStream, located, native_source
 from hta.store.arrow_tables import MemoryTables
 from hta.store.cache import CacheWriteError, Reading
 from hta.store.header import rank_or_none
@@ -40,7 +40,7 @@ class KinetoReader:
             NotATraceError: the file holds no trace.
             UnreadableTraceError: the file cannot be read.
         """
-        with _errors_of(path), _source(path) as source, _shown_on(progress, source) as callback:
+        with _errors_of(path), native_source(path) as source, _shown_on(progress, source) as callback:
             read = _native.read_trace(source, None if folder is None else str(folder), reader_threads(), callback)
         return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
 
@@ -50,7 +50,7 @@ class KinetoReader:
         Raises:
             UnreadableTraceError: the file cannot be read.
         """
-        with _errors_of(path), _source(path) as source:
+        with _errors_of(path), native_source(path) as source:
             return _native.content_hash(source)
 
 
@@ -77,19 +77,8 @@ def peek(path: str) -> Peek:
 
 
 def _peek(path: str, *limit: int) -> dict[str, Any]:
-    with _source(path, ahead=False) as source:
+    with native_source(path, ahead=False) as source:
         return _native.peek(source, *limit)
-
-
-@contextmanager
-def _source(path: str | Location, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Give what the native reader takes: a path, or a stream of what is behind a URL."""
-    location = located(path)
-    if isinstance(location, RemotePath):
-        with streamed(location, ahead=ahead) as stream:
-            yield stream
-    else:
-        yield location
 
 
 def _named(seen: dict[str, Any]) -> str:

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from hta.errors import UnreadableTraceError
 from hta.locations.filesystems import HADOOP, scheme_of
+from hta.locations.location import Address, located
 from hta.locations.remote_path import RemotePath
 from hta.locations.status import Status, status_of
 from hta.locations.unreachable import explained_errors, is_final
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import IO
 
     from fsspec import AbstractFileSystem
@@ -278,8 +280,12 @@ class RemoteStream:
 
 
 @contextmanager
-def streamed(location: RemotePath, *, ahead: bool = True) -> Iterator[RemoteStream]:
-    """Give a stream that is released afterwards; see `RemoteStream`."""
+def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
+    """Give what the native module takes as `source`: a path, or a stream that is released afterwards."""
+    location = located(address)
+    if not isinstance(location, RemotePath):
+        yield location
+        return
     stream = RemoteStream(location, ahead=ahead)
     try:
         yield stream

@@ -1,0 +1,294 @@
+//! Copies the text of a trace and changes some of its events, in bounded memory.
+//!
+//! What is not changed is copied letter by letter. The events are told apart, and their keys found, by the cursor that
+//! reads them; no value is decoded.
+
+use std::ops::Range;
+
+use crate::error::ReadError;
+use crate::header::Header;
+use crate::health::Health;
+use crate::json::{Broken, Cursor};
+use crate::read::{begin, Failure, MOST_BYTES_IN_ONE_PIECE};
+use crate::source::{Input, Source};
+
+const PIECE_BYTES: usize = 2 << 20;
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate<'a> {
+    /// It stays as it is.
+    Kept,
+    /// It is not in the copy.
+    LeftOut,
+    /// This text is added at the end of its args.
+    Marked(&'a [u8]),
+    /// Where it is a complete event, `ph` X, this number replaces its name, and its args are emptied.
+    Numbered(u32),
+}
+
+/// Copies a file piece by piece.
+pub struct EditedCopy {
+    path: String,
+    source: Source,
+    /// Text that is not copied yet, and the offset of its first byte in the file.
+    text: Vec<u8>,
+    offset: u64,
+    /// Where in `text` the next event, or what follows the events, begins.
+    at: usize,
+    source_is_read: bool,
+    events_end: Option<u64>,
+    event_count: usize,
+    holds_event: bool,
+    /// Whether what stands before `at` is in the copy as it is, so that the blanks and the comma behind it fit, too.
+    follows_kept: bool,
+    entries: Vec<Entry>,
+}
+
+/// A key of an event, with its quotes, and its value.
+struct Entry {
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl EditedCopy {
+    /// Find the events of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`]: it cannot be read, or is no trace.
+    pub fn new(input: Input) -> Result<Self, ReadError> {
+        let shown = input.name.clone();
+        let io = |source| ReadError::Io { path: shown.clone(), source };
+        let mut source = Source::new(input).map_err(io)?;
+        let begun =
+            begin(&mut source, &mut Header::default(), &mut Health::default()).map_err(|failure| {
+                match failure {
+                    Failure::Io(error) => io(error),
+                    Failure::NotATrace(found) => ReadError::NotATrace { path: shown.clone(), found },
+                }
+            })?;
+        Ok(Self {
+            path: shown,
+            source,
+            source_is_read: begun.at_end,
+            at: begun.events_at,
+            text: begun.text,
+            offset: 0,
+            events_end: None,
+            event_count: 0,
+            holds_event: false,
+            follows_kept: true,
+            entries: Vec::new(),
+        })
+    }
+
+    /// How many events the list of the source holds, as far as it was copied.
+    pub fn event_count(&self) -> usize {
+        self.event_count
+    }
+
+    /// Offset behind the bracket that closes the events, in the uncompressed text, once that is reached.
+    pub fn events_end(&self) -> Option<u64> {
+        self.events_end
+    }
+
+    /// Whether the list of the copy holds an event so far.
+    pub fn holds_event(&self) -> bool {
+        self.holds_event
+    }
+
+    /// The next piece of the copy up to the bracket that closes the events; nothing when that is reached.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`]: the file cannot be read, or its events are no JSON, or have no end.
+    pub fn events<'a>(&mut self, fate: &impl Fn(usize) -> Fate<'a>) -> Result<Option<Vec<u8>>, ReadError> {
+        if self.events_end.is_some() {
+            return Ok(None);
+        }
+        let mut out = Vec::with_capacity(self.text.len() + PIECE_BYTES / 4);
+        if self.offset == 0 && self.event_count == 0 {
+            out.extend_from_slice(&self.text[..self.at]);
+        }
+        loop {
+            match self.events_in_text(fate, &mut out) {
+                Ok(()) => return Ok(Some(out)),
+                Err(Broken::EndOfInput)
+                    if !self.source_is_read && self.text.len() < MOST_BYTES_IN_ONE_PIECE =>
+                {
+                    self.read_on()?;
+                    if !out.is_empty() {
+                        return Ok(Some(out));
+                    }
+                }
+                Err(_) => return Err(self.changed()),
+            }
+        }
+    }
+
+    /// The next piece of what follows the events, from the bracket on that closes them; nothing at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`]: the file cannot be read.
+    pub fn rest(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+        if self.at == self.text.len() && !self.source_is_read {
+            self.read_on()?;
+        }
+        let piece = self.text.split_off(self.at);
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+
+    /// Copy the events that are in memory to their ends; fine only when the bracket that closes the list is reached.
+    fn events_in_text<'a>(
+        &mut self,
+        fate: &impl Fn(usize) -> Fate<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        let mut cursor = Cursor::new(&self.text, self.at);
+        loop {
+            cursor.skip_space();
+            match cursor.peek() {
+                b',' => cursor.at += 1,
+                b']' => {
+                    self.at = cursor.at;
+                    self.events_end = Some(self.offset + cursor.at as u64 + 1);
+                    return Ok(());
+                }
+                _ => {
+                    let begin = cursor.at;
+                    read_entries(&mut cursor, &mut self.entries)?;
+                    let event = Event { text: &self.text, span: begin..cursor.at, entries: &self.entries };
+                    let fate = fate(self.event_count);
+                    let is_kept = fate == Fate::Kept;
+                    if fate != Fate::LeftOut {
+                        out.extend_from_slice(match (self.follows_kept && is_kept, self.holds_event) {
+                            (true, _) => &self.text[self.at..begin],
+                            (false, true) => b",\n",
+                            (false, false) => b"\n",
+                        });
+                        event.write(fate, out);
+                        self.holds_event = true;
+                    }
+                    self.follows_kept = is_kept;
+                    self.event_count += 1;
+                    self.at = cursor.at;
+                }
+            }
+        }
+    }
+
+    /// Forget what is copied, and read a further piece.
+    fn read_on(&mut self) -> Result<(), ReadError> {
+        self.text.drain(..self.at);
+        self.offset += self.at as u64;
+        self.at = 0;
+        let wanted = PIECE_BYTES.max(self.text.len());
+        let count = self
+            .source
+            .fill(&mut self.text, wanted)
+            .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        self.source_is_read = count < wanted;
+        Ok(())
+    }
+
+    fn changed(&self) -> ReadError {
+        let found = format!("no event at byte {} of its text", self.offset + self.at as u64);
+        ReadError::NotATrace { path: self.path.clone(), found }
+    }
+}
+
+/// Go over the object at the cursor, and note its keys and values.
+fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(), Broken> {
+    entries.clear();
+    cursor.expect(b'{')?;
+    loop {
+        cursor.skip_space();
+        match cursor.peek() {
+            b',' => cursor.at += 1,
+            b'}' => {
+                cursor.at += 1;
+                return Ok(());
+            }
+            _ => {
+                let begin = cursor.at;
+                let length = cursor.key()?.len() + 2;
+                let value = cursor.at;
+                cursor.value()?;
+                entries.push(Entry { key: begin..begin + length, value: value..cursor.at });
+            }
+        }
+    }
+}
+
+/// An event of the text.
+struct Event<'a> {
+    text: &'a [u8],
+    span: Range<usize>,
+    entries: &'a [Entry],
+}
+
+impl Event<'_> {
+    /// Write what becomes of the event.
+    fn write(&self, fate: Fate<'_>, out: &mut Vec<u8>) {
+        match fate {
+            Fate::LeftOut => {}
+            Fate::Marked(added) => self.write_marked(added, out),
+            Fate::Numbered(number) if self.is_complete() => self.write_numbered(number, out),
+            Fate::Kept | Fate::Numbered(_) => out.extend_from_slice(&self.text[self.span.clone()]),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.last(b"\"ph\"").is_some_and(|entry| &self.text[entry.value.clone()] == b"\"X\"")
+    }
+
+    /// The entry that counts of those with this key.
+    fn last(&self, key: &[u8]) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| &self.text[entry.key.clone()] == key)
+    }
+
+    fn write_marked(&self, added: &[u8], out: &mut Vec<u8>) {
+        let Some(Entry { value, .. }) = self.last(b"\"args\"") else {
+            let args = [b"\"args\":{", added, b"}"].concat();
+            return self.write_object(self.span.clone(), self.entries.is_empty(), &args, out);
+        };
+        out.extend_from_slice(&self.text[self.span.start..value.start]);
+        if self.text[value.start] == b'{' {
+            let is_empty = self.text[value.start + 1..value.end - 1].trim_ascii().is_empty();
+            self.write_object(value.clone(), is_empty, added, out);
+        } else {
+            out.extend_from_slice(&[b"{", added, b"}"].concat());
+        }
+        out.extend_from_slice(&self.text[value.end..self.span.end]);
+    }
+
+    /// Write an object of the text with a further entry.
+    fn write_object(&self, span: Range<usize>, is_empty: bool, added: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.text[span.start..span.end - 1].trim_ascii_end());
+        out.extend_from_slice(if is_empty { b"" } else { b"," });
+        out.extend_from_slice(added);
+        out.push(b'}');
+    }
+
+    /// Write the event without blanks between its entries.
+    fn write_numbered(&self, number: u32, out: &mut Vec<u8>) {
+        let mut separator = b'{';
+        for Entry { key, value } in self.entries {
+            let (key, value) = (&self.text[key.clone()], &self.text[value.clone()]);
+            if key == b"\"args\"" {
+                continue;
+            }
+            out.push(separator);
+            out.extend_from_slice(key);
+            out.push(b':');
+            match key {
+                b"\"name\"" => out.extend_from_slice(format!("\"{number}\"").as_bytes()),
+                _ => out.extend_from_slice(value),
+            }
+            separator = b',';
+        }
+        out.extend_from_slice(b",\"args\":{}}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads raw memory timelines: JSON lists of `[time, action, bytes, category]`, as `export_memory_timeline` writes them.
+
+use crate::error::ReadError;
+use crate::source::{Input, Source};
+
+/// The columns of a raw memory timeline that say how much memory there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryEvents {
+    /// Nanoseconds; negative for what was there before the recording.
+    pub times: Vec<i64>,
+    /// Bytes; negative where memory is given back.
+    pub sizes: Vec<i64>,
+    /// Numbers of what the memory is for.
+    pub categories: Vec<i64>,
+}
+
+/// Read a raw memory timeline, plain, gzip or zstd.
+///
+/// # Errors
+///
+/// [`ReadError::Io`]: the file cannot be read, or its compression breaks off. [`ReadError::NotATrace`]: it is something
+/// else than a list of lists of four whole numbers.
+pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
+    let name = input.name.clone();
+    let mut text = Vec::new();
+    Source::new(input)
+        .and_then(|mut source| source.fill_to_the_end(&mut text))
+        .map_err(|source| ReadError::Io { path: name.clone(), source })?;
+    parsed(&text).map_err(|at| {
+        let found = format!("no list of [time, action, bytes, category], all whole numbers, at byte {at}");
+        ReadError::NotATrace { path: name, found }
+    })
+}
+
+fn parsed(text: &[u8]) -> Result<MemoryEvents, usize> {
+    let mut reader = Reader { text, at: 0 };
+    let mut events = MemoryEvents::default();
+    reader.expect(b'[')?;
+    let mut is_open = !reader.passes(b']');
+    while is_open {
+        let [time, _, size, category] = reader.row()?;
+        events.times.push(time);
+        events.sizes.push(size);
+        events.categories.push(category);
+        is_open = reader.passes(b',');
+        if !is_open {
+            reader.expect(b']')?;
+        }
+    }
+    reader.skip_space();
+    if reader.at == text.len() {
+        Ok(events)
+    } else {
+        Err(reader.at)
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn row(&mut self) -> Result<[i64; 4], usize> {
+        let mut row = [0; 4];
+        self.expect(b'[')?;
+        for (place, value) in row.iter_mut().enumerate() {
+            if place > 0 {
+                self.expect(b',')?;
+            }
+            *value = self.number()?;
+        }
+        self.expect(b']')?;
+        Ok(row)
+    }
+
+    fn number(&mut self) -> Result<i64, usize> {
+        self.skip_space();
+        let begin = self.at;
+        let sign = if self.peek() == b'-' { -1 } else { 1 };
+        self.at += usize::from(sign < 0);
+        let first = self.at;
+        let mut value = 0_i64;
+        while self.peek().is_ascii_digit() {
+            let digit = i64::from(self.peek() - b'0');
+            value = value.checked_mul(10).and_then(|tens| tens.checked_add(sign * digit)).ok_or(begin)?;
+            self.at += 1;
+        }
+        if self.at == first {
+            Err(begin)
+        } else {
+            Ok(value)
+        }
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), usize> {
+        if self.passes(byte) {
+            Ok(())
+        } else {
+            Err(self.at)
+        }
+    }
+
+    /// Go behind this byte if it is the next one that is no blank.
+    fn passes(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let is_there = self.peek() == byte;
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\n' | b'\r') {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte, or 0 at the end.
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows become columns, blanks or not, and the action is left out.
+    #[test]
+    fn rows_are_read() {
+        let expected = MemoryEvents {
+            times: vec![-1, 20],
+            sizes: vec![512, -9_223_372_036_854_775_808],
+            categories: vec![0, 7],
+        };
+        assert_eq!(parsed(b" [[-1,0,512,0],\n[ 20 , 3, -9223372036854775808, 7 ]] "), Ok(expected));
+        assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
+    }
+
+    /// Anything else is an error that says where: no number is guessed.
+    #[test]
+    fn anything_else_is_an_error() {
+        for (text, at) in [
+            ("", 0),
+            ("{}", 0),
+            ("[[1,2,3]]", 7),
+            ("[[1,2,3,4,5]]", 9),
+            ("[[1,2,3,4],]", 11),
+            ("[[1,2,3,4]", 10),
+            ("[[1,2,3,4]] 5", 12),
+            ("[[1,2,3.5,4]]", 7),
+            ("[[1,2,3 4,5]]", 8),
+            ("[[1,2,-,4]]", 6),
+            ("[[9223372036854775808,2,3,4]]", 2),
+        ] {
+            assert_eq!(parsed(text.as_bytes()), Err(at), "{text}");
+        }
+    }
+}
