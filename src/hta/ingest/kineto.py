@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +19,21 @@ from hta.execution.progress import Progress
 from hta.store.arrow_tables import MemoryTables
 from hta.store.cache import CacheWriteError, Reading
 from hta.store.header import rank_or_none
+from hta.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
 """How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
+
+EXPANSION_VARIABLE = "HTA_MOST_EXPANSION"
+"""Environment variable: how many times its size a compressed file may yield; `MOST_EXPANSION` where it is unset."""
+
+MOST_EXPANSION = 100
+"""Traces shrink to a tenth or a fiftieth. A file made to fill memory or disk shrinks to a thousandth, or far less."""
+
+_SMALL_BYTES = 256 << 20
+"""Any file may yield so much."""
+
+_MOST_BYTES = (1 << 63) - 1
 
 _CUT_OFF = "JSON without traceEvents at its beginning"
 """What the native reader says of an object that does not end where its look does."""
@@ -40,7 +54,8 @@ class KinetoReader:
             UnreadableTraceError: the file cannot be read.
         """
         with _errors_of(path), _shown_on(progress, path) as callback:
-            read = _native.read_trace(path, None if folder is None else str(folder), reader_threads(), callback)
+            target = None if folder is None else str(folder)
+            read = _native.read_trace(path, target, reader_threads(), callback, most_bytes(path))
         return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
 
     def content_hash(self, path: str) -> str:
@@ -75,6 +90,16 @@ def peek(path: str) -> Peek:
     return Peek(seen["is_trace"], rank_or_none(seen["rank"]), _named(seen))
 
 
+def most_bytes(path: str) -> int:
+    """Return how much text a file may yield when its compression is undone."""
+    return max(_SMALL_BYTES, min(_most_expansion() * Path(path).stat().st_size, _MOST_BYTES))
+
+
+def _most_expansion() -> int:
+    asked = os.environ.get(EXPANSION_VARIABLE, "")
+    return int(asked) if re.fullmatch(r"0*[1-9][0-9]{0,17}", asked) else MOST_EXPANSION
+
+
 def _named(seen: dict[str, Any]) -> str:
     """Name formats that lie beside traces by their keys."""
     if not seen["is_trace"] and _EXECUTION_TRACE_KEYS.issubset(seen["keys"]):
@@ -94,6 +119,13 @@ def _errors_of(path: str) -> Iterator[None]:
         yield
     except _native.NotATraceError as error:
         raise NotATraceError(str(error)) from error
+    except _native.ExpansionError as error:
+        message = (
+            f"{path} was not read: it is compressed so much that it may be made to fill memory or disk; it yields more "
+            f"than {size_text(most_bytes(path))}. If it is a trace, set {EXPANSION_VARIABLE} above {_most_expansion()}: so "
+            f"many times its size a file may yield"
+        )
+        raise UnreadableTraceError(message) from error
     except _native.SinkError as error:
         message = f"the cache cannot be written: {error}"
         raise CacheWriteError(message) from error
