@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,9 @@ from hta.recommendations.advice import Advice, advice_from
 from hta.schema import EventKind
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
+
+VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap")
+"""What the verdict on a job with GPU work rests on."""
 
 MOSTLY = 0.5
 """With more than this share of the idle time, one category counts as its cause."""
@@ -80,12 +84,23 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
     """
     results, missing = _results(trace, executor)
-    findings = (*_losses(trace, executor), *_findings(results))
+    findings = (*losses(trace, executor=executor), *_findings(results))
     tips = advice_from(trace, results, executor=executor)
+    verdict, cpu_side = verdict_on(trace, results, executor=executor)
+    return Overview(verdict, results, missing, cpu_side, tips, findings)
+
+
+def verdict_on(
+    trace: Trace, results: Mapping[str, Any], *, executor: Executor = IN_PROCESS
+) -> tuple[str, pl.DataFrame]:
+    """Return `verdict` and `cpu_side` of an `Overview`.
+
+    `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
+    """
     if "temporal_breakdown" in results:
-        return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), tips, findings)
+        return _gpu_verdict(results), pl.DataFrame(schema=_CPU_SCHEMA)
     cpu_side = _cpu_side(trace, executor)
-    return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, tips, findings)
+    return _cpu_verdict(cpu_side), cpu_side
 
 
 def _results(trace: Trace, executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
@@ -101,7 +116,7 @@ def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | Mi
         return error
 
 
-def _losses(trace: Trace, executor: Executor) -> tuple[str, ...]:
+def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
     """Warn where parts of files could not be read: what follows is about the rest."""
     ranks = [rank for rank, has_losses in trace.map(_has_losses, executor).items() if has_losses]
     if not ranks:
@@ -132,7 +147,7 @@ def _has_rows(result: Result) -> bool:
     return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 
-def _gpu_verdict(results: dict[str, Any]) -> str:
+def _gpu_verdict(results: Mapping[str, Any]) -> str:
     per_device = results["temporal_breakdown"].per_device
     clauses = [
         _idle_clause(per_device, results["idle_time"].per_device),
