@@ -19,10 +19,10 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 test: test-rust test-python ## run all tests
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q -n auto -m "not browser and not clusters and not stores"
+	$(BIN)/python -m pytest -q -n auto -m "not clusters and not stores"
 
-test-pages: $(VENV)/.built $(VENV)/.test-tools ## look at every page of the UI in a real browser, which is chromium
-	$(BIN)/python -m pytest -q -m browser
+test-pages: $(VENV)/.built $(VENV)/.test-tools ## of the tests, only those that look at every page in a real browser, which is chromium
+	$(BIN)/python -m pytest -q -n auto -m browser
 
 test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
 	$(BIN)/python -m pytest -q -m clusters

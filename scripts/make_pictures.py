@@ -27,10 +27,14 @@ SETTLED = """() => {
   if (!document.querySelector('#page h2') || document.querySelector('#page .mantine-Loader-root')) {
     return false;
   }
+  const timeline = document.getElementById('timeline');
+  if (timeline && !(Number(timeline.dataset.drawn) > 0)) {
+    return false;
+  }
   return [...document.querySelectorAll('#page .dash-graph')].every((graph) => graph.querySelector('.main-svg'));
 }"""
 DRAWS_FOR_MS = 1_000
-"""The timeline's canvas asks for its rows after the page has settled."""
+"""Counters of the timeline and rows of tables come after the page has settled."""
 
 
 def main() -> None:

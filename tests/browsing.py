@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +15,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hta.catalogue import ANALYSES, analysis
 from hta.errors import HtaError
+from hta.web.pages import PAGES
+from hta.web.state import Selection
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Locator, Page
 
+    from hta.web.page import Page as WebPage
     from hta.web.session import Scope, Session
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 """How long a page may take on a machine that does other things as well."""
 
 SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
@@ -36,10 +38,28 @@ REAL_TRACES = {
     "cpu_only": "cpu_only",
 }
 
-_ANALYSES = {each.name for each in ANALYSES}
+FIRST_FIGURES = ("temporal_breakdown", "step_time")
+"""The analyses whose figures the overview shows, where they can be made."""
+
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
 """Under --path_prefix TensorBoard asks for its fonts at the wrong address, and beside Dash it imports a library twice."""
+
+
+_SEEN = """() => {
+  const all = selector => [...document.querySelectorAll(`#page ${selector}`)];
+  const grids = all('.ag-root-wrapper');
+  return {
+    title: all('h2')[0]?.innerText ?? '',
+    isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root')
+      && all('.dash-graph').every(each => each.querySelector('.main-svg'))
+      && grids.every(grid => grid.querySelector('.ag-row, .ag-overlay-no-rows-center'))
+      && all('.ag-row').every(each => each.innerText.trim()),
+    figures: all('.js-plotly-plot .main-svg:first-child').length,
+    tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
+  };
+}"""
+"""What stands on the page, and whether all parts have come, figures are drawn and no row of a table is blank."""
 
 
 @dataclass
@@ -51,18 +71,27 @@ class Visit:
 
     def settle(self, frame: Frame, title: str) -> None:
         """Wait until the page of that title shows all of its parts."""
-        frame.locator("#page h2", has_text=title).first.wait_for(timeout=PATIENCE_MS)
-        frame.wait_for_function(
-            "() => !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root')"
-            " && [...document.querySelectorAll('#page .dash-graph')].every(each => each.querySelector('.main-svg'))"
-            " && [...document.querySelectorAll('#page .ag-root-wrapper .ag-row')].every(each => each.innerText.trim())",
-            timeout=PATIENCE_MS,
-        )
+        self.expect(frame, title=title)
+
+    def expect(self, frame: Frame, **wanted: object) -> None:
+        """Wait until the page is whole and has that title, and so many figures and tables with rows."""
+        script = f"wanted => {{ const seen = ({_SEEN})(); return Object.keys(wanted).every(key => seen[key] === wanted[key]); }}"
+        try:
+            frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)
+        except self._timeout as error:
+            message = f"expected {wanted}, saw {frame.evaluate(_SEEN)}, and {self.troubles or 'no trouble'}"
+            raise AssertionError(message) from error
+
+    @property
+    def _timeout(self) -> type[Exception]:
+        from playwright.sync_api import TimeoutError as Timeout  # noqa: PLC0415 -- an extra
+
+        return Timeout
 
     def keep(self, name: str) -> None:
         """Keep a picture of what is seen."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.jpeg", type="jpeg", quality=80)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.jpeg", type="jpeg", quality=70)
 
 
 @contextmanager
@@ -111,17 +140,6 @@ def go_to(frame: Frame, name: str) -> None:
     frame.locator(f'#nav a[href*="view={name}&"]').click()
 
 
-def expect_filled_tables(frame: Frame, count: int) -> None:
-    """Wait until so many tables have a first row with text in it."""
-    frame.wait_for_function(
-        "count => [...document.querySelectorAll('#page .ag-root-wrapper')].filter("
-        "grid => [...grid.querySelectorAll('[row-index=\"0\"] .ag-cell')].some(cell => cell.innerText.trim())"
-        ").length === count",
-        arg=count,
-        timeout=PATIENCE_MS,
-    )
-
-
 def expect_rows(table: Locator, count: int) -> None:
     """Wait until a table has so many rows, all of them with text."""
     rows = table.locator(".ag-center-cols-container .ag-row").filter(has_text=re.compile(r"\S"))
@@ -131,27 +149,33 @@ def expect_rows(table: Locator, count: int) -> None:
     assert rows.count() == count
 
 
-def expect_analyses(frame: Frame, parts: Iterable[str], session: Session, scope: Scope) -> None:
-    """Compare what is seen with what the analyses give that are parts of the page."""
-    expected = [_outcome(session, scope, name) for name in parts if name in _ANALYSES]
-    reasons = [each for each in expected if isinstance(each, str)]
-    tables = [each for each in expected if not isinstance(each, str)]
-    if expected:
-        expect_filled_tables(frame, sum(tables))
-        assert figures(frame) >= len(tables)
+def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[str]:
+    """Go through all pages of a run, and compare each with what the library says of the run; yields their names."""
+    for page in PAGES:
+        go_to(frame, page.name)
+        expect_page(seen, frame, page, session, Selection(page.name, run=scope.run))
+        yield page.name
+    assert not seen.troubles
+
+
+def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
+    """Expect the figures that can be drawn, the tables that have rows, and the reason for what cannot be made."""
+    made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
+    reasons = {each for each in made if isinstance(each, str)}
+    figures = int(True in made and page.name != "health")
+    if page.name == "overview":
+        figures, reasons = len(session.results(selection.scope, FIRST_FIGURES)), set()
+    seen.expect(frame, title=page.title, figures=figures, tables=made.count(True))
     text = frame.locator("#page").inner_text()
     assert all(reason in text for reason in reasons)
+    if page.name == "timeline":
+        drawn = frame.locator('#timeline[data-drawn]:not([data-drawn="0"])')
+        drawn.wait_for(state="attached", timeout=PATIENCE_MS)
 
 
-def _outcome(session: Session, scope: Scope, name: str) -> int | str:
-    """Return how many tables of an analysis have rows, or why it cannot be made."""
+def _outcome(make: Callable[[], object]) -> object:
+    """Return what is made, or why it cannot be."""
     try:
-        result = session.result(scope, name)
+        return make()
     except HtaError as error:
         return str(error)
-    return sum(len(view.table(result)) > 0 for view in analysis(name).views)
-
-
-def figures(frame: Frame) -> int:
-    """Return how many figures are drawn."""
-    return frame.locator("#page .js-plotly-plot .main-svg .plot, #page .js-plotly-plot .pielayer").count()

@@ -11,6 +11,10 @@ MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
 """A kernel name that must appear letter by letter."""
 
 
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+"""A name that acts wherever it is taken for markup."""
+
+
 def gpu_job() -> TraceBuilder:
     """Rank 0: gemm 0..40, all-reduce 20..60, idle, relu 100..110, launched at 80; rank 1: gemm 0..100."""
     return (
@@ -21,6 +25,28 @@ def gpu_job() -> TraceBuilder:
         .rank(1)
         .kernel("gemm", start_us=0, duration_us=100)
     )
+
+
+def hostile_job() -> TraceBuilder:
+    """Two ranks whose every name is markup: of kernels, operators, annotations, modules, counters, threads, devices."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        place = {"pid": 1000 + rank, "tid": 1}
+        builder.rank(rank).header(
+            deviceProperties=[{"id": 0, "name": HOSTILE, "totalGlobalMem": 1 << 30}], distributedInfo={"rank": rank}
+        )
+        builder.step(1, 0, 500).annotation(HOSTILE, start_us=5, duration_us=300)
+        builder.gpu_annotation(HOSTILE, start_us=50, duration_us=100)
+        builder.event(ph="X", cat="python_function", name=f"nn.Module: {HOSTILE}_0", ts=6, dur=250, **place)
+        builder.event(ph="M", name="thread_name", args={"name": HOSTILE}, **place)
+        builder.operator(HOSTILE, start_us=10, duration_us=200, args={"Input Dims": [[HOSTILE]], "Call stack": HOSTILE})
+        kernel = f"void {HOSTILE}<int>(int)"
+        builder.kernel(kernel, start_us=60, duration_us=50, launch_us=20, launch_name=f"cudaLaunchKernel{HOSTILE}")
+        builder.copy(f"Memcpy {HOSTILE}", start_us=120, duration_us=9, launch_us=40)
+        builder.collective(HOSTILE, start_us=140, duration_us=20 + rank, launch_us=50)
+        memory = {"Bytes": 512, "Addr": 4096, "Device Type": 1, "Device Id": 0, "Total Allocated": 512}
+        builder.event(ph="i", cat="cpu_instant_event", name="[memory]", ts=60, s="t", args=memory, **place)
+    return builder
 
 
 def cpu_job() -> TraceBuilder:

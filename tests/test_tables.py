@@ -39,6 +39,9 @@ from jobs import gpu_job
         ("idle_fraction", None, Cell(percent_text(None), is_number=True)),
         ("state", "memory", Cell("memory", is_number=False)),
         ("name", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),
+        ("event", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),
+        ("event", "aten::mm", Cell("aten::mm", is_number=False)),
+        ("event", "torch::autograd::CppNode<Lookup>", Cell("torch::autograd::CppNode<Lookup>", is_number=False)),
         ("name", "\x1b[31mred", Cell("�[31mred", is_number=False)),
     ],
 )

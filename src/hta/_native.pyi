@@ -21,6 +21,7 @@ from typing_extensions import Self
 __all__ = [
     "ArrowTable",
     "EditedCopy",
+    "ExpansionError",
     "NotATraceError",
     "SinkError",
     "binding_edges",
@@ -89,6 +90,9 @@ class EditedCopy:
 class NotATraceError(ValueError):
     """The bytes are no profiler trace; the message says what was found."""
 
+class ExpansionError(OSError):
+    """The file yields more text than it may."""
+
 class SinkError(OSError):
     """The tables could not be written: disk full, folder read-only or gone."""
 
@@ -116,6 +120,7 @@ def read_trace(
     folder: str | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], bool | None] | None = None,
+    most_bytes: int | None = None,
 ) -> dict[str, Any]:
     """Read a trace file into the tables of `hta.schema`.
 
@@ -124,6 +129,7 @@ def read_trace(
         folder: an existing empty folder that gets `<table>.arrow` for every table; None keeps the tables in memory.
         threads: how many threads parse; None for all cores.
         progress: called with (bytes read so far, bytes of the file); an error it raises ends the reading.
+        most_bytes: how much text the file may yield when its compression is undone; None for any amount.
 
     Returns:
         header: JSON text of all top-level keys except `traceEvents`.

@@ -453,6 +453,7 @@ _CRITICAL_PATH = Analysis(
             "duration_ns",
         ),
         View("The same by event, over all ranks", tables.path_by_name, "duration_ns"),
+        View("The longest parts of each path", tables.path_by_event, "duration_ns", is_detail=True),
     ),
     definitions=(
         ("critical path", "the chain of work and waiting that reaches over the whole window without a gap"),

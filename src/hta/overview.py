@@ -20,6 +20,9 @@ from hta.store.together import asked_together
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
 
+VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap")
+"""What the verdict on a job with GPU work rests on."""
+
 MOSTLY = 0.5
 """With more than this share of the idle time, one category counts as its cause."""
 
@@ -84,12 +87,23 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     """
     traces = asked_together(trace, _ASKS, executor)
     results, missing = _results(traces, executor)
-    findings = (*_losses(traces["losses"], executor), *_findings(results))
+    findings = (*losses(traces["losses"], executor=executor), *_findings(results))
     tips = advice_from(traces["advice"], results, executor=executor)
+    verdict, cpu_side = verdict_on(trace, results, executor=executor)
+    return Overview(verdict, results, missing, cpu_side, tips, findings)
+
+
+def verdict_on(
+    trace: Trace, results: Mapping[str, Any], *, executor: Executor = IN_PROCESS
+) -> tuple[str, pl.DataFrame]:
+    """Return `verdict` and `cpu_side` of an `Overview`.
+
+    `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
+    """
     if "temporal_breakdown" in results:
-        return Overview(_gpu_verdict(results), results, missing, pl.DataFrame(schema=_CPU_SCHEMA), tips, findings)
+        return _gpu_verdict(results), pl.DataFrame(schema=_CPU_SCHEMA)
     cpu_side = _cpu_side(trace, executor)
-    return Overview(_cpu_verdict(cpu_side), results, missing, cpu_side, tips, findings)
+    return _cpu_verdict(cpu_side), cpu_side
 
 
 def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
@@ -105,7 +119,7 @@ def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | Mi
         return error
 
 
-def _losses(trace: Trace, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
+def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
     """Warn where parts of files could not be read: what follows is about the rest."""
     ranks = [rank for rank, has_losses in trace.map(_has_losses, executor).items() if has_losses]
     if not ranks:
@@ -118,7 +132,7 @@ def _losses(trace: Trace, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
 
 _ASKS: dict[str, Callable[[Trace], object]] = {
     **{analysis.name: analysis.compute for analysis in ANALYSES},
-    "losses": _losses,
+    "losses": losses,
     "advice": partial(advice_from, results={}),
 }
 """What is asked about every rank in one visit to it."""
@@ -144,7 +158,7 @@ def _has_rows(result: Result) -> bool:
     return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 
-def _gpu_verdict(results: dict[str, Any]) -> str:
+def _gpu_verdict(results: Mapping[str, Any]) -> str:
     per_device = results["temporal_breakdown"].per_device
     clauses = [
         _idle_clause(per_device, results["idle_time"].per_device),

@@ -164,6 +164,7 @@ _HEADINGS = {
     "test_mean_ns": "test mean",
     "rank_count": "ranks",
     "path_class": "class",
+    "event_index": "place in the file",
     "segment_count": "segments",
     "measured_ns": "measured",
     "predicted_ns": "predicted",
@@ -419,8 +420,8 @@ def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:
     """Return what changed between two traces, the largest difference of time first."""
-    columns = ("name", "kind", "change", "difference_ns", "control_ns", "test_ns", "control_count", "test_count")
-    return result.per_name.select(*columns, "control_mean_ns", "test_mean_ns")
+    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_count", "test_count")
+    return result.per_name.select(pl.col("name").alias("event"), *columns, "control_mean_ns", "test_mean_ns")
 
 
 def compared_by_size(result: TraceComparison) -> pl.DataFrame:
@@ -552,15 +553,21 @@ def path_by_name(result: CriticalPath) -> pl.DataFrame:
     total = max(1, result.per_rank.get_column("duration_ns").sum())
     sums = result.per_name.group_by("name", "path_class").agg(pl.col("duration_ns", "segment_count").sum())
     share = (pl.col("duration_ns") / total).alias("fraction")
-    event = pl.col("name").map_elements(_event_name, pl.String).alias("event")
-    columns = (event, pl.col("path_class").str.replace_all("_", " "))
+    columns = (pl.col("name").alias("event"), pl.col("path_class").str.replace_all("_", " "))
     longest = sums.sort(["duration_ns", "name", "path_class"], descending=[True, False, False])
     return longest.select(*columns, "duration_ns", share, "segment_count")
 
 
-def _event_name(name: str) -> str:
-    """Shorten the signature of a kernel; names of operators and calls stay as they are."""
-    return short_name(name) if "<" in name or name.endswith(")") else name
+def path_by_event(result: CriticalPath) -> pl.DataFrame:
+    """Return the longest parts of the critical paths that lie in events, the longest first."""
+    inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
+    return inside.select(
+        "rank",
+        "event_index",
+        pl.col("name").alias("event"),
+        pl.col("path_class").str.replace_all("_", " "),
+        "duration_ns",
+    )
 
 
 def _class_share(name: str) -> pl.Expr:
@@ -718,5 +725,10 @@ def _one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
 
 def _text_cell(column: str, value: str) -> Cell:
     whole = printable(value)
-    shown = printable(short_name(value)) if column == "name" else whole
+    shown = printable(short_name(value)) if column == "name" or _is_signature(column, value) else whole
     return Cell(shown, is_number=False, whole=None if shown == whole else whole)
+
+
+def _is_signature(column: str, value: str) -> bool:
+    """Whether this is the signature of a kernel among names of any kind; those of operators and calls stay whole."""
+    return column == "event" and (value.startswith("void ") or value.endswith(")"))

@@ -8,7 +8,7 @@ import pytest
 from hta.analyses.critical_path import CriticalPath, critical_path
 from hta.enrich.event_graph import PathClass
 from hta.figures.critical_path import _CLASSES, plot_critical_path
-from hta.tables import path_by_name, path_per_rank
+from hta.tables import path_by_event, path_by_name, path_per_rank
 from hta.testing.builder import TraceBuilder
 from jobs import MARKUP
 
@@ -71,3 +71,16 @@ def test_tables_for_people_show_shares_and_names() -> None:
     assert by_name["duration_ns"].sum() == 120_000
     assert by_name["fraction"].sum() == pytest.approx(1)
     assert {"aten::mm", "host gap"} <= set(by_name["event"])
+
+
+def test_the_longest_parts_are_events() -> None:
+    """Each with its rank and its place in the file; gaps and launch delays between events have none."""
+    result = found()
+    table = path_by_event(result)
+
+    assert table.columns == ["rank", "event_index", "event", "path_class", "duration_ns"]
+    assert table["duration_ns"].to_list() == sorted(table["duration_ns"], reverse=True)
+    assert table.row(0)[0] == 1
+    assert table.row(0)[3:] == ("compute", 50_000)
+    assert table["event_index"].null_count() == 0
+    assert "host gap" not in table["event"].to_list()

@@ -140,6 +140,12 @@ def test_every_analysis_has_its_place(page) -> None:
         assert all(view.caption in page.text for view in analysis.views)
 
 
+def test_an_analysis_without_rows_says_what_to_record(page) -> None:
+    """Above its empty tables."""
+    assert "rank 0 has no memory events" in page.text
+    assert "record with profile_memory=True" in page.text
+
+
 def test_figures_are_there_for_light_and_dark_pages(page) -> None:
     """The page switches between two templates."""
     assert json.loads(page.scripts[0])["templates"].keys() == {"light", "dark"}

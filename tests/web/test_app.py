@@ -102,6 +102,14 @@ def test_a_page_says_what_was_not_recorded(client, cpu) -> None:
     assert any("Record with ProfilerActivity.CUDA" in text for text in texts(part))
 
 
+def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
+    """What to record, without an empty figure and empty tables; of several tables, an empty one is a line."""
+    part = client.part(f"?view=memory_timeline&{gpu}", "memory_timeline")
+    assert any("record with profile_memory=True" in text for text in texts(part))
+    assert not components(part, "Graph")
+    assert not components(part, "AgGrid")
+
+
 def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
     """No GPU work is no error."""
     part = client.part(f"?view=overview&{cpu}", "verdict")
@@ -177,13 +185,50 @@ def test_selectors_offer_what_the_run_holds(client, gpu, tmp_path) -> None:
     assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["4", "5"], ["5"])]
 
 
+def test_the_spans_of_a_run_can_be_chosen(tmp_path) -> None:
+    """Several recordings of one rank in a folder; the lines of Python open the one chosen."""
+    for stamp in (1700000000000, 1700000060000):
+        (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
+        file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
+    client = WebClient(tmp_path)
+    run = client.session.runs[0].id
+    chosen = components(client.part(f"?run={run}~1", "choices"), "Select")[0]
+    assert ([each["value"] for each in chosen["data"]], chosen["value"]) == (["1", "2"], "1")
+    shown = client.page(f"?view=kernel_breakdown&run={run}~1")
+    assert components(shown["selectors"], "Select")[0]["value"] == run
+    assert "host_1.1700000000000.pt.trace.json" in components(shown["page"], "Pre")[0]["children"]
+
+
+def test_what_is_missing_in_the_selection_only_is_told_apart(tmp_path) -> None:
+    """Step 2 launches nothing, but the run does: all of it is one click away."""
+    TraceBuilder().step(1, 0, 9).kernel("gemm", start_us=1, duration_us=2, launch_us=1).step(2, 9, 9).write(
+        tmp_path / "s"
+    )
+    part = WebClient(tmp_path / "s").part("?view=idle_time&steps=2", "idle_time")
+    assert "Not in what is selected" in texts(part)
+    assert components(part, "Link")[0]["href"].startswith("?view=idle_time&run=")
+    assert "steps" not in components(part, "Link")[0]["href"]
+
+
+def test_the_overview_leads_on(client, gpu) -> None:
+    """Verdict, figures, advice and the use of the devices, each with the way to its page."""
+    query = f"?view=overview&{gpu}"
+    parts = {name: client.part(query, name) for name in ("verdict", "time", "steps", "advice", "gpus")}
+    assert any("idle" in text for text in texts(parts["verdict"]))
+    assert components(parts["time"], "Graph")
+    assert "What to try first" in texts(parts["advice"])
+    links = [link["href"] for part in parts.values() for link in components(part, "Link")]
+    assert {f"?view=temporal_breakdown&{gpu}", f"?view=step_time&{gpu}", f"?view=gpu_summary&{gpu}"} <= set(links)
+    assert client.rows(query, "overview.gpus", {"startRow": 0, "endRow": 9})["rowCount"] == 2
+
+
 def test_two_runs_are_compared(client, gpu, cpu) -> None:
     """The run selected is the one in question; the control is named in the address."""
     control = cpu.removeprefix("run=")
     query = f"?view=diff&{gpu}&control={control}"
     assert components(client.part(query, "changes"), "Graph")
     rows = client.rows(query, "diff.1", {"startRow": 0, "endRow": 99})["rowData"]
-    changes = {row["name|exact"]: row["change"] for row in rows}
+    changes = {row["event|exact"]: row["change"] for row in rows}
     assert (changes["aten::mm"], changes["gemm"]) == ("deleted", "added")
 
 

@@ -45,6 +45,34 @@ def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
     assert [run.id for run in opened(tmp_path).runs] == [run.id for run in runs]
 
 
+def two_spans(folder) -> None:
+    """One rank recorded twice, as a profiler schedule with repeat=2 does: gemm, then relu."""
+    for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
+        (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
+        file.rename(folder / f"host_1.{stamp}.pt.trace.json")
+
+
+@pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
+def test_each_span_of_a_run_can_be_looked_at(tmp_path, span, kernel) -> None:
+    """By its number, behind the id of the run; without one, the newest recording of each rank."""
+    two_spans(tmp_path)
+    session = opened(tmp_path)
+    result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
+    assert result.per_kernel["name"].to_list() == [kernel]
+
+
+@pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
+def test_a_span_that_is_not_there_opens_nothing(tmp_path, span) -> None:
+    """Nor does one of files that were named one by one."""
+    two_spans(tmp_path)
+    session = opened(tmp_path)
+    with pytest.raises(InvalidOptionError, match="this run is not here"):
+        session.run(session.runs[0].id + span if span != "~" else f"{'0' * 12}~")
+    one = opened(tmp_path / "host_1.1700000000000.pt.trace.json")
+    with pytest.raises(InvalidOptionError, match="this run is not here"):
+        one.run(f"{one.runs[0].id}~1")
+
+
 def test_several_files_are_one_run(tmp_path) -> None:
     """As for every command of hta."""
     files = gpu_job().write(tmp_path)

@@ -149,6 +149,30 @@ def test_counters(asking) -> None:
     assert answer == {"number": number, "time": [50_000, 250_000], "mean": [1.0, 0.0], "highest": [1.0, 0.0]}
 
 
+def test_a_span_of_time(asking) -> None:
+    """Half of the kernel; rows that are not asked for are left out."""
+    answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
+
+    assert (answer["rows"], answer["host"]) == ([[2, 100_000, 1]], [])
+    assert answer["device"][0][:3] == [SCRIPT, 1, 100_000]
+
+
+def test_the_critical_path(asking) -> None:
+    """Of the whole recording, as there are no steps, or of a part of it, with the kernel that was launched there."""
+    whole = asking.json("path", start=0, end=400_000, pixels=400)
+    part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
+
+    assert (whole["window"], whole["start"], whole["end"]) == ("whole recording", 0, 350_000)
+    assert (part["window"], part["start"], part["end"]) == ("time range", 10_000, 250_000)
+
+
+def test_findings(asking) -> None:
+    """Both ranks do the same at the same time: no idle time, no waiting; the advice is about single events."""
+    assert asking.json("findings", kind="idle") == []
+    assert asking.json("findings", kind="waiting", among="0-1") == []
+    assert all(0 <= each["start"] <= 350_000 for each in asking.json("findings", kind="advice"))
+
+
 def test_the_file_is_given_away_as_it_is(asking) -> None:
     """For Perfetto, and only by run and rank."""
     source = Path(asking.session.whole(asking.run).ranks[0].source)
@@ -179,15 +203,24 @@ def test_a_store_gives_no_file_away(tmp_path) -> None:
         ("rows", {"rank": SCRIPT}, "rank is a whole number"),
         ("rows", {"rank": "9" * 5_000}, "rank is a whole number"),
         ("slices", {"start": 0, "end": 0, "pixels": 10}, "a window ends after it starts"),
-        ("slices", {"start": 0, "end": 10, "pixels": 0}, "a window ends after it starts"),
-        ("slices", {"start": 0, "end": 10, "pixels": 10**7}, "a window ends after it starts"),
+        ("slices", {"start": 0, "end": 10, "pixels": 0}, "a window is 1 to 8,192 pixels wide"),
+        ("slices", {"start": 0, "end": 10, "pixels": 10**7}, "a window is 1 to 8,192 pixels wide"),
         ("slices", {"start": 0, "end": 10**30, "pixels": 10}, "end is a whole number"),
-        ("slices", {}, "start is a whole number"),
+        ("slices", {}, "pixels is a whole number"),
         ("search", {}, "search for at least one character"),
         ("event", {"event": 4_000_000_000}, "is not on the timeline"),
         ("event", {"event": -1}, "is not on the timeline"),
         ("links", {"event": 10**9}, "is not on the timeline"),
-        ("counter", {"numbers": "0"}, "start is a whole number"),
+        ("counter", {"numbers": "0"}, "pixels is a whole number"),
+        ("span", {"start": 0}, "end is a whole number"),
+        ("span", {"start": 5, "end": 5}, "a window ends after it starts"),
+        ("path", {"start": 0, "end": 10, "pixels": 10, "steps": "77"}, "has no steps to choose from"),
+        (
+            "path",
+            {"start": 0, "end": 10, "pixels": 10, "from": 10**15, "to": 2 * 10**15},
+            "is no part of the recording",
+        ),
+        ("findings", {"kind": SCRIPT}, "kind is one of idle, waiting, advice"),
     ],
 )
 def test_what_means_nothing_is_refused_with_the_reason(asking, name, parameters, reason) -> None:

@@ -132,6 +132,15 @@ def test_the_order_of_rows_is_remembered_and_bounded() -> None:
     assert len(rows._orders) == 16
 
 
+def test_columns_are_as_wide_as_what_they_say() -> None:
+    """Numbers and the words of a heading are never cut; texts are, where they are very long."""
+    frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "communicating_ns": [1, 2]})
+    widths = {each["field"]: each["minWidth"] for each in column_definitions(frame)}
+    assert widths["bytes"] > 7 * len("118 MiB")
+    assert widths["communicating_ns"] > 8 * len("communicating")
+    assert widths["operator"] < 400
+
+
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
 def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
     """Also those of later analyses: any column can be sorted and grouped by."""

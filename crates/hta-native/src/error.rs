@@ -5,6 +5,7 @@ use pyo3::{create_exception, PyErr};
 use trace_reader::ReadError;
 
 create_exception!(hta._native, NotATraceError, PyValueError, "The file holds no profiler trace.");
+create_exception!(hta._native, ExpansionError, PyOSError, "The file yields more text than it may.");
 create_exception!(hta._native, SinkError, PyOSError, "The tables could not be written.");
 
 /// The Python exception for an error of the reader.
@@ -16,6 +17,7 @@ pub(crate) fn to_python(error: ReadError) -> PyErr {
             None => PyOSError::new_err(message),
         },
         ReadError::NotATrace { .. } => NotATraceError::new_err(message),
+        ReadError::Expands { .. } => ExpansionError::new_err(message),
         ReadError::Sink(_) => SinkError::new_err(message),
         ReadError::Stopped => PyKeyboardInterrupt::new_err(message),
     }

@@ -17,7 +17,7 @@ mod _native {
     #[pymodule_export]
     use crate::edit::EditedCopy;
     #[pymodule_export]
-    use crate::error::{NotATraceError, SinkError};
+    use crate::error::{ExpansionError, NotATraceError, SinkError};
     #[pymodule_export]
     use crate::graph::{binding_edges, earliest_times, has_cycle, slacks, way_to};
     #[pymodule_export]

@@ -19,15 +19,16 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Read a trace; see `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (source, folder=None, threads=None, progress=None))]
+#[pyo3(signature = (source, folder=None, threads=None, progress=None, most_bytes=None))]
 pub(crate) fn read_trace<'py>(
     py: Python<'py>,
     source: Source,
     folder: Option<PathBuf>,
     threads: Option<NonZeroUsize>,
     progress: Option<Py<PyAny>>,
+    most_bytes: Option<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = Options { threads, ..Options::default() };
+    let options = Options { threads, most_bytes, ..Options::default() };
     let answer = PyDict::new(py);
     let tables = PyDict::new(py);
     let trace = match folder {

@@ -21,6 +21,14 @@ pub enum ReadError {
         /// What was found instead, and where.
         found: String,
     },
+    /// The file yields more text than it may.
+    #[error("{path}: its text is longer than {most_bytes} bytes")]
+    Expands {
+        /// The file.
+        path: String,
+        /// How much text it may yield.
+        most_bytes: u64,
+    },
     /// The tables could not be written.
     #[error("could not write the tables: {0}")]
     Sink(#[from] arrow_schema::ArrowError),

@@ -23,7 +23,7 @@ use crate::pairs::Pairs;
 use crate::scan;
 use crate::schema::{schema_of, Table};
 use crate::sink::Sink;
-use crate::source::{Input, Source, Tally};
+use crate::source::{is_too_long, Input, Source, Tally};
 use crate::tracks::FileTracks;
 
 /// Bytes a thread reads at a time.
@@ -44,6 +44,8 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// Bytes a thread reads at a time; for tests.
     pub chunk_bytes: Option<NonZeroUsize>,
+    /// Uncompressed bytes that the file may yield: a small file can expand without end.
+    pub most_bytes: Option<u64>,
 }
 
 /// Called now and then with the bytes of the file read and their total; `false` stops the reading.
@@ -75,12 +77,19 @@ pub fn read(
     let mut source = Source::new(input).map_err(io)?;
     let (format, total_bytes, tally) = (source.format, source.total_bytes, Arc::clone(&source.tally));
     let (mut header, mut health) = (Header::default(), Health::default());
+    let most_bytes = options.most_bytes.unwrap_or(u64::MAX);
+    let expands = || ReadError::Expands { path: shown.clone(), most_bytes };
+    source.most_bytes = most_bytes;
     let beginning = begin(&mut source, &mut header, &mut health).map_err(|failure| match failure {
+        Failure::Io(error) if is_too_long(&error) => expands(),
         Failure::Io(error) => io(error),
         Failure::NotATrace(found) => ReadError::NotATrace { path: shown.clone(), found },
     })?;
     let mut sequencer = Sequencer::new(sink, header, health, beginning.in_object, beginning.base_ns);
     run(source, beginning, options, &mut sequencer, &mut || progress(tally.bytes(), total_bytes))?;
+    if sequencer.end.is_too_long {
+        return Err(expands());
+    }
     if let Some(error) = tally.failure() {
         return Err(io(error));
     }
@@ -120,8 +129,10 @@ pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Healt
         if let Some(error) = source.tally.failure() {
             return Err(Failure::Io(error));
         }
-        if let (Err(error), true) = (&result, text.is_empty()) {
-            return Err(Failure::Io(std::io::Error::new(error.kind(), error.to_string())));
+        if let Err(error) = &result {
+            if text.is_empty() || is_too_long(error) {
+                return Err(Failure::Io(std::io::Error::new(error.kind(), error.to_string())));
+            }
         }
         let broken_off = result.err().map(|error| error.to_string());
         let at_end = broken_off.is_some() || text.len() < before + wanted;
@@ -249,6 +260,7 @@ fn put_in_order(
 struct End {
     decoded_bytes: u64,
     broken_off: Option<String>,
+    is_too_long: bool,
 }
 
 /// Reads the file and cuts it into chunks that begin and end between events.
@@ -263,6 +275,7 @@ struct Cutter {
     base_ns: i64,
     at_end: bool,
     broken_off: Option<String>,
+    is_too_long: bool,
 }
 
 impl Cutter {
@@ -276,6 +289,7 @@ impl Cutter {
             base_ns: begun.base_ns,
             at_end: begun.at_end,
             broken_off: begun.broken_off,
+            is_too_long: false,
         }
     }
 
@@ -293,7 +307,7 @@ impl Cutter {
                 break;
             }
         }
-        End { decoded_bytes: self.offset, broken_off: self.broken_off }
+        End { decoded_bytes: self.offset, broken_off: self.broken_off, is_too_long: self.is_too_long }
     }
 
     /// Read on until there is a place to cut, and carry over what lies behind it.
@@ -325,6 +339,7 @@ impl Cutter {
             Ok(count) => self.at_end = count < wanted,
             Err(error) => {
                 self.at_end = true;
+                self.is_too_long = is_too_long(&error);
                 self.broken_off = Some(error.to_string());
             }
         }
@@ -374,7 +389,7 @@ impl<'a> Sequencer<'a> {
                 .iter()
                 .map(|&table| BatchCoalescer::new(schema_of(table), ROWS_A_BATCH))
                 .collect(),
-            end: End { decoded_bytes: 0, broken_off: None },
+            end: End { decoded_bytes: 0, broken_off: None, is_too_long: false },
         }
     }
 

@@ -127,6 +127,9 @@ pub(crate) struct Source {
     pub(crate) format: Format,
     pub(crate) total_bytes: u64,
     pub(crate) tally: Arc<Tally>,
+    /// Uncompressed bytes that it may yield; then reading fails.
+    pub(crate) most_bytes: u64,
+    yielded_bytes: u64,
     reader: Box<dyn Read + Send>,
 }
 
@@ -143,7 +146,7 @@ impl Source {
             Format::Gzip => Box::new(MultiGzDecoder::new(raw)),
             Format::Zstd => Box::new(ZstdFrames { raw: Some(raw), frame: None }),
         };
-        Ok(Self { format, total_bytes, tally, reader })
+        Ok(Self { format, total_bytes, tally, most_bytes: u64::MAX, yielded_bytes: 0, reader })
     }
 
     /// Append up to `count` bytes to `buffer`; fewer only at the end.
@@ -163,6 +166,10 @@ impl Source {
             }
         };
         buffer.truncate(filled);
+        self.yielded_bytes += (filled - start) as u64;
+        if self.yielded_bytes > self.most_bytes {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         result.map(|()| filled - start)
     }
 
@@ -170,6 +177,11 @@ impl Source {
     pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         self.reader.read_to_end(buffer)
     }
+}
+
+/// Whether reading failed because a file yields more than it may.
+pub(crate) fn is_too_long(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge
 }
 
 /// The frames of a zstd file, one after the other.

@@ -43,10 +43,13 @@ impl Read {
 }
 
 fn read_bytes(bytes: &[u8], chunk_bytes: usize) -> Result<Read, ReadError> {
+    read_with(bytes, Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() })
+}
+
+fn read_with(bytes: &[u8], options: Options) -> Result<Read, ReadError> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(bytes).expect("room for it");
     let mut sink = MemorySink::default();
-    let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };
     let trace = read(Input::open(file.path())?, &mut sink, options, &mut |_, _| true)?;
     Ok(Read {
         sink: sink.into(),
@@ -334,6 +337,30 @@ fn compression() {
         assert_eq!(read.health["format"], format);
         assert_eq!(read.table(Table::Events).num_rows(), 2, "{format}");
     }
+}
+
+/// A file that yields more than it may is refused, wherever in it that happens, and one that yields just so much is read.
+#[test]
+fn too_long() {
+    let text = trace_of(&vec![KERNEL; 200].join(","));
+    let long_header = format!(r#"{{"a": "{}", "traceEvents": []}}"#, "a".repeat(text.len()));
+    let zstd =
+        ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    let most = |most_bytes: usize| Options {
+        chunk_bytes: NonZeroUsize::new(1 << 12),
+        most_bytes: Some(most_bytes as u64),
+        ..Options::default()
+    };
+    for bytes in [text.as_bytes(), &zstd, long_header.as_bytes()] {
+        for most_bytes in [0, 100, text.len() / 2, text.len() - 1] {
+            let refused = read_with(bytes, most(most_bytes)).err().expect("it is longer");
+            assert!(matches!(refused, ReadError::Expands { .. }), "{refused}");
+        }
+    }
+    assert_eq!(
+        read_with(&zstd, most(text.len())).expect("just so long").table(Table::Events).num_rows(),
+        200
+    );
 }
 
 /// A compressed file that stops in the middle keeps what came before.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +20,21 @@ from hta.locations import Location, RemoteStream, located, native_source
 from hta.store.arrow_tables import MemoryTables
 from hta.store.cache import CacheWriteError, Reading
 from hta.store.header import rank_or_none
+from hta.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
 """How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
+
+EXPANSION_VARIABLE = "HTA_MOST_EXPANSION"
+"""Environment variable: how many times its size a compressed file may yield; `MOST_EXPANSION` where it is unset."""
+
+MOST_EXPANSION = 100
+"""Traces shrink to a tenth or a fiftieth. A file made to fill memory or disk shrinks to a thousandth, or far less."""
+
+_SMALL_BYTES = 256 << 20
+"""Any file may yield so much."""
+
+_MOST_BYTES = (1 << 63) - 1
 
 _CUT_OFF = "JSON without traceEvents at its beginning"
 """What the native reader says of an object that does not end where its look does."""
@@ -40,8 +54,14 @@ class KinetoReader:
             NotATraceError: the file holds no trace.
             UnreadableTraceError: the file cannot be read.
         """
-        with _errors_of(path), native_source(path) as source, _shown_on(progress, source) as callback:
-            read = _native.read_trace(source, None if folder is None else str(folder), reader_threads(), callback)
+        with (
+            _errors_of(path),
+            native_source(path) as source,
+            _expansion_of(path, most_bytes(source)) as most,
+            _shown_on(progress, source) as callback,
+        ):
+            target = None if folder is None else str(folder)
+            read = _native.read_trace(source, target, reader_threads(), callback, most)
         return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
 
     def content_hash(self, path: str | Location) -> str:
@@ -79,6 +99,31 @@ def peek(path: str) -> Peek:
 def _peek(path: str, *limit: int) -> dict[str, Any]:
     with native_source(path, ahead=False) as source:
         return _native.peek(source, *limit)
+
+
+def most_bytes(source: Path | RemoteStream) -> int | None:
+    """Return how much text a file may yield when its compression is undone; None where its size is not known."""
+    size = source.byte_count if isinstance(source, RemoteStream) else source.stat().st_size
+    return max(_SMALL_BYTES, min(_most_expansion() * size, _MOST_BYTES)) if size else None
+
+
+def _most_expansion() -> int:
+    asked = os.environ.get(EXPANSION_VARIABLE, "")
+    return int(asked) if re.fullmatch(r"0*[1-9][0-9]{0,17}", asked) else MOST_EXPANSION
+
+
+@contextmanager
+def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None]:
+    """Give how much text a file may yield, and say what to do where it yields more."""
+    try:
+        yield most
+    except _native.ExpansionError as error:
+        message = (
+            f"{path} was not read: it is compressed so much that it may be made to fill memory or disk; it yields more "
+            f"than {size_text(most or 0)}. If it is a trace, set {EXPANSION_VARIABLE} above {_most_expansion()}: so "
+            f"many times its size a file may yield"
+        )
+        raise UnreadableTraceError(message) from error
 
 
 def _named(seen: dict[str, Any]) -> str:

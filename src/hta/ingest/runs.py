@@ -178,6 +178,19 @@ def find_runs(folder: Address) -> Runs:
     return _look(path, {})
 
 
+def run_in(folder: str) -> Run | None:
+    """Return the run of a folder, without those below it; None where it holds no trace.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    _, entries = _listed(folder)
+    files = {path: state for path, state in entries.items() if state is not None}
+    seen = dict(zip(files, side_by_side(partial(_look_at, files, {}), list(files)), strict=True))
+    kept, _ = _without_doubles([_named(path, each) for path, each in seen.items() if each.reason is None])
+    return Run(_run_name(folder, folder), _with_spans(kept)) if kept else None
+
+
 def _look(folder: str, known: Mapping[str, _Seen]) -> Runs:
     skipped: list[SkippedFile] = []
     seen: dict[str, _Seen] = {}

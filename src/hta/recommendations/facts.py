@@ -91,6 +91,9 @@ class RankFacts:
     host: HostFacts
 
 
+ADVICE_ANALYSES = ("step_time", "gpu_summary", "distributed", "memory_timeline")
+"""Whose results the rules look at; they do without those that lack their input."""
+
 _ANALYSES: dict[str, Callable[..., Any]] = {
     "step_time": step_time,
     "gpu_summary": gpu_summary,

@@ -66,11 +66,12 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Section:
-    """One analysis on the page, and its place among them."""
+    """One analysis on the page, and its place among them; `missing` says why its tables are empty, where they are."""
 
     place: int
     analysis: Analysis
     tables: tuple[PrintedTable, ...]
+    missing: tuple[str, ...]
     python: str
 
 
@@ -131,7 +132,8 @@ def _sections(contents: Contents, rows: int) -> list[_Section]:
 def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
     result = contents.overview.results[analysis.name]
     tables = tuple(print_view(view, result, rows) for view in analysis.views)
-    return _Section(place, analysis, tables, f"hta.{analysis.name}(hta.open_trace({contents.source!r}))")
+    missing = () if any(table.rows for table in tables) else result.findings[:MOST_FINDINGS]
+    return _Section(place, analysis, tables, missing, f"hta.{analysis.name}(hta.open_trace({contents.source!r}))")
 
 
 def _cpu_side(overview: Overview, rows: int) -> PrintedTable:

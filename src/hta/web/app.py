@@ -10,7 +10,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ALL, Dash, Input, Output, State, dcc, html
 from dash.development.base_component import Component
-from flask import Flask
+from dash.exceptions import DependencyException
+from flask import Flask, Response
 
 from hta.errors import HtaError
 from hta.figures.theme import SURFACES, template
@@ -45,6 +46,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no script of that name
     app.layout = _shell
     _register_page(app, session, pages)
     register_selectors(app)
@@ -101,7 +103,7 @@ def _page(page: Page, session: Session, selection: Selection) -> Component:
     try:
         return page.layout(session, selection)
     except HtaError as error:
-        return problem(error)
+        return problem(error, selection)
 
 
 def _no_runs(session: Session) -> Component:

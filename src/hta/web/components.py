@@ -64,6 +64,8 @@ def graph(name: str, figure: go.Figure) -> Component:
 
 def table_box(name: str, table: Table, options: dict[str, str]) -> Component:
     """Show a table with its search, grouping, length and downloads; `options` hold what the address says of them."""
+    if table.frame.is_empty():
+        return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
     by, top = options.get(f"by.{name}", ""), options.get(f"top.{name}", "")
     groups = [{"value": column["field"], "label": column["headerName"]} for column in _groups(table)]
     controls = [

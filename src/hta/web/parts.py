@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
@@ -15,7 +15,9 @@ from dash import MATCH, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
 from hta.errors import HtaError, MissingDataError
+from hta.web.components import findings
 from hta.web.page import Page, Part
+from hta.web.runs import SPAN_MARK
 from hta.web.session import Session
 from hta.web.state import Selection
 
@@ -53,8 +55,9 @@ def register_parts(app: Dash, session: Session, pages: Mapping[str, Page], commo
         if make is None:  # of a page that was just left
             return no_update, True
         themed = selection.with_options(theme="dark" if scheme == "dark" else "light")
-        stamp = tuple(run.stamp for run in session.runs if run.id == selection.run)
-        return _shown(session.answer((selection.view, name, themed, stamp), partial(make, session, themed)), session)
+        stamp = tuple(run.stamp for run in session.runs if run.id == (selection.run or "").partition(SPAN_MARK)[0])
+        answer = session.answer((selection.view, name, themed, stamp), partial(make, session, themed))
+        return _shown(answer, session, selection)
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
@@ -63,21 +66,36 @@ def with_run(selection: Selection, session: Session) -> Selection:
     return selection if selection.run else replace(selection, run=first)
 
 
-def problem(error: HtaError) -> Component:
+def problem(error: HtaError, selection: Selection) -> Component:
     """Say what was not recorded and how to record it, or what else stands in the way."""
     if isinstance(error, MissingDataError):
-        return dmc.Alert(str(error), title="Not in this recording", color="gray")
-    return dmc.Alert(str(error), title="This cannot be shown", color="yellow")
+        return _missing([str(error)], selection)
+    return _alert("This cannot be shown", [str(error)], selection, "yellow")
 
 
-def _shown(answer: Future[Component], session: Session) -> tuple[Component, bool]:
+def nothing_found(reasons: Sequence[str], selection: Selection) -> Component:
+    """Say why the tables of a page are empty, instead of showing them."""
+    return _missing(reasons or ["nothing of this kind was found"], selection)
+
+
+def _missing(reasons: Sequence[str], selection: Selection) -> Component:
+    title = "Not in what is selected" if selection.is_narrow else "Not in this recording"
+    return _alert(title, reasons, selection, "gray")
+
+
+def _alert(title: str, reasons: Sequence[str], selection: Selection, color: str) -> Component:
+    whole = dcc.Link("look at all ranks, steps and devices", href=selection.widened.query())
+    return dmc.Alert([*findings(reasons), *([whole] if selection.is_narrow else [])], title=title, color=color)
+
+
+def _shown(answer: Future[Component], session: Session, selection: Selection) -> tuple[Component, bool]:
     """Return what to show now, and whether that is all."""
     try:
         return answer.result(PATIENCE_S), True
     except NotYet:
         return _waiting(session.reading.text()), False
     except HtaError as error:
-        return problem(error), True
+        return problem(error, selection), True
     except Exception:
         logger.exception("a part of a page could not be made")
         return dmc.Alert("This could not be made; the log of the server says why.", title="Error", color="red"), True

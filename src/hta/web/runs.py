@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -19,12 +19,16 @@ from pathlib import Path
 from hta.errors import UnreadableTraceError
 from hta.ingest.discover import natural_order
 from hta.ingest.kineto import peek
+from hta.ingest.runs import run_in
 from hta.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
 from hta.store.job_store import STORE_MANIFEST, StoredFile
 from hta.store.trace import RankFile, SkippedFile, Trace
 
 MOST_FOLDERS = 20_000
 """Folders searched below one path; TensorBoard's log folders may hold anything."""
+
+SPAN_MARK = "~"
+"""Stands in an id between that of a run and the number of one of its spans."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
 _Listing = tuple[tuple[str, int, int | str], ...]
@@ -35,7 +39,7 @@ _Listing = tuple[tuple[str, int, int | str], ...]
 class RunInfo:
     """One job that can be looked at.
 
-    id      opaque, and the same each time the server starts
+    id      opaque, and the same each time the server starts; of a span, the run's with its number: `31fc1308cf59~2`
     name    its folder below the one served, or the name of the file
     source  what `hta.open_trace` is given
     root    the folder that its files may not lie outside of; None where they were named one by one
@@ -59,13 +63,40 @@ def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
             yield from _runs_below(path)
 
 
+def of_span(info: RunInfo, span: str) -> RunInfo | None:
+    """Return the recordings of one span of a run; None where it has no such span."""
+    files = {str(number): files for number, files in spans_of(info).items()}.get(span)
+    return replace(info, id=f"{info.id}{SPAN_MARK}{span}", source=files) if files else None
+
+
+def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
+    """Return the files of each span of a run, the times at which its workers recorded; none of files named one by one."""
+    return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
+
+
 def contained(trace: Trace, root: str) -> Trace:
-    """Leave out files that lie outside of `root` behind a link."""
+    """Leave out files that lie outside of `root` behind a link, and what was read of them to tell what they are."""
     inside = {
         rank: each for rank, each in trace.ranks.items() if all(_lies_in(path, root) for path in _files_of(each.file))
     }
-    outside = [each.source for rank, each in trace.ranks.items() if rank not in inside]
-    return Trace(inside, (*trace.skipped, *(SkippedFile(path, "a link out of the folder served") for path in outside)))
+    skipped = [each for each in trace.skipped if _lies_in(each.path, root)]
+    paths = (
+        *(each.path for each in trace.skipped if each not in skipped),
+        *(each.source for rank, each in trace.ranks.items() if rank not in inside),
+    )
+    outside = [SkippedFile(path, "a link out of the folder served") for path in paths]
+    return Trace(inside, (*skipped, *outside))
+
+
+@lru_cache(maxsize=256)
+def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
+    """Look at a folder again when its stamp has changed."""
+    del stamp
+    try:
+        run = run_in(folder)
+    except OSError:
+        return {}
+    return {span: tuple(each.path for each in run.of_span(span)) for span in run.spans} if run else {}
 
 
 def _files_of(file: RankFile) -> list[str]:

@@ -15,6 +15,7 @@ from hta.schema import DEVICE_WORK_KINDS
 from hta.store.trace import RankTrace
 from hta.web.client import client
 from hta.web.parts import part
+from hta.web.runs import SPAN_MARK, spans_of
 from hta.web.session import Scope, Session
 from hta.web.state import Selection
 
@@ -39,7 +40,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
     chosen = dmc.Select(
         id=_id("run"),
         data=runs,
-        value=selection.run,
+        value=(selection.run or "").partition(SPAN_MARK)[0],
         placeholder="no run",
         searchable=True,
         allowDeselect=False,
@@ -53,12 +54,15 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 def choices_part(session: Session, selection: Selection) -> Component:
     """Return the selectors that depend on what the run holds."""
     known = choices(session, selection.scope)
+    run, _, span = selection.scope.run.partition(SPAN_MARK)
+    spans = _spans(tuple(spans_of(session.run(run))), span)
     shown = (
         ("ranks", known.ranks, selection.ranks),
         ("steps", known.steps, selection.steps),
         ("devices", known.devices, selection.devices),
     )
-    return dmc.Group([_numbers(*each) for each in shown if len(each[1]) > 1 or each[2]], gap="xs", wrap="nowrap")
+    numbers = [_numbers(*each) for each in shown if len(each[1]) > 1 or each[2]]
+    return dmc.Group([*spans, *numbers], gap="xs", wrap="nowrap")
 
 
 def choices(session: Session, scope: Scope) -> Choices:
@@ -87,6 +91,21 @@ def _choices(ranks: tuple[int, ...], rank_trace: RankTrace) -> Choices:
 
 def _distinct(numbers: pl.Series) -> tuple[int, ...]:
     return tuple(numbers.drop_nulls().unique().sort().to_list())
+
+
+def _spans(known: tuple[int, ...], chosen: str) -> list[Component]:
+    """Return the choice among the recordings of a run; without it, the newest of each rank is shown."""
+    select = dmc.Select(
+        id=_id("span"),
+        data=[{"value": str(span), "label": f"span {span} of {len(known)}"} for span in known],
+        value=chosen or None,
+        placeholder="newest span",
+        clearable=True,
+        size="xs",
+        w=140,
+        **{"aria-label": "span"},
+    )
+    return [select] if len(known) > 1 else []
 
 
 def _numbers(name: str, known: Iterable[int], chosen: tuple[int, ...] | None) -> Component:

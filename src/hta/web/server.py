@@ -20,8 +20,8 @@ from hta.web.session import Session
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
-THREADS = 8
-"""Requests answered at once; each waits for work at most a fraction of a second."""
+THREADS = 16
+"""Requests answered at once: a page asks for several parts, each waiting for its work at most a fraction of a second."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound to

@@ -25,7 +25,7 @@ from hta.store.cache import CacheOption
 from hta.store.trace import Trace
 from hta.web.memory import bytes_of, resident_bytes
 from hta.web.reading import Reading
-from hta.web.runs import RunInfo, contained, runs_under
+from hta.web.runs import SPAN_MARK, RunInfo, contained, of_span, runs_under
 
 __all__ = ["RunInfo", "Scope", "Session"]
 
@@ -74,16 +74,18 @@ class Session:
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:
-        """Return the run of that id.
+        """Return the run of that id, or the span of a run.
 
         Raises:
             InvalidOptionError: there is none.
         """
-        runs = self._scanned()
-        if run_id not in runs:
+        whole, _, span = run_id.partition(SPAN_MARK)
+        found = self._scanned().get(whole)
+        found = of_span(found, span) if found and span else found
+        if found is None:
             message = "this run is not here (any more); choose one from the list"
             raise InvalidOptionError(message)
-        return runs[run_id]
+        return found
 
     def whole(self, run_id: str) -> Trace:
         """Return the trace of a run with all of its files, also those that cannot be read.
@@ -115,6 +117,11 @@ class Session:
         chosen = analysis(name)
         key = (name, tuple(sorted(options.items())))
         return self.remembered(scope, key, lambda trace: chosen.compute(trace, **options))
+
+    def results(self, scope: Scope, names: Iterable[str]) -> dict[str, Result]:
+        """Return the results of those of the analyses that do not lack their input; see `result`."""
+        outcomes = {name: _outcome(partial(self.result, scope, name)) for name in names}
+        return {name: each for name, each in outcomes.items() if not isinstance(each, MissingDataError)}
 
     def remembered(self, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
         """Return `compute(trace)`; see `remember`."""
@@ -219,7 +226,7 @@ class _Turn:
         self._lock.release()
 
 
-def _outcome(make: Callable[[], object]) -> object:
+def _outcome(make: Callable[[], T]) -> T | MissingDataError:
     try:
         return make()
     except MissingDataError as error:

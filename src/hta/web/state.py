@@ -69,6 +69,16 @@ class Selection:
         """Return what else was asked for."""
         return dict(self.options).get(key, default)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only some ranks, steps or devices are looked at."""
+        return any(numbers is not None for numbers in (self.ranks, self.steps, self.devices))
+
+    @property
+    def widened(self) -> Selection:
+        """The same page about the whole run."""
+        return replace(self, ranks=None, steps=None, devices=None)
+
     def at(self, view: str) -> Selection:
         """Return the address of another page about the same part of the run."""
         return replace(self, view=view, options=())

@@ -24,8 +24,12 @@ MOST_ROWS_AT_ONCE = 1_000
 ROW_COUNT = "row_count"
 
 _UNITS = {"_ns": " ns", "bytes": " bytes", "bytes_per_s": " bytes/s"}
-_LONG = {"name", "operator", "first kernels", "annotation", "example", "file", "reason", "error"}
-"""Columns of long texts."""
+_NOT_SHOWN = {"at_ns"}
+"""Columns that lead to a moment of the timeline; as a number since some epoch it tells nobody anything."""
+
+_ROWS_MEASURED = 50
+_LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
+_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # beside the word stands the arrow of the sorted column
 
 _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
@@ -144,15 +148,22 @@ def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the columns for the grid: what is read from left to right is wide, numbers stand at the right."""
-    return [_column(name, dtype) for name, dtype in frame.schema.items()]
+    """Return the columns for the grid: wide enough for what they say, texts growing most; numbers stand at the right."""
+    return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
 
 
-def _column(name: str, dtype: pl.DataType) -> dict[str, Any]:
-    column = {"field": name, "headerName": heading(name), "tooltipField": f"{name}|exact", "minWidth": 90}
+def _column(name: str, dtype: pl.DataType, letters: int) -> dict[str, Any]:
+    column = {"field": name, "headerName": heading(name), "tooltipField": f"{name}|exact", "hide": name in _NOT_SHOWN}
+    longest_word = max(map(len, heading(name).split()))
+    width = int(max(_LETTER_PX * letters + _AROUND_PX, _HEADING_PX * longest_word + _AROUND_HEADING_PX))
     if dtype == pl.String:
-        return {**column, "flex": 5 if name in _LONG else 2, "minWidth": 260 if name in _LONG else 120}
-    return {**column, "flex": 1, "type": "rightAligned"}
+        return {**column, "minWidth": min(width, _WIDEST_TEXT_PX), "flex": max(1, letters // 8)}
+    return {**column, "minWidth": width, "flex": 1, "type": "rightAligned"}
+
+
+def _letters(column: pl.Series) -> int:
+    """Return how long the texts of a column are, as far as its first rows tell."""
+    return max((len(cell(column.name, value).text) for value in column.head(_ROWS_MEASURED)), default=0)
 
 
 def _texts(names: Sequence[str], row: tuple[Any, ...]) -> dict[str, str]:

@@ -28,7 +28,11 @@ fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(bytes).expect("room for it");
     let mut sink = MemorySink::default();
-    let options = Options { threads: NonZeroUsize::new(2), chunk_bytes: NonZeroUsize::new(chunk_bytes) };
+    let options = Options {
+        threads: NonZeroUsize::new(2),
+        chunk_bytes: NonZeroUsize::new(chunk_bytes),
+        ..Options::default()
+    };
     read(Input::open(file.path()).ok()?, &mut sink, options, &mut |_, _| true).ok()?;
     let strings: Vec<String> = sink
         .take(Table::Strings)

@@ -23,9 +23,12 @@ window.dash_clientside = window.dash_clientside || {};
 
   const textOf = (value) => (Array.isArray(value) ? rangesOf(value) : value || "");
 
+  // The id of a run, or of one of its spans.
+  const runOf = (run, span) => (span ? `${run}~${span}` : run);
+
   const put = (params, key, value) => (value ? params.set(key, value) : params.delete(key));
 
-  const searchOf = (params) => `?${params.toString().replaceAll("%2C", ",")}`;
+  const searchOf = (params) => `?${params.toString().replaceAll("%2C", ",").replaceAll("%7E", "~")}`;
 
   // Remember something in the address without asking the server for the page again.
   const remember = (params) => window.history.replaceState(window.history.state, "", searchOf(params));
@@ -81,6 +84,26 @@ window.dash_clientside = window.dash_clientside || {};
     }
   };
 
+  const NAMES = ["name", "operator", "annotation", "top_level_op", "event"];
+
+  // "1,234 ns" -> "1234"; empty where the cell holds no whole number.
+  const digitsOf = (row, key) => (/^[\d,]+( ns)?$/.test(row[`${key}|exact`] || "") ? row[`${key}|exact`].replace(/\D/g, "") : "");
+
+  // Where a row of a table is in the timeline: exactly, if it says so, else wherever its name is found.
+  const placeOf = (row) => {
+    const [rank, event, start, duration] = ["rank", "event_index", "start_ns", "duration_ns"].map((key) => digitsOf(row, key));
+    const at = digitsOf(row, "at_ns");
+    if (rank && event) {
+      return ["event", `${rank}:${event}`];
+    }
+    if (at || start) {
+      const end = !at && (digitsOf(row, "end_ns") || (duration && String(BigInt(start) + BigInt(duration))));
+      return ["at", at || (end ? `${start}-${end}` : start)];
+    }
+    const named = NAMES.find((key) => row[`${key}|exact`]);
+    return named && ["find", row[`${named}|exact`]];
+  };
+
   const KEYS = "/ search   [ ] page before, after   t light or dark   ? these keys";
 
   const visit = (distance) => {
@@ -131,6 +154,25 @@ window.dash_clientside = window.dash_clientside || {};
     }
   });
 
+  // What draws figures is a large script, for which Dash sends only with the first figure: let it come while the server
+  // computes that. Dash waits for whatever stands in window.Plotly; the script puts itself there.
+  const fetchPlotly = () => {
+    const script = document.createElement("script");
+    script.src = "_dash-component-suites/plotly/package_data/plotly.min.js";
+    window.Plotly = new Promise((resolve, reject) => Object.assign(script, { onload: resolve, onerror: reject }));
+    document.head.append(script);
+  };
+
+  const firstPart = new MutationObserver(() => {
+    if (document.querySelector("#page .mantine-Loader-root")) {
+      firstPart.disconnect();
+      if (!window.Plotly) {
+        fetchPlotly();
+      }
+    }
+  });
+  firstPart.observe(document.body, { childList: true, subtree: true });
+
   window.dash_clientside.hta = {
     // Selectors -> address. A run that the server chose is named in it, quietly.
     select: (values, ids) => {
@@ -143,9 +185,13 @@ window.dash_clientside = window.dash_clientside || {};
         }
       }
       const before = searchOf(params);
-      if (chosen.run && chosen.run !== params.get("run")) {
-        forget(params, (key) => perTable.test(key) || ["ranks", "steps", "devices"].includes(key));
-        put(params, "run", chosen.run);
+      const [run, span] = (params.get("run") || "").split("~");
+      const wanted = runOf(chosen.run || run, chosen.run && chosen.run !== run ? "" : chosen.span ?? span);
+      delete chosen.run;
+      delete chosen.span;
+      if (wanted !== (params.get("run") || "")) {
+        forget(params, (key) => perTable.test(key) || ["ranks", "steps", "devices", "event", "at"].includes(key));
+        put(params, "run", wanted);
       } else {
         for (const [name, text] of Object.entries(chosen)) {
           put(params, name, text);
@@ -166,20 +212,18 @@ window.dash_clientside = window.dash_clientside || {};
       return ["csv", "parquet"].map((form) => `download/${form}/${id.name}${searchOf(params)}`);
     },
 
-    // A row that names something -> the link that looks for it in the timeline.
+    // A row that is about an event, a moment or a name -> the link to it in the timeline.
     timeline: (selected) => {
       const [row] = selected.flatMap((rows) => rows || []);
-      const named = row && ["name", "operator", "annotation", "top_level_op"].find((key) => row[`${key}|exact`]);
-      if (!named) {
+      const [option, value] = (row && placeOf(row)) || [];
+      if (!option) {
         return ["?view=timeline", true];
       }
       const params = new URLSearchParams(window.location.search);
-      forget(params, (key) => perTable.test(key) || key === "control");
+      forget(params, (key) => perTable.test(key) || ["control", "event", "at", "find"].includes(key));
       put(params, "view", "timeline");
-      put(params, "find", row[`${named}|exact`]);
-      if (/^\d+$/.test(row.rank || "")) {
-        put(params, "ranks", row.rank);
-      }
+      put(params, option, value);
+      put(params, "ranks", digitsOf(row, "rank") || params.get("ranks"));
       return [searchOf(params), false];
     },
 

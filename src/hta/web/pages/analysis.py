@@ -11,7 +11,7 @@ from hta.catalogue import ANALYSES, Analysis
 from hta.tables import View
 from hta.web.components import definitions, findings, graph, python_block, table_box, title_block
 from hta.web.page import Page, Table
-from hta.web.parts import part
+from hta.web.parts import nothing_found, part
 from hta.web.python_line import python_of
 from hta.web.session import Session
 from hta.web.state import Selection
@@ -44,12 +44,15 @@ def _body(each: Analysis, session: Session, selection: Selection) -> list[Compon
 
 
 def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
-    """Return what an analysis noticed, its figure and its tables."""
+    """Return what an analysis noticed, its figure and its tables; where these are empty, what was noticed alone."""
     result = session.result(selection.scope, each.name)
+    tables = {name: make(session, selection) for name, make in _tables_of(each).items()}
+    if all(table.frame.is_empty() for table in tables.values()):
+        return nothing_found(result.findings, selection)
     figure = each.plot(result, theme=selection.option("theme", "light"))
     options = dict(selection.options)
-    tables = [table_box(name, make(session, selection), options) for name, make in _tables_of(each).items()]
-    return html.Div([*findings(result.findings), graph(each.name, figure), *tables])
+    boxes = [table_box(name, table, options) for name, table in tables.items()]
+    return html.Div([*findings(result.findings), graph(each.name, figure), *boxes])
 
 
 def _tables_of(each: Analysis) -> dict[str, partial[Table]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dash_mantine_components as dmc
 import polars as pl
 from dash import html
 from dash.development.base_component import Component
@@ -17,6 +18,8 @@ from hta.web.session import Scope, Session
 from hta.web.state import Selection
 
 QUESTION = "Can the files be trusted?"
+
+_ALL_FILES = "This page is about all files of the run, whichever ranks, steps and devices are chosen."
 
 _TERMS = (
     ("clean", "every event was read as it was written"),
@@ -55,7 +58,9 @@ def _layout(session: Session, selection: Selection) -> Component:
     code = python_of(
         "file_health(trace)", session.run(selection.scope.run), Scope(selection.scope.run), imports=_IMPORTS
     )
-    return html.Article([title_block("Health", QUESTION), part("files"), definitions(_TERMS), python_block(code)])
+    whole = [dmc.Text(_ALL_FILES, c="dimmed", size="sm")] if selection.is_narrow else []
+    parts = [*whole, part("files"), definitions(_TERMS), python_block(code)]
+    return html.Article([title_block("Health", QUESTION), *parts])
 
 
 def _shown(session: Session, selection: Selection) -> Component:

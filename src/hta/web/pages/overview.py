@@ -1,16 +1,22 @@
-"""The first page: one sentence on the job, where its time goes, and what was noticed."""
+"""The first page: one sentence on the job, where its time goes, what to try, and what the devices are."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 import dash_mantine_components as dmc
 import polars as pl
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from hta.catalogue import ANALYSES, analysis
+from hta.catalogue import analysis
 from hta.errors import MissingDataError
 from hta.figures.names import printable
-from hta.overview import Overview, overview
+from hta.overview import VERDICT_ANALYSES, losses, verdict_on
+from hta.recommendations.advice import Advice, advice_from
+from hta.recommendations.facts import ADVICE_ANALYSES
+from hta.units import percent_text
 from hta.web.components import definitions, findings, graph, python_block, table_box, title_block
 from hta.web.page import Page, Table
 from hta.web.parts import part
@@ -20,89 +26,101 @@ from hta.web.state import Selection
 
 QUESTION = "What matters in this job?"
 
-_FIRST = "temporal_breakdown"
-"""The analysis whose figure answers most; it is shown before the others are made."""
-
+_FIGURES = {"time": "temporal_breakdown", "steps": "step_time"}
+_TABLE = "gpu_summary"
 _IMPORTS = ("from hta.overview import overview",)
-_DEVICES = {
-    "rank": pl.Int32,
-    "number": pl.Int64,
-    "model": pl.String,
-    "memory_bytes": pl.Int64,
-    "compute_capability": pl.String,
-    "multiprocessor_count": pl.Int64,
-}
-_CPU_TABLE, _DEVICE_TABLE = "overview.cpu_side", "overview.devices"
+_CPU_TABLE, _GPU_TABLE, _EVENT_TABLE = "overview.cpu_side", "overview.gpus", "overview.events"
 
 
 def _layout(session: Session, selection: Selection) -> Component:
     code = python_of("overview(trace)", session.run(selection.scope.run), selection.scope, imports=_IMPORTS)
-    parts = [part("time", min_height=300), part("verdict"), part("devices")]
-    return html.Article(
-        [title_block("Overview", QUESTION), *parts, definitions(analysis(_FIRST).definitions), python_block(code)]
-    )
-
-
-def _time(session: Session, selection: Selection) -> Component:
-    """Return the first figure; a job without device work says so in the verdict."""
-    try:
-        result = session.result(selection.scope, _FIRST)
-    except MissingDataError:
-        return html.Div()
-    return graph(_FIRST, analysis(_FIRST).plot(result, theme=selection.option("theme", "light")))
+    figures = html.Div([part(name, min_height=220) for name in _FIGURES], className="hta-columns")
+    parts = [part("verdict", min_height=90), figures, part("advice"), part("gpus")]
+    terms = [term for name in (*_FIGURES.values(), _TABLE) for term in analysis(name).definitions]
+    return html.Article([title_block("Overview", QUESTION), *parts, definitions(terms), python_block(code)])
 
 
 def _verdict(session: Session, selection: Selection) -> Component:
-    found = _overview(session, selection)
+    verdict, _ = _said(session, selection)
+    lost = session.remembered(selection.scope, "losses", losses)
+    table = _cpu_side(session, selection)
     return html.Div(
         [
-            dmc.Alert(printable(found.verdict), title="Verdict", className="hta-verdict"),
-            *findings(found.findings),
-            *([table_box(_CPU_TABLE, _cpu_side(session, selection), {})] if len(found.cpu_side) else []),
-            html.H3("What each page shows"),
-            html.Ul([_link(each.name, found, selection) for each in ANALYSES], className="hta-links"),
+            dmc.Alert(printable(verdict), title="Verdict", className="hta-verdict"),
+            *findings(lost),
+            *([table_box(_CPU_TABLE, table, dict(selection.options))] if len(table.frame) else []),
         ]
     )
 
 
-def _link(name: str, found: Overview, selection: Selection) -> Component:
-    entry = analysis(name)
-    link = dcc.Link(entry.title, href=selection.at(name).query())
-    missing = found.missing.get(name)
-    return html.Li([link, f": {entry.question}", *([html.Span(" not recorded", title=missing)] if missing else [])])
+def _figure(name: str, session: Session, selection: Selection) -> Component:
+    """Return the figure of an analysis, which leads to its page; nothing where it lacks its input: the verdict says so."""
+    try:
+        result = session.result(selection.scope, name)
+    except MissingDataError:
+        return html.Div()
+    figure = analysis(name).plot(result, theme=selection.option("theme", "light"))
+    return _card(graph(name, figure), _link(name, selection))
 
 
-def _overview(session: Session, selection: Selection) -> Overview:
-    return session.remembered(selection.scope, "overview", overview)
+def _advice(session: Session, selection: Selection) -> Component:
+    found = _advised(session, selection)
+    told = found.recommendations.to_dicts()
+    items = html.Ol([_recommendation(each, selection) for each in told], className="hta-findings")
+    events = _events(session, selection)
+    behind = [table_box(_EVENT_TABLE, events, dict(selection.options))] if len(events.frame) else []
+    nothing = dmc.Text("No rule applies." if not found.findings else "No rule that could be asked applies.")
+    return _card(dmc.Text("What to try first", fw=600), items if told else nothing, *findings(found.findings), *behind)
+
+
+def _recommendation(row: dict[str, Any], selection: Selection) -> Component:
+    fraction = row["worth_fraction"]
+    worth = "" if fraction is None else f" Worth at most {percent_text(fraction)} of the step."
+    return html.Li([printable(f"{row['advice']}.{worth} "), _link(row["analysis"], selection)])
+
+
+def _gpus(session: Session, selection: Selection) -> Component:
+    try:
+        table = _use_of_gpus(session, selection)
+    except MissingDataError:
+        return html.Div()
+    return _card(table_box(_GPU_TABLE, table, dict(selection.options)), _link(_TABLE, selection))
+
+
+def _use_of_gpus(session: Session, selection: Selection) -> Table:
+    view = analysis(_TABLE).views[0]
+    return Table("GPU summary", view.table(session.result(selection.scope, _TABLE)), view.telling)
 
 
 def _cpu_side(session: Session, selection: Selection) -> Table:
-    return Table("The CPU side of each rank", _overview(session, selection).cpu_side, "mean_step_ns")
+    return Table("The CPU side of each rank", _said(session, selection)[1], "mean_step_ns")
 
 
-def _devices_part(session: Session, selection: Selection) -> Component:
-    table = _devices(session, selection)
-    return table_box(_DEVICE_TABLE, table, dict(selection.options)) if len(table.frame) else html.Div()
+def _events(session: Session, selection: Selection) -> Table:
+    return Table("The events behind it", _advised(session, selection).events, "total_ns")
 
 
-def _devices(session: Session, selection: Selection) -> Table:
-    """Return the devices that each file describes; the same ones of one host stand once for each of its ranks."""
-    ranks = session.trace(selection.scope).ranks
-    rows = [_device(rank, each) for rank, trace in ranks.items() for each in trace.header.device_properties]
-    frame = pl.DataFrame([row for row in rows if row is not None], schema=_DEVICES, orient="row")
-    return Table("Devices that the ranks could see", frame, "memory_bytes")
+def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
+    """Return the verdict, and the CPU side of a job without GPU work."""
+    scope = selection.scope
+    return session.remembered(
+        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, VERDICT_ANALYSES))
+    )
 
 
-def _device(rank: int, described: dict[str, object]) -> tuple[object, ...]:
-    """Return a row of facts as far as the file tells them; its types are not to be relied on."""
-    capability = ".".join(str(described[key]) for key in ("computeMajor", "computeMinor") if key in described)
-    model = str(described.get("name", ""))
-    whole = [_whole(described.get(key)) for key in ("id", "totalGlobalMem", "numSms")]
-    return rank, whole[0], model, whole[1], capability, whole[2]
+def _advised(session: Session, selection: Selection) -> Advice:
+    scope = selection.scope
+    return session.remembered(
+        scope, "advice", lambda trace: advice_from(trace, session.results(scope, ADVICE_ANALYSES))
+    )
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+def _link(name: str, selection: Selection) -> Component:
+    return dcc.Link(f"{analysis(name).title} →", href=selection.at(name).query())
+
+
+def _card(*children: Component) -> Component:
+    return dmc.Paper(list(children), withBorder=True, p="sm", radius="md")
 
 
 OVERVIEW = Page(
@@ -111,6 +129,11 @@ OVERVIEW = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    parts={"time": _time, "verdict": _verdict, "devices": _devices_part},
-    tables={_CPU_TABLE: _cpu_side, _DEVICE_TABLE: _devices},
+    parts={
+        "verdict": _verdict,
+        **{part: partial(_figure, name) for part, name in _FIGURES.items()},
+        "advice": _advice,
+        "gpus": _gpus,
+    },
+    tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus, _EVENT_TABLE: _events},
 )

@@ -1,4 +1,4 @@
-"""The page on which the events themselves are looked at; `assets/timeline.js` draws it."""
+"""The page on which the events themselves are looked at; the files in `assets/timeline/` draw it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,18 @@ _TERMS = (
     ("queue", "what was launched on a stream and has not begun"),
     ("launch", "the arrow from the call that launched work to that work"),
     ("forward, backward", "the arrow between an operator and the one that computes its gradient"),
-    ("W S", "zoom in and out, as the wheel does; at the place of the pointer"),
-    ("A D", "go left and right, as dragging does"),
-    ("F", "fit the selected event into view; 0 shows everything"),
+    (
+        "critical path",
+        "what bounds a step, the span selected, or the steps chosen above, from its beginning to its end",
+    ),
+    ("findings", "where to look: idle devices, waiting in collectives, and the events behind the advice"),
+    ("W S", "zoom in and out at the place of the pointer, as the wheel with Ctrl does"),
+    ("A D", "go left and right, as dragging does, or the wheel with shift"),
+    (
+        "drag on the ruler, or with shift",
+        "select a span of time: its length, and what takes it; M takes the selected event's",
+    ),
+    ("F", "fit what is selected into view; 0 shows everything"),
     ("Enter, Shift Enter", "in the search: the next and the previous event found; / goes to the search"),
     ("Escape", "select nothing"),
 )
@@ -40,6 +49,8 @@ def _layout(session: Session, selection: Selection) -> Component:
         "data-devices": text_of(selection.devices or ()),
         "data-find": selection.option("find"),
         "data-event": selection.option("event"),
+        "data-at": selection.option("at"),
+        "data-show": selection.option("show"),
         "data-perfetto": "here" if perfetto_folder() else "",
     }
     view = html.Div(id="timeline", className="hta-timeline", **asked)

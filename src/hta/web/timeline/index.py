@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -95,10 +94,15 @@ class TimelineIndex:
 
     def row_of(self, place: int) -> tuple[int, int]:
         """Return row and depth of an event."""
-        lane = int(self.events.lane_of(place))
-        firsts = [row.first_lane for row in self.rows]
-        row = int(np.searchsorted(firsts, lane, side="right")) - 1
-        return row, lane - firsts[row]
+        row, depth = self.rows_of(np.array([place]))
+        return int(row[0]), int(depth[0])
+
+    def rows_of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return rows and depths of events."""
+        firsts = np.array([row.first_lane for row in self.rows], np.int64)
+        lane = self.events.lane_of(places)
+        row = np.searchsorted(firsts, lane, side="right") - 1
+        return row, lane - (firsts[row] if len(firsts) else 0)
 
     def place_of(self, event_index: int) -> int | None:
         """Return the place of an event; None where it is not drawn."""
@@ -227,9 +231,3 @@ def _rows(
         for at, (track, label, process, device) in enumerate(labels.iter_rows())
     )
     return rows, drawn[order], bounds
-
-
-def rows_on(index: TimelineIndex, devices: Iterable[int] | None) -> list[int]:
-    """Return the rows to draw: all threads, and the streams of these devices."""
-    wanted = None if devices is None else set(devices)
-    return [at for at, row in enumerate(index.rows) if wanted is None or row.device is None or row.device in wanted]

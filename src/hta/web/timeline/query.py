@@ -56,7 +56,7 @@ def visible(index: TimelineIndex, rows: Iterable[int], window: Window) -> Slices
 
     An event at least as long as a pixel is there by itself. Shorter ones that begin within about a pixel are merged.
     """
-    lanes = [lane for row in rows for lane in _lanes_of(index, row)]
+    lanes = [lane for row in rows for lane in lanes_of(index, row)]
     bounds = (window.start, window.end)
     if index.events.count_within(lanes, *bounds) <= FEW_EVENTS:
         found = at_level(Slices.single(index.events, *index.events.within(lanes, *bounds)), window.level)
@@ -101,7 +101,7 @@ def search(index: TimelineIndex, rows: Iterable[int], text: str) -> dict[str, An
     """
     holds = index.strings.str.to_lowercase().str.contains(text.lower(), literal=True).fill_null(value=False).to_numpy()
     wanted = np.zeros(len(index.events.bounds) - 1, np.bool_)
-    wanted[[lane for row in rows for lane in _lanes_of(index, row)]] = True
+    wanted[[lane for row in rows for lane in lanes_of(index, row)]] = True
     places = np.flatnonzero(holds[index.name])
     places = places[wanted[index.events.lane_of(places)]]
     start, length = index.events.start[places], (index.events.end - index.events.start)[places]
@@ -120,7 +120,8 @@ def located(index: TimelineIndex, place: int) -> list[int]:
     return [*index.row_of(place), start, end - start, int(index.event_index[place])]
 
 
-def _lanes_of(index: TimelineIndex, row: int) -> range:
+def lanes_of(index: TimelineIndex, row: int) -> range:
+    """Return the lanes of a row."""
     first = index.rows[row].first_lane
     return range(first, first + index.rows[row].lane_count)
 
@@ -128,13 +129,13 @@ def _lanes_of(index: TimelineIndex, row: int) -> range:
 def _lane(*columns: npt.NDArray[Any]) -> tuple[list[list[int]], list[list[int]]]:
     is_merged = columns[3] > 1
     start, length, busy, count, name, event = (column[is_merged] for column in columns)
-    merged = (_steps(start, length), length, busy, count, name, event)
+    merged = (steps_between(start, length), length, busy, count, name, event)
     start, length, _, _, name, event = (column[~is_merged] for column in columns)
-    alone = (_steps(start, length), length, name, event)
+    alone = (steps_between(start, length), length, name, event)
     return [column.tolist() for column in alone], [column.tolist() for column in merged]
 
 
-def _steps(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Write each start as the distance from the end before: short numbers."""
     return start - np.concatenate([[0], (start + length)[:-1]])
 

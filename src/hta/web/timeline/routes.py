@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, TypeVar
@@ -13,15 +13,26 @@ from flask import Flask, Response, abort, request, send_file, send_from_director
 
 from hta.errors import HtaError, InvalidOptionError
 from hta.locations import is_url, located
+from hta.recommendations.advice import Advice, advice_from
+from hta.recommendations.facts import ADVICE_ANALYSES
 from hta.store.trace import RankTrace, Trace
 from hta.store.trace_file import TraceFile
 from hta.web.session import Scope, Session
 from hta.web.state import numbers_of
 from hta.web.timeline.counters import Counters, counter_answer, rank_counters
 from hta.web.timeline.details import event_details, event_links
+from hta.web.timeline.findings import (
+    Finding,
+    advice_findings,
+    idle_findings,
+    longest_waits,
+    waiting_findings,
+)
 from hta.web.timeline.index import TimelineIndex, timeline_index
+from hta.web.timeline.path import PathOverlay, path_answer, path_overlay
 from hta.web.timeline.perfetto import perfetto_folder
 from hta.web.timeline.query import Window, search, slices_answer
+from hta.web.timeline.span import span_answer
 
 T = TypeVar("T")
 
@@ -48,6 +59,9 @@ def add_routes(flask: Flask, session: Session) -> None:
         "links": _links,
         "counters": _counters,
         "counter": _counter,
+        "span": _span,
+        "path": _path,
+        "findings": _findings,
     }
     for name, answer in answers.items():
         flask.add_url_rule(f"/timeline/{name}", f"timeline_{name}", partial(_answered, answer, session))
@@ -135,6 +149,60 @@ def _counter(session: Session) -> list[dict[str, Any]]:
     ]
 
 
+def _span(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    start, end = _range("start", "end")
+    scope, rows = _scope(), _asked_rows(index)
+    key = ("timeline span", scope, session.run(scope.run).stamp, start, end, tuple(rows))
+    return session.answer(key, partial(span_answer, index, rows, start, end)).result(PATIENCE_S)
+
+
+def _path(session: Session) -> dict[str, Any]:
+    """Answer with what is drawn of the critical path: of `from` to `to`, of `steps`, or of what is usual."""
+    scope, index, window = _scope(), _index(session), _window()
+    steps = numbers_of(request.args.get("steps", ""))
+    of_steps = (steps[0], steps[-1]) if steps else None
+    span = _range("from", "to") if "from" in request.args else None
+
+    def overlay(trace: Trace) -> PathOverlay:
+        return path_overlay(trace.ranks[_only(scope)], index, of_steps, span)
+
+    return path_answer(index, _ready(session, scope, ("timeline path", of_steps, span), overlay), window)
+
+
+def _findings(session: Session) -> list[dict[str, Any]]:
+    """Answer with the findings of one kind on a rank; `among` are the ranks that are compared."""
+    makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
+    kind = request.args.get("kind", "")
+    if kind not in makers:
+        message = f"kind is one of {', '.join(makers)}, not {kind[:40]!r}"
+        raise InvalidOptionError(message)
+    origin = _index(session).origin_ns
+    found = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
+    return [{"text": each.text, "start": each.start_ns - origin, "end": each.end_ns - origin} for each in found]
+
+
+def _idle(session: Session, scope: Scope, _: tuple[int, ...] | None) -> Iterable[Finding]:
+    def idle(trace: Trace) -> list[Finding]:
+        return list(idle_findings(trace.ranks[_only(scope)]))
+
+    return _ready(session, scope, "timeline idle", idle)
+
+
+def _waiting(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
+    waits = _ready(session, Scope(scope.run, among), "timeline waits", longest_waits)
+    return waiting_findings(_only(scope), waits)
+
+
+def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
+    whole = Scope(scope.run, among)
+
+    def advice(trace: Trace) -> Advice:
+        return advice_from(trace, session.results(whole, ADVICE_ANALYSES))
+
+    return advice_findings(_only(scope), _ready(session, whole, "advice", advice))
+
+
 def _file(session: Session) -> Response:
     """Give away the trace as it is, for Perfetto; a store only says where it was, which may be anything."""
     try:
@@ -165,7 +233,7 @@ def _made_counters(session: Session) -> Counters:
     return _ready(session, scope, "timeline counters", lambda trace: rank_counters(trace.ranks[_only(scope)], origin))
 
 
-def _ready(session: Session, scope: Scope, key: str, compute: Callable[[Trace], T]) -> T:
+def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
     """Return what the session remembers; made on a worker, so that the thread of the request does not wait long.
 
     Raises:
@@ -195,11 +263,19 @@ def _only(scope: Scope) -> int:
 
 
 def _window() -> Window:
-    start, end, pixels = (_number(name) for name in ("start", "end", "pixels"))
-    if end <= start or not 1 <= pixels <= MOST_PIXELS:
-        message = f"a window ends after it starts and is 1 to {MOST_PIXELS:,} pixels wide"
+    pixels = _number("pixels")
+    if not 1 <= pixels <= MOST_PIXELS:
+        message = f"a window is 1 to {MOST_PIXELS:,} pixels wide"
         raise InvalidOptionError(message)
-    return Window(start, end, pixels)
+    return Window(*_range("start", "end"), pixels)
+
+
+def _range(first: str, last: str) -> tuple[int, int]:
+    start, end = _number(first), _number(last)
+    if end <= start:
+        message = "a window ends after it starts"
+        raise InvalidOptionError(message)
+    return start, end
 
 
 def _asked_rows(index: TimelineIndex) -> list[int]:

@@ -1,0 +1,158 @@
+"""How long the pages of `hta serve` take in a real browser, and how much memory the server holds.
+
+Starts the server as users do and opens it with chromium, or what HTA_CHROMIUM names:
+
+    python benchmarks/pages.py TRACE [--runs 3] [--walk]
+
+cold      a new server process with an empty cache, and a browser that has seen nothing
+reopened  a new server process whose cache holds the trace, and a browser that has seen nothing
+warm      the same server and browser, which looked at the page before
+
+Times count from the request to the first figure, and to the page with all of its parts; those of `cold` and `reopened`
+are after the server said its address, which `start` counts. On a machine that does other things as well, the processor
+seconds until the first figure say more: of the server since its start, and of all processes of the browser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+PATIENCE_MS = 300_000
+_FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
+_WHOLE = """() => document.querySelector('#page h2')
+  && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root')
+  && [...document.querySelectorAll('#page .dash-graph')].every(each => each.querySelector('.main-svg'))
+  && [...document.querySelectorAll('#page .ag-row')].every(each => each.innerText.trim())"""
+
+
+class Server(NamedTuple):
+    """A server that runs."""
+
+    url: str
+    pid: int
+    start_s: float
+
+    def cpu_s(self) -> float:
+        """Return the processor time it has taken."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_mb(self) -> float:
+        """Return the most memory it has held, files mapped into it included."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1_024  # type: ignore[index]  # Linux says it of every process
+
+
+class Seen(NamedTuple):
+    """How long a page took, and the processor time of server and browser until its first figure."""
+
+    figure_s: float
+    whole_s: float
+    server_cpu_s: float
+    browser_cpu_s: float
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trace")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--walk", action="store_true", help="then open every page, and say what that took")
+    options = parser.parse_args()
+    print(f"load of this machine at the beginning: {os.getloadavg()[0]:.1f}")
+    print("| page | start, s | first figure, s | whole page, s | server, CPU s | browser, CPU s | server peak, MB |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as cache:
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+        rows: dict[str, list[tuple[float, ...]]] = {"cold": [], "reopened": [], "warm": []}
+        for _ in range(options.runs):
+            shutil.rmtree(cache, ignore_errors=True)
+            for name in ("cold", "reopened"):
+                with served(options.trace, cache) as server, browser.new_context() as context:
+                    rows[name].append((server.start_s, *_open_page(context, server), server.peak_mb()))
+                    if name == "reopened":
+                        rows["warm"].append((0.0, *_open_page(context, server), server.peak_mb()))
+        for name, measured in rows.items():
+            medians = [statistics.median(column) for column in zip(*measured, strict=True)]
+            print(f"| {name} | " + " | ".join(f"{each:.2f}" for each in medians[:-1]) + f" | {medians[-1]:.0f} |")
+        if options.walk:
+            _walk(options.trace, cache, browser)
+
+
+def _walk(trace: str, cache: str, browser: Browser) -> None:
+    """Open every page with a server whose cache holds the trace."""
+    print("\n| page | shown after, s | server CPU, s | server peak, MB |\n|---|--:|--:|--:|")
+    with served(trace, cache) as server, browser.new_context() as context:
+        _open_page(context, server)
+        page = context.pages[0]
+        for link in page.locator("#nav a").all():
+            before_s, begin = server.cpu_s(), time.perf_counter()
+            title = link.inner_text()
+            link.click()
+            page.wait_for_function(
+                "title => document.querySelector('#page h2')?.innerText === title", arg=title, timeout=PATIENCE_MS
+            )
+            page.wait_for_function(_WHOLE, timeout=PATIENCE_MS)
+            shown_s = time.perf_counter() - begin
+            print(f"| {title} | {shown_s:.2f} | {server.cpu_s() - before_s:.2f} | {server.peak_mb():.0f} |", flush=True)
+
+
+def _open_page(context: BrowserContext, server: Server) -> Seen:
+    page = context.new_page()
+    begin, browser_s, server_s = time.perf_counter(), _browser_cpu_s(context), server.cpu_s()
+    server_s = 0.0 if len(context.pages) == 1 else server_s  # its start counts for the first page
+    page.goto(server.url, timeout=PATIENCE_MS, wait_until="commit")
+    page.wait_for_function(_FIGURE, timeout=PATIENCE_MS)
+    figure_s = time.perf_counter() - begin
+    cpu_s = server.cpu_s() - server_s, _browser_cpu_s(context) - browser_s
+    page.wait_for_function(_WHOLE, timeout=PATIENCE_MS)
+    return Seen(figure_s, time.perf_counter() - begin, *cpu_s)
+
+
+def _browser_cpu_s(context: BrowserContext) -> float:
+    """Return the processor time of all processes of the browser."""
+    assert context.browser is not None  # noqa: S101 -- only a context of `launch_persistent_context` has none
+    told = context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
+    return sum(each["cpuTime"] for each in told["processInfo"])
+
+
+@contextmanager
+def served(trace: str, cache: str) -> Iterator[Server]:
+    """Start `hta serve`, as users do."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0"]
+    environ = {**os.environ, "HTA_CACHE_DIR": cache, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603 -- hta
+        try:
+            assert process.stdout is not None  # noqa: S101 -- a pipe, two lines above
+            url = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
+            yield Server(url, process.pid, time.perf_counter() - begin)
+        finally:
+            process.terminate()
+
+
+def _chromium() -> str:
+    names = (os.environ.get("HTA_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, filter(None, names))), None)
+    if found is None:
+        message = "no chromium; apt-get install chromium, or HTA_CHROMIUM names one"
+        raise SystemExit(message)
+    return found
+
+
+if __name__ == "__main__":
+    main()

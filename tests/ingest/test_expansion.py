@@ -1,0 +1,93 @@
+"""Files that are small and yield gigabytes: they are refused before they fill memory or disk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import hta
+from hta.errors import UnreadableTraceError
+from hta.ingest import kineto
+from hta.ingest.file_health import file_health
+from hta.testing.builder import TraceBuilder
+
+MEMBER_BYTES = 16 << 20
+EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"tid":1},'
+
+
+def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
+    """Write a gzip file of a head and then one unit over and over, 16 MiB for each member."""
+    path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
+    return path
+
+
+def some_trace(folder: Path) -> Path:
+    """Write a small trace."""
+    return TraceBuilder().operator("aten::mm", start_us=0, duration_us=10).write(folder)[0]
+
+
+def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
+    """2 GiB of one text in 2 MB; no more than 256 MiB of them are looked at."""
+    bomb = write_bomb(tmp_path / "rank0.json.gz", b'{"traceEvents":[{"ph":"X","name":"', b"a", 128)
+    cache = tmp_path / "cache"
+
+    with pytest.raises(UnreadableTraceError, match=r"yields more than 256 MiB.*HTA_MOST_EXPANSION above 100"):
+        hta.open_trace(bomb, cache=cache).ranks[0].table("events")
+
+    assert bomb.stat().st_size < 4 << 20
+    assert [each for each in cache.rglob("*") if each.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("head", "unit"),
+    [(b'{"traceEvents":[', EVENT), (b'{"traceEvents":[{"args":', b'{"a":'), (b'{"other":"', b" "), (b"", b"[")],
+    ids=["events", "nested", "before the events", "lists"],
+)
+def test_whatever_it_is_filled_with(tmp_path, monkeypatch, head, unit) -> None:
+    """With a small limit: in memory as well as for the cache, the file is refused and the others stay readable."""
+    monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
+    some_trace(tmp_path)
+    write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)
+    trace = hta.open_trace(tmp_path, cache=False)
+    states = {Path(each.path).name: each.state for each in file_health(trace)}
+    skipped = {Path(each.path).name: each.reason for each in trace.skipped}
+
+    assert "clean" in states.values()
+    assert states.get("rank-1.json.gz", "skipped") in {"unreadable", "skipped"}
+    assert len(states) + len(skipped) == 2
+
+
+def test_health_says_why(tmp_path, monkeypatch) -> None:
+    """The file, the limit, and how to raise it."""
+    monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
+    some_trace(tmp_path)
+    write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)
+    [error] = [each.error for each in file_health(hta.open_trace(tmp_path, cache=False)) if each.state == "unreadable"]
+
+    assert "rank-1.json.gz was not read: it is compressed so much" in error
+    assert "set HTA_MOST_EXPANSION above 100" in error
+
+
+def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
+    """The same file is read when it may yield any number of times its size; what is no number counts as unset."""
+    monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": at, "dur": 1, "pid": 1, "tid": 1} for at in range(2_000)]
+    path = tmp_path / "rank0.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events, "padding": " " * (8 << 20)}).encode()))
+
+    monkeypatch.setenv("HTA_MOST_EXPANSION", "much")
+    assert kineto.most_bytes(path) == 100 * path.stat().st_size
+    with pytest.raises(UnreadableTraceError, match="HTA_MOST_EXPANSION"):
+        hta.open_trace(path, cache=False).ranks[0].table("events")
+    monkeypatch.setenv("HTA_MOST_EXPANSION", "9" * 18)
+    assert len(hta.open_trace(path, cache=False).ranks[0].table("events")) == 2_000
+
+
+def test_plain_files_are_read_whatever_their_size(tmp_path, monkeypatch) -> None:
+    """They yield what they hold."""
+    monkeypatch.setattr(kineto, "_SMALL_BYTES", 10)
+
+    assert len(hta.open_trace(some_trace(tmp_path), cache=False).ranks[0].table("events")) == 1

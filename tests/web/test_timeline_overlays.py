@@ -1,0 +1,202 @@
+"""What is drawn over the events: the critical path, what was noticed, and what a span of time holds."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.analyses.critical_path import critical_path
+from hta.errors import InvalidOptionError
+from hta.recommendations.advice import Advice
+from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
+from hta.web.timeline import findings
+from hta.web.timeline.findings import Finding, advice_findings, idle_findings, longest_waits, waiting_findings
+from hta.web.timeline.index import TimelineIndex, timeline_index
+from hta.web.timeline.path import CLASSES, path_answer, path_overlay
+from hta.web.timeline.query import Window
+from hta.web.timeline.span import span_answer
+from jobs import gpu_job
+from timelines import LANES, Event, index_of, two_threads
+
+
+def test_a_span_counts_what_lies_inside() -> None:
+    """From 60 to 120 µs: 40 of the 100 µs of the operator, 60 of the 200 of the kernel; the call in it has ended."""
+    index = timeline_index(two_threads().ranks[0])
+    mm, gemm = (int(index.event_index[index.name == _id(index, name)][0]) for name in ("aten::mm", "gemm"))
+
+    assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {
+        "rows": [[0, 40_000, 1], [2, 60_000, 1]],
+        "device": [["gemm", 1, 60_000, gemm]],
+        "host": [["aten::mm", 1, 40_000, mm]],
+        "device_count": 1,
+        "host_count": 1,
+    }
+    assert span_answer(index, [1], 0, 10)["rows"] == []
+
+
+def _id(index: TimelineIndex, name: str) -> int:
+    return index.strings.to_list().index(name)
+
+
+def test_annotations_and_waiting_keep_no_stream_busy() -> None:
+    """A stream works from 0 to 10 µs; its annotation goes on to 100."""
+    trace = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10)
+        .gpu_annotation("step", start_us=0, duration_us=100)
+        .build()
+    )
+    index = timeline_index(trace.ranks[0])
+    stream = next(at for at, row in enumerate(index.rows) if row.device == 0)
+
+    assert span_answer(index, [stream], 0, 100_000)["rows"] == [[stream, 10_000, 2]]
+
+
+@given(LANES, st.integers(0, 900), st.integers(1, 900))
+def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, length: int) -> None:
+    """A row is busy in the nanoseconds that any of its events covers; times of one name add up."""
+    answer = span_answer(index_of(lanes), [0], start, start + length)
+    inside = [
+        range(max(first, start), min(last, start + length)) for lane in lanes for first, last in lane if last > first
+    ]
+    covered = {moment for each in inside for moment in each}
+
+    assert sum(busy for _, busy, _ in answer["rows"]) == len(covered)
+    assert sum(ns for _, _, ns, _ in answer["host"]) == sum(map(len, inside))
+
+
+def path_of(trace: Trace, window: Window, **options: object) -> dict:
+    """Return what is drawn of the path of rank 0."""
+    index = timeline_index(trace.ranks[0])
+    return path_answer(index, path_overlay(trace.ranks[0], index, **options), window)
+
+
+def test_the_path_leads_from_row_to_row() -> None:
+    """The operator, the launch in it, the operator again; the backward operator begins long after, on another thread."""
+    answer = path_of(two_threads(), Window(0, 400_000, 400))
+    steps, lengths, counts, classes, names, _, rows, depths = answer["along"]
+
+    assert (answer["window"], answer["start"], answer["end"], answer["count"]) == ("whole recording", 0, 350_000, 5)
+    assert lengths == [10_000, 5_000, 85_000, 200_000, 50_000]
+    assert (steps, counts) == ([0] * 5, [1] * 5)
+    assert [CLASSES[each] for each in classes] == ["cpu operator"] * 3 + ["host gap", "cpu operator"]
+    assert [answer["names"][each] if each >= 0 else None for each in names] == [
+        *("aten::mm", "cudaLaunchKernel", "aten::mm"),
+        None,
+        "MmBackward0",
+    ]
+    assert list(zip(rows, depths, strict=True)) == [(0, 0), (0, 1), (0, 0), (-1, -1), (1, 0)]
+    assert answer["marks"] == [
+        [0, 0, [0, 5_000], [10_000, 85_000]],
+        [0, 1, [10_000], [5_000]],
+        [1, 0, [300_000], [50_000]],
+    ]
+
+
+def test_the_path_of_a_span_ends_where_the_span_does() -> None:
+    """From 60 to 300 µs after the origin, which is 1 ms after the epoch."""
+    answer = path_of(two_threads(), Window(0, 400_000, 400), span=(60_000, 300_000))
+
+    assert (answer["start"], answer["end"]) == (60_000, 300_000)
+    assert dict(answer["classes"]) == {"host gap": 200_000, "cpu operator": 40_000}
+
+
+def test_the_path_of_a_step() -> None:
+    """Of three steps the one that was chosen; what there is not is an error."""
+    trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
+
+    assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
+    assert path_of(trace, Window(0, 40_000, 40), steps=(1, 2))["end"] == 20_000
+    with pytest.raises(InvalidOptionError, match="no step 9"):
+        path_of(trace, Window(0, 40_000, 40), steps=(9, 9))
+
+
+def test_the_path_is_that_of_the_analysis() -> None:
+    """Its classes last as long as those of `hta.critical_path`; far away, segments are merged and none is lost."""
+    trace = gpu_job().build()
+    near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
+    table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
+    expected = {name.replace("_", " "): ns for name, ns in table.select("path_class", "duration_ns").iter_rows() if ns}
+
+    assert dict(near["classes"]) == dict(far["classes"]) == expected
+    assert sum(far["along"][2]) == sum(near["along"][2]) == near["count"]
+    assert len(far["along"][0]) < near["count"]
+
+
+def test_idle_gaps_say_what_was_waited_for() -> None:
+    """Rank 0 is idle from 60 to 100 µs, and what ends that is launched at 80; rank 1 has no gap."""
+    trace = gpu_job().build()
+
+    assert list(idle_findings(trace.ranks[0])) == [
+        Finding("idle", "GPU 0 is idle for 40 µs: what ends it is launched after 20 µs", 60_000, 100_000)
+    ]
+    assert list(idle_findings(trace.ranks[1])) == []
+    assert list(idle_findings(TraceBuilder().build().ranks[0])) == []
+
+
+def test_work_that_was_launched_before_the_gap() -> None:
+    """The device is idle from 10 to 60 µs although the next kernel was launched at 5."""
+    trace = (
+        TraceBuilder()
+        .kernel("one", start_us=0, duration_us=10)
+        .kernel("two", start_us=60, duration_us=10, launch_us=5)
+        .build()
+    )
+    [found] = idle_findings(trace.ranks[0])
+
+    assert found.text == "GPU 0 is idle for 50 µs, though what ends it was launched before"
+
+
+def test_only_the_longest_gaps_are_shown(monkeypatch) -> None:
+    """Of gaps of 50, 90 and 70 µs the two longest, and none that is as short as a launch."""
+    monkeypatch.setattr(findings, "MOST_OF_A_KIND", 2)
+    builder = TraceBuilder()
+    for start in (0, 60, 160, 240, 260):
+        builder.kernel("k", start_us=start, duration_us=10)
+
+    assert [each.end_ns - each.start_ns for each in idle_findings(builder.build().ranks[0])] == [90_000, 70_000]
+
+
+def collectives() -> Trace:
+    """Rank 1 comes to an all-reduce 60 µs after rank 0; to a second one both come at once."""
+    builder = TraceBuilder()
+    for rank, start in ((0, 0), (1, 60)):
+        builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
+        builder.collective("allreduce", start_us=200, duration_us=50, rank=rank)
+    return builder.build()
+
+
+def test_waiting_names_who_comes_last() -> None:
+    """Rank 0 waits 60 µs for rank 1, of which it is said as well; nobody waits in the second one."""
+    waits = longest_waits(collectives())
+
+    assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in allreduce", 0, 60_000)]
+    assert list(waiting_findings(1, waits)) == [
+        Finding("waiting", "comes last to allreduce: others wait up to 60 µs", 60_000, 60_000)
+    ]
+
+
+def test_a_rank_alone_waits_for_nobody() -> None:
+    """No finding, and no error where nothing communicates."""
+    assert longest_waits(collectives().select([0])).table.is_empty()
+    assert longest_waits(two_threads()).table.is_empty()
+
+
+def test_advice_leads_to_the_events_behind_it() -> None:
+    """Only those of the rank, and only where their moment is known."""
+    events = pl.DataFrame(
+        {
+            "rule": ["communication"] * 3,
+            "rank": pl.Series([0, 1, 0], dtype=pl.Int32),
+            "event": ["all_reduce", "all_reduce", "all_gather"],
+            "at_ns": [5, 6, None],
+        }
+    )
+    recommendations = pl.DataFrame({"rule": ["communication"], "advice": ["hide it"]})
+
+    assert list(advice_findings(0, Advice(recommendations, pl.DataFrame(), events))) == [
+        Finding("advice", "all_reduce: hide it", 5, 5)
+    ]
