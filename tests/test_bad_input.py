@@ -173,6 +173,7 @@ FILES: dict[str, Write] = {
     "diff": lambda job, path: run("diff", job, job, "--figure", str(path)),
     "compare-operators": lambda job, path: run("compare-operators", job, job, "--figure", str(path)),
     "report": lambda job, path: run("report", job, "-o", str(path)),
+    "sql": lambda job, path: run("sql", job, "select 1", "--format", "csv", "-o", str(path)),
     "visualize_counts_diff": lambda job, path: TraceDiff.visualize_counts_diff(
         TraceDiff.compare_traces(job, job), show_image=False, export_image_path=str(path)
     ),
@@ -183,6 +184,7 @@ FILES: dict[str, Write] = {
 FOLDERS: dict[str, Write] = {
     **{f"export {to}": lambda job, path, to=to: run("export", job, "--to", to, "-o", str(path / "out"))
        for to in ("perfetto", "csv", "parquet")},
+    "ingest": lambda job, path: run("ingest", job, "-o", str(path / "out")),
     "generate_trace_with_counters": lambda job, path: TraceAnalysis(trace_dir=job).generate_trace_with_counters(
         output_dir=str(path)
     ),
@@ -203,7 +205,7 @@ def test_every_command_that_writes_is_among_these() -> None:
         for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
     }
     writing = {name for name, found in options.items() if found & {"--figure", "--output", "-o"}}
-    assert writing == {name for name in FILES if name in options} | {"export"}
+    assert writing == {name for name in FILES if name in options} | {"export", "ingest"}
     assert all("--force" in options[name] for name in writing)
 
 

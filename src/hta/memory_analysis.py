@@ -12,9 +12,9 @@ import plotly.graph_objects as go
 
 from hta import _native
 from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
-from hta.export.new_file import expect_writable, expect_writable_folder, new_file
+from hta.export.new_file import expect_writable, new_file
 from hta.figures.theme import template
-from hta.locations import native_source
+from hta.locations import expect_writable_folder, native_source
 
 CATEGORIES = (
     "Parameter",

@@ -12,10 +12,9 @@ from hta.cli.job import ReadingOptions, opened_alone
 from hta.cli.option_groups import with_option_groups
 from hta.cli.options import Force, Target
 from hta.cli.output import console, print_line
-from hta.export.new_file import expect_writable_folder
 from hta.export.tables import export_tables
 from hta.export.trace_with_counters import write_traces_with_counters
-from hta.locations import Location, located, status_of
+from hta.locations import Location, expect_writable_folder, located, status_of
 from hta.store.trace import Trace
 from hta.units import size_text
 

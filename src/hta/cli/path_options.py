@@ -14,9 +14,9 @@ from hta.enrich.path_graph import PathGraph
 from hta.enrich.window_activities import DATA_LOADING
 from hta.errors import InvalidOptionError
 from hta.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
-from hta.export.new_file import expect_writable, expect_writable_folder
+from hta.export.new_file import expect_writable
 from hta.export.saved_path_graph import save_path_graph
-from hta.locations import Location
+from hta.locations import Location, expect_writable_folder
 from hta.store.trace import RankTrace, Trace
 
 _INSTANCE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")

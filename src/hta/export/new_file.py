@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from hta.errors import InvalidOptionError
-from hta.locations import Location, RemotePath, drafted, expect_reachable
+from hta.locations import Location, drafted, expect_writable_folder
 
 _COMPRESSION_LEVEL = 3
 """A trace shrinks to a fifteenth; higher levels take several times as long for a few percent."""
@@ -27,23 +26,6 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
         raise InvalidOptionError(message)
     if target.exists() and not overwrite:
         message = f"{target} exists already; remove it, choose another name, or ask for it to be overwritten"
-        raise InvalidOptionError(message)
-
-
-def expect_writable_folder(folder: Location) -> None:
-    """Check, before any work, that files can be made in a folder.
-
-    Raises:
-        InvalidOptionError: it is missing, no folder, or cannot be written.
-    """
-    if isinstance(folder, RemotePath):
-        expect_reachable(folder)
-        return
-    if not folder.is_dir():
-        message = f"{folder} is no folder; make it first, or choose another"
-        raise InvalidOptionError(message)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        message = f"{folder} cannot be written; choose another folder"
         raise InvalidOptionError(message)
 
 

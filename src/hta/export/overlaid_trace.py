@@ -11,8 +11,7 @@ import polars as pl
 from hta.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
 from hta.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
 from hta.export.event_json import event_text
-from hta.export.new_file import expect_writable_folder
-from hta.locations import Location, name_of
+from hta.locations import Location, expect_writable_folder, name_of
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace

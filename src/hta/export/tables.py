@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from hta.errors import InvalidOptionError
-from hta.export.new_file import expect_writable_folder, new_file
-from hta.locations import Location
+from hta.export.new_file import new_file
+from hta.locations import Location, expect_writable_folder
 from hta.schema import TABLES
 from hta.store.trace import RankTrace, Trace
 

@@ -29,12 +29,11 @@ from hta.export.critical_path_overlay import (
     overlaid_path_name,
     write_critical_path_overlay,
 )
-from hta.export.new_file import expect_writable_folder
 from hta.export.saved_path_graph import load_path_graph, save_path_graph
 from hta.facade.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList
 from hta.facade.names import shorten_name
 from hta.facade.trace_frame import trace_frame
-from hta.locations import Location, located
+from hta.locations import Location, expect_writable_folder, located
 from hta.units import duration_text
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ import polars as pl
 
 from hta.analyses.kernel_sequences import KernelSequences, checked, kernel_sequences
 from hta.errors import InvalidOptionError, MissingDataError
-from hta.export.new_file import expect_writable_folder
 from hta.export.overlaid_trace import free_overlaid_path, write_overlaid_trace
 from hta.facade.show import show
 from hta.facade.times import microseconds
 from hta.figures import plot_kernel_sequences
-from hta.locations import Location, located
+from hta.locations import Location, expect_writable_folder, located
 from hta.store.trace import Trace
 
 _COLUMNS = ("pattern", "count", "GPU kernel duration (us)", "CPU op duration (us)")

@@ -12,7 +12,7 @@ import polars as pl
 
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
-from hta.locations import Address, Location, RemotePath, expect_reachable, located
+from hta.locations import Address, Location, expect_writable_folder, located
 from hta.store.arrow_tables import DamagedTableError
 from hta.store.job_store import (
     Contents,
@@ -106,16 +106,15 @@ def _expect_room(store: Location) -> None:
     """See, before any work, that there is a store or room for one.
 
     Raises:
-        InvalidOptionError: something else is there.
+        InvalidOptionError: something else is there, or the folder around it is missing or cannot be written.
         UnreachableError: there is no such bucket, or no way to it.
     """
     if is_store(store):
         return
-    if isinstance(store, RemotePath):
-        expect_reachable(store)
     if store.exists() and (not store.is_dir() or any(store.iterdir())):
         message = f"{store} is there already and is no store of hta; name a new folder"
         raise InvalidOptionError(message)
+    expect_writable_folder(store if store.exists() else store.parent)
     store.mkdir(exist_ok=True)
 
 

@@ -4,7 +4,7 @@ from hta.locations.location import Address, Location, address_text, is_url, loca
 from hta.locations.reading import RemoteStream, native_source
 from hta.locations.remote_path import RemotePath
 from hta.locations.status import Child, Status, scan, status_of
-from hta.locations.writing import drafted, expect_reachable, remove_tree
+from hta.locations.writing import drafted, expect_writable_folder, remove_tree
 
 __all__ = [
     "Address",
@@ -15,7 +15,7 @@ __all__ = [
     "Status",
     "address_text",
     "drafted",
-    "expect_reachable",
+    "expect_writable_folder",
     "is_url",
     "located",
     "name_of",

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from hta.errors import HtaError, UnreachableError
+from hta.errors import HtaError, InvalidOptionError, UnreachableError
 from hta.locations.remote_path import RemotePath, writes_at_once
 from hta.locations.unreachable import explained_errors
 
@@ -55,7 +55,24 @@ def remove_tree(location: Path | RemotePath) -> None:
         filesystem.rm(path, recursive=True)
 
 
-def expect_reachable(location: RemotePath) -> None:
+def expect_writable_folder(folder: Path | RemotePath) -> None:
+    """Check, before any work, that files can be made in a folder.
+
+    Raises:
+        InvalidOptionError: it is missing, no folder, or cannot be written.
+    """
+    if isinstance(folder, RemotePath):
+        _expect_reachable(folder)
+        return
+    if not folder.is_dir():
+        message = f"{folder} is no folder; make it first, or choose another"
+        raise InvalidOptionError(message)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        message = f"{folder} cannot be written; choose another folder"
+        raise InvalidOptionError(message)
+
+
+def _expect_reachable(location: RemotePath) -> None:
     """Look, before any work, whether files can be written there, as far as that can be told without writing.
 
     Raises:

@@ -201,7 +201,10 @@ class RankTrace:
     def events_held(self) -> int:
         """How many events are held in memory, roughly; 0 where nothing but header and health was asked for."""
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
-        return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
+        try:
+            return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
+        except HtaError:  # its file cannot be read, and who was asked about it has answered all the same
+            return 0
 
     def forget(self) -> None:
         """Free the memory of tables and derived results; the next use opens the file again."""

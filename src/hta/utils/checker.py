@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hta.errors import InvalidOptionError
-from hta.export.new_file import expect_writable_folder
-from hta.locations import located
+from hta.locations import expect_writable_folder, located
 
 
 @dataclass(frozen=True)
