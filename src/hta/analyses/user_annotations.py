@@ -135,10 +135,11 @@ def user_annotations(
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> pl.DataFrame:
-    """Return `UserAnnotations.per_annotation` of one side without exclusive times and kernels, which take longest."""
-    partials = trace.map(partial(_durations_of_rank, side=side), executor)
-    ranked = [table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in partials.items()]
-    return pl.concat(ranked).sort("rank", "name")
+    """Return `UserAnnotations.per_annotation` of one side without exclusive times and kernels, which take longest.
+
+    The rows of a rank come together, and in no order.
+    """
+    return pl.concat(trace.map(partial(_durations_of_rank, side=side), executor).values())
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -173,9 +174,9 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
     ranges = host_ranges(rank_trace) if side == "cpu" else device_ranges(rank_trace)
-    durations = ranges.select("name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
-    sums = durations.group_by("name").agg(_DURATION)
-    return sums.with_columns(rank_trace.texts(sums["name"]))
+    durations = ranges.lazy().select("name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
+    sums = durations.group_by("name").agg(pl.lit(rank_trace.rank, pl.Int32).alias("rank"), *_DURATION).collect()
+    return sums.replace_column(0, rank_trace.texts(sums["name"]))
 
 
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:

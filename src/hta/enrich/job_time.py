@@ -30,7 +30,9 @@ def duration_ns(rank_trace: RankTrace) -> int:
 def listed_events(rank_trace: RankTrace, columns: Sequence[str], kinds: Sequence[EventKind] = RANGES) -> pl.DataFrame:
     """Return columns of the events that HTA lists in its frames, in file order; they are not remembered."""
     named = list(dict.fromkeys([*columns, "category"]))
-    return rank_trace.events_of(kinds, named).drop_nulls("category").select(columns)
+    events = rank_trace.events_of(kinds, named)
+    listed = events.drop_nulls("category") if events["category"].null_count() else events  # which would copy them all
+    return listed.select(columns)
 
 
 def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:
