@@ -42,11 +42,11 @@ def ingest(job: JobOptions, *, output: Store, force: Overwrite = False) -> None:
 def _lines(done: Ingested) -> list[str]:
     written = sum(each.byte_count for each in done.written)
     verdict = (
-        f"{done.store}: {_ranks(len(done.contents.ranks))}; {_ranks(len(done.written))} written ({size_text(written)}), "
-        f"{len(done.unchanged):,} unchanged, {len(done.contents.skipped):,} files left out"
+        f"{done.store}: {_counted(len(done.contents.ranks), 'rank')}; {_counted(len(done.written), 'rank')} written "
+        f"({size_text(written)}), {len(done.unchanged):,} unchanged, {_counted(len(done.contents.skipped), 'file')} left out"
     )
     return [verdict, *(f"left out  {file.path}: {file.reason}" for file in done.contents.skipped)]
 
 
-def _ranks(count: int) -> str:
-    return f"{count:,} rank{'' if count == 1 else 's'}"
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
