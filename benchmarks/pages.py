@@ -31,6 +31,8 @@ from typing import NamedTuple
 
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
+from hta.testing.chromium import MISSING, chromium_path
+
 PATIENCE_MS = 300_000
 _FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 _WHOLE = """() => document.querySelector('#page h2')
@@ -146,11 +148,9 @@ def served(trace: str, cache: str) -> Iterator[Server]:
 
 
 def _chromium() -> str:
-    names = (os.environ.get("HTA_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, filter(None, names))), None)
+    found = chromium_path()
     if found is None:
-        message = "no chromium; apt-get install chromium, or HTA_CHROMIUM names one"
-        raise SystemExit(message)
+        raise SystemExit(MISSING)
     return found
 
 

@@ -27,13 +27,13 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import hta
+from hta.testing.chromium import chromium_path
 from hta.web.runs import runs_under
 
 PIXELS = 1_800
 """What a browser 1,440 pixels wide asks for: the view, and a quarter of it on either side."""
 
 SHORTEST_NS = 2_000
-CHROMIUM = os.environ.get("HTA_CHROMIUM", "/usr/bin/chromium")
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -123,7 +123,7 @@ def in_browser(server: Server) -> dict[str, float]:
 
     seconds = {}
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
         page = started.new_page(viewport={"width": 1_440, "height": 1_000})
         for name in ("first_visit_s", "second_visit_s"):
             begun = time.perf_counter()

@@ -6,14 +6,13 @@ browser is chromium, or what HTA_CHROMIUM names.
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import threading
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from hta.testing.chromium import MISSING, chromium_path
 from hta.testing.synthetic import write_job
 from hta.web.server import Address, bound_server
 from hta.web.session import Session
@@ -52,11 +51,9 @@ def main() -> None:
 
 
 def _chromium() -> str:
-    names = (os.environ.get("HTA_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, filter(None, names))), None)
+    found = chromium_path()
     if found is None:
-        message = "no chromium; apt-get install chromium, or HTA_CHROMIUM names one"
-        raise SystemExit(message)
+        raise SystemExit(MISSING)
     return found
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hta.errors import HtaError
+from hta.testing.chromium import MISSING, chromium_path
 from hta.web.pages import PAGES
 from hta.web.state import Selection
 
@@ -98,10 +97,9 @@ class Visit:
 def chromium() -> Iterator[Browser]:
     """Start the browser; skips the test where it or its driver is missing."""
     driver = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install --group browser")
-    names = (os.environ.get("HTA_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if name and (found := shutil.which(name))), None)
+    path = chromium_path()
     if path is None:
-        pytest.skip("no chromium; apt-get install chromium, or HTA_CHROMIUM names one")
+        pytest.skip(MISSING)
     with driver.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started

@@ -121,6 +121,20 @@ CASES = (
     *(f"tb_edge/{name}" for name in EDGE),
 )
 
+LOST = (
+    "bare_list_json",
+    "device_id_above_63",
+    "event_without_name",
+    "fwdbwd_two_forward_ops_same_backward_root",
+    "kernel_without_device_arg",
+    "kernel_without_dur",
+    "module_dropped_by_overlap",
+    "profiler_step_bad_name",
+    "threads_name_tid",
+    "x_event_without_cat",
+)
+"""Cases of `tb_edge` that the plugin could not read at all."""
+
 
 @dataclass(frozen=True)
 class Case:

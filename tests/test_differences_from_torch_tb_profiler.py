@@ -19,7 +19,7 @@ import hta
 from hta.errors import MissingDataError
 from hta.store.trace import Trace
 from pages import ROOT
-from tb_goldens import Case, case
+from tb_goldens import LOST, Case, case
 
 PAGE = ROOT / "docs" / "explanation" / "differences_from_torch_tb_profiler.md"
 CELLS = 5
@@ -220,21 +220,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "memory_cpu_peak_over_gpu_total: rules that apply": ("tb_edge/memory_cpu_peak_over_gpu_total", both(rules)),
     "dlrm_8rank, rank 0: rules that apply": (DLRM, both(rules)),
     "diff/control: rules that apply": (CONTROL, both(rules)),
-    **{
-        name: (f"tb_edge/{name}", lost(calls))
-        for name in (
-            "bare_list_json",
-            "device_id_above_63",
-            "event_without_name",
-            "fwdbwd_two_forward_ops_same_backward_root",
-            "kernel_without_device_arg",
-            "kernel_without_dur",
-            "module_dropped_by_overlap",
-            "profiler_step_bad_name",
-            "threads_name_tid",
-            "x_event_without_cat",
-        )
-    },
+    **{name: (f"tb_edge/{name}", lost(calls)) for name in LOST},
 }
 """Text of the example -> (the trace, (the plugin's answer, ours))."""
 

@@ -18,21 +18,7 @@ from hta.catalogue import ANALYSES
 from hta.enrich.host_names import Compat
 from hta.errors import MissingDataError
 from hta.store.trace import Trace
-from tb_goldens import EDGE
-
-LOST = (
-    "bare_list_json",
-    "device_id_above_63",
-    "event_without_name",
-    "fwdbwd_two_forward_ops_same_backward_root",
-    "kernel_without_device_arg",
-    "kernel_without_dur",
-    "module_dropped_by_overlap",
-    "profiler_step_bad_name",
-    "threads_name_tid",
-    "x_event_without_cat",
-)
-"""Files that the plugin could not read at all."""
+from tb_goldens import EDGE, LOST
 
 CASES = sorted((*EDGE, *LOST))
 

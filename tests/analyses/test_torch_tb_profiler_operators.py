@@ -12,7 +12,7 @@ from hta.analyses.operators import operators
 from hta.enrich.attribution import NodeClass, host_nodes, node_texts
 from hta.enrich.node_times import device_durations, node_times
 from hta.ingest.open_trace import open_trace
-from tb_goldens import CASES, Case, case
+from tb_goldens import CASES, LOST, Case, case
 
 COMPAT = "torch_tb_profiler"
 
@@ -195,21 +195,6 @@ def test_modules(answered):
     ours = found.select(*columns, "device_total_ns", "device_self_ns").rows()
 
     assert ours == (rows_of(expected["data"]) if expected else [])
-
-
-LOST = (
-    "bare_list_json",
-    "device_id_above_63",
-    "event_without_name",
-    "fwdbwd_two_forward_ops_same_backward_root",
-    "kernel_without_device_arg",
-    "kernel_without_dur",
-    "module_dropped_by_overlap",
-    "profiler_step_bad_name",
-    "threads_name_tid",
-    "x_event_without_cat",
-)
-"""Inputs that the plugin gave no answer for."""
 
 
 @pytest.mark.parametrize("compat", [None, COMPAT])
