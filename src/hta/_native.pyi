@@ -31,14 +31,17 @@ __all__ = [
     "earliest_times",
     "furthest_above",
     "has_cycle",
+    "holding",
     "memory_events",
     "nearest_above",
     "nest",
     "nesting_order",
+    "only_matches",
     "peek",
     "read_trace",
     "schema",
     "slacks",
+    "sums_by_name",
     "way_to",
 ]
 
@@ -189,3 +192,17 @@ def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return how much time the intervals of each of the groups 0, 1, … cover."""
+
+def holding(start: _Numbers, end: _Numbers, moments: _Numbers) -> _Numbers:
+    """Return the row of the interval that holds each moment, of those begun the last; -1 where that has ended.
+
+    Starts rise.
+    """
+
+def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
+    """Return the only row of `offered` that has each wanted key; -1 where none has it, -2 where several have."""
+
+def sums_by_name(
+    kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, is_marked: _Flags
+) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
+    """Return kind, name, count and sum of each group, and count and sum of its marked rows; values below 0 count as 0."""

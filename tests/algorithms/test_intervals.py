@@ -16,6 +16,7 @@ from hta.algorithms.intervals import (
     covered_length,
     gap_begins,
     gaps,
+    holding,
     intersection_length,
     states,
     union,
@@ -62,6 +63,18 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
     once = union(*arrays(pairs))
 
     assert pairs_in(union(*once)) == pairs_in(once)
+
+
+@given(pairs_of_moments, st.lists(st.integers(-50, 50)))
+def test_a_moment_lies_in_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
+    """Looked at one by one; of those that begin together the last row counts."""
+    rising = sorted(pairs, key=lambda pair: pair[0])
+    found = holding(arrays(rising), np.array(moments, np.int64)).tolist()
+
+    last = [max((row for row, pair in enumerate(rising) if pair[0] <= moment), default=-1) for moment in moments]
+    assert found == [
+        row if row >= 0 and moment < rising[row][1] else -1 for row, moment in zip(last, moments, strict=True)
+    ]
 
 
 def test_touching_intervals_join_and_empty_ones_vanish() -> None:

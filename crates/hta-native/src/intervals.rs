@@ -54,6 +54,19 @@ pub(crate) fn covered_by_group<'py>(
 
 /// See `_native.pyi`.
 #[pyfunction]
+pub(crate) fn holding<'py>(
+    py: Python<'py>,
+    start: Rows<'py>,
+    end: Rows<'py>,
+    moments: Rows<'py>,
+) -> Answer<'py, i64> {
+    let (start, end, moments) = (start.as_slice()?, end.as_slice()?, moments.as_slice()?);
+    let rows = py.detach(|| intervals::holding(start, end, moments));
+    Ok(rows.map_err(to_python)?.into_pyarray(py))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
 pub(crate) fn depths<'py>(py: Python<'py>, parent: Rows<'py>) -> Answer<'py, i32> {
     let parent = parent.as_slice()?;
     Ok(py.detach(|| intervals::depths(parent)).map_err(to_python)?.into_pyarray(py))

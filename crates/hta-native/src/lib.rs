@@ -5,6 +5,7 @@ mod edit;
 mod error;
 mod graph;
 mod intervals;
+mod keys;
 mod read;
 mod source;
 
@@ -21,7 +22,11 @@ mod _native {
     #[pymodule_export]
     use crate::graph::{binding_edges, earliest_times, has_cycle, slacks, way_to};
     #[pymodule_export]
-    use crate::intervals::{covered_by_group, depths, furthest_above, nearest_above, nest, nesting_order};
+    use crate::intervals::{
+        covered_by_group, depths, furthest_above, holding, nearest_above, nest, nesting_order,
+    };
+    #[pymodule_export]
+    use crate::keys::{only_matches, sums_by_name};
     #[pymodule_export]
     use crate::read::{content_hash, memory_events, peek, read_trace, schema};
 }

@@ -4,6 +4,7 @@
 //! begins no later and ends no earlier; of two equal ones the one in the earlier row is outside.
 
 mod climbing;
+mod holding;
 mod runs;
 
 use std::cmp::Reverse;
@@ -12,6 +13,7 @@ use std::fmt;
 use runs::merge_runs;
 
 pub use climbing::{depths, furthest_above, nearest_above};
+pub use holding::holding;
 
 /// Stands for "no interval" where a row is expected.
 pub const NO_PARENT: i64 = -1;

@@ -1,6 +1,8 @@
 //! The answers on small columns, and against a twin that compares each pair.
 
-use intervals::{depths, furthest_above, nearest_above, Intervals, IntervalsError, Nesting, NO_PARENT};
+use intervals::{
+    depths, furthest_above, holding, nearest_above, Intervals, IntervalsError, Nesting, NO_PARENT,
+};
 use proptest::prelude::*;
 
 fn nest(intervals: &[(u32, i64, i64)]) -> Result<Nesting, IntervalsError> {
@@ -50,6 +52,16 @@ fn climbing_stops_at_wanted_rows() {
     assert_eq!(nearest_above(&parent, &wanted, &[3, 2, 1, 0, NO_PARENT]).unwrap(), [2, 0, 0, -1, -1]);
     assert_eq!(furthest_above(&parent, &wanted, &[3, 2, 1, 0, NO_PARENT]).unwrap(), [0, 0, 0, -1, -1]);
     assert_eq!(depths(&[1, 2, NO_PARENT, 1]).unwrap(), [2, 1, 0, 2]);
+}
+
+#[test]
+fn a_moment_lies_in_the_interval_that_began_last_until_that_ends() {
+    let (start, end) = ([0, 10, 12, 30], [20, 15, 14, 30]);
+    let moments = [14, 16, -1, 0, 9, 10, 12, 13, 11, 30, i64::MIN, i64::MAX];
+    let expected = [-1, -1, -1, 0, 0, 1, 2, 2, 1, -1, -1, -1];
+    assert_eq!(holding(&start, &end, &moments).unwrap(), expected);
+    assert_eq!(holding(&[], &[], &[1]).unwrap(), [NO_PARENT]);
+    assert_eq!(holding(&[1], &[], &[]), Err(IntervalsError::Lengths));
 }
 
 #[test]

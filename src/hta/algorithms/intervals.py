@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hta import _native
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -53,6 +55,15 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
     whole = np.concatenate([[0], np.cumsum(lengths)])[last.clip(min=0)]
     before: Int64Array = whole + np.clip(moments - starts[last], 0, lengths[last]) * (last >= 0)
     return before
+
+
+def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
+    """Return the row of the interval that holds each moment, -1 where none does.
+
+    Starts rise. Of the intervals that have begun only the last one counts, even where an earlier one ends later.
+    """
+    starts, ends = intervals
+    return _native.holding(*(np.ascontiguousarray(each) for each in (starts, ends, moments)))
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
 
-from hta.enrich.step_of_event import step_of_event
+from hta.algorithms.sums_by_name import sums_by_name
+from hta.enrich.step_of_event import is_in_steps
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
@@ -41,7 +42,6 @@ KINDS_OF_DEVICE: dict[Device, tuple[EventKind, ...]] = {
 _SIDES = ("control", "test")
 _KEYS = ("kind", "name")
 _VALUES = ("count", "sum_ns", "count_in_steps", "ns_in_steps")
-_PARTIAL = {"kind": pl.UInt8, "name": pl.String, **dict.fromkeys(_VALUES, pl.Int64)}
 _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 
@@ -144,27 +144,19 @@ def _step_numbers(rank_trace: RankTrace) -> list[int]:
 def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> _Partial:
     known = set(_step_numbers(rank_trace))
     chosen = known if numbers is None else known & set(numbers)
-    is_in_step, duration_ns = pl.col("step").is_not_null(), pl.col("duration_ns").clip(lower_bound=0)
-    totals = (
-        _events(rank_trace, numbers, kinds)
-        .group_by("kind", "name")
-        .agg(
-            pl.len().cast(pl.Int64).alias("count"),
-            duration_ns.sum().alias("sum_ns"),
-            is_in_step.sum().cast(pl.Int64).alias("count_in_steps"),
-            duration_ns.filter(is_in_step).sum().alias("ns_in_steps"),
-        )
-        .collect()
+    events = rank_trace.table("events", ["kind", "name", "duration_ns"])
+    sums = sums_by_name(events, is_in_steps(rank_trace, numbers))
+    totals = sums.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
+    all_or_marked = ("count", "sum_ns") if numbers is None else ("marked_count", "marked_ns")
+    counted = totals.select(
+        "kind",
+        rank_trace.texts(totals["name"]),
+        *(
+            pl.col(name).alias(value)
+            for name, value in zip((*all_or_marked, "marked_count", "marked_ns"), _VALUES, strict=True)
+        ),
     )
-    named = totals.with_columns(rank_trace.texts(totals["name"]))
-    return _Partial(named.select(pl.col(name).cast(dtype) for name, dtype in _PARTIAL.items()), len(chosen))
-
-
-def _events(rank_trace: RankTrace, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> pl.LazyFrame:
-    """Return the events that count: `kind`, `name`, `duration_ns` and `step`, null where they belong to none."""
-    events = rank_trace.table("events", ["kind", "name", "duration_ns"]).hstack([rank_trace.derive(step_of_event)])
-    of_kinds = events.lazy().filter(pl.col("kind").is_in([kind.value for kind in kinds]))
-    return of_kinds if numbers is None else of_kinds.filter(pl.col("step").is_in(list(numbers)))
+    return _Partial(counted.filter(pl.col("count") > 0), len(chosen))
 
 
 def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:

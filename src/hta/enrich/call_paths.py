@@ -22,7 +22,7 @@ from hta.enrich.device_work import device_rows
 from hta.enrich.host_names import MODULE_PREFIX
 from hta.enrich.modules import backward_passes
 from hta.enrich.node_times import node_times
-from hta.enrich.step_of_event import step_of_event
+from hta.enrich.step_of_event import is_in_steps
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace
@@ -247,7 +247,7 @@ def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
 def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
     """Say of each event whether it belongs to a step."""
     events = rank_trace.table("events", ["event_index"])["event_index"]
-    in_step = events.filter(rank_trace.derive(step_of_event).is_not_null())
+    in_step = events.filter(is_in_steps(rank_trace))
     found: _Bools = event_index.is_in(in_step.implode()).to_numpy()
     return found
 

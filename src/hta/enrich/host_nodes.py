@@ -118,7 +118,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)
-    return event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], columns).filter(pl.col("name").is_in(ids.implode()))
+    return event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], columns, names=ids)
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:

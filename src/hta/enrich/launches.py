@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from hta.algorithms.matching import SEVERAL, only_matches
 from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
 from hta.schema import LAUNCH_KINDS, EventKind
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hta.store.trace import RankTrace
-
-_NONE, _SEVERAL = -1, -2
-"""Stand for "no call" and "several calls" where the row of a call is expected."""
 
 
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
@@ -39,12 +36,13 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
         launch_end_ns    int64   null where none is known
     """
     rows, calls = device_rows(rank_trace), _calls(rank_trace)
-    call_of_row = pl.Series("call", _only_calls(rows, calls))
-    several = np.flatnonzero(call_of_row == _SEVERAL)
+    only = only_matches(calls["correlation"].to_numpy(), rows["correlation"].to_numpy())
+    several = np.flatnonzero(only == SEVERAL)
+    call_of_row = pl.Series("call", only)
     if len(several):
         call_of_row[several] = _best_calls(rank_trace, rows[several], calls)
     launched_by = pl.col("launch_index", "launch_name", "launch_start_ns", "launch_end_ns")
-    known = call_of_row.cast(pl.UInt32, strict=False)  # `_NONE` becomes null
+    known = call_of_row.cast(pl.UInt32, strict=False)  # `NO_MATCH` becomes null
     return rows.select("event_index").hstack(calls.select(launched_by.gather(known)))
 
 
@@ -74,16 +72,6 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
             (pl.col("kind") == EventKind.DRIVER).alias("is_driver"),
         )
     )
-
-
-def _only_calls(rows: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row in `calls` of the only call of each device row, or `_NONE`, or `_SEVERAL`."""
-    wanted, unsorted = rows["correlation"].to_numpy(), calls["correlation"].to_numpy()
-    order = np.argsort(unsorted, kind="stable")  # which joins the sorted runs that most files consist of
-    offered = np.append(unsorted[order], [0, 0])  # behind the last, where nothing is wanted
-    first = np.searchsorted(offered[:-2], wanted)
-    is_offered, is_again = ((offered[first + place] == wanted) & (wanted > 0) for place in (0, 1))
-    return np.where(is_offered, np.where(is_again, _SEVERAL, np.append(order, _NONE)[first]), _NONE)
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta.enrich.step_of_event import step_of_event
+from hta.enrich.step_of_event import is_in_steps
 from hta.schema import DEVICE_WORK_KINDS
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np
 
     Host events belong to the step in which they begin, device work to the one in which it was launched.
     """
-    chosen = rank_trace.derive(step_of_event).is_in(list(steps)).fill_null(value=False)
-    return chosen.to_numpy()
+    return is_in_steps(rank_trace, steps)
 
 
 def on_devices(rank_trace: RankTrace, *, devices: Collection[int]) -> npt.NDArray[np.bool_]:

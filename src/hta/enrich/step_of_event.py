@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from hta.enrich.steps import asked_for_ns, steps, window_of, windows
+from hta.enrich.steps import launched_rows, rows_of_windows, steps, windows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from hta.store.trace import RankTrace
+
+_OUTSIDE = -1
 
 
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
@@ -21,7 +27,28 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
     """
-    if rank_trace.derive(steps).is_empty():
-        return pl.Series("step", [None] * rank_trace.table("events", ["start_ns"]).height, pl.Int64)
+    rows = pl.Series(rank_trace.derive(_step_rows)).cast(pl.UInt32, strict=False)  # `_OUTSIDE` becomes null
+    return windows(rank_trace)["window"].gather(rows).alias("step")
+
+
+def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
+    """Say of every row of `events` whether it belongs to one of these steps, by default to any; see `step_of_event`."""
+    rows = rank_trace.derive(_step_rows)
+    if numbers is None:
+        is_inside: npt.NDArray[np.bool_] = rows != _OUTSIDE
+        return is_inside
+    is_chosen = windows(rank_trace)["window"].is_in(list(numbers)).to_numpy()
+    chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[rows]  # the last one answers for `_OUTSIDE`
+    return chosen
+
+
+def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
+    """Return for every event the row of its step in `windows`."""
     start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
-    return window_of(windows(rank_trace), pl.Series(asked_for_ns(rank_trace, start_ns))).alias("step")
+    if rank_trace.derive(steps).is_empty():
+        return np.full(len(start_ns), _OUTSIDE)
+    known = windows(rank_trace)
+    rows = rows_of_windows(known, start_ns)
+    launched, launch_start_ns = launched_rows(rank_trace)
+    rows[launched] = rows_of_windows(known, launch_start_ns)
+    return rows

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hta.algorithms.intervals import holding
 from hta.enrich.device_work import device_rows
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
@@ -40,7 +41,8 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
         track_id  uint32  process and thread, a row of `tracks`
     """
     numbers = _step_numbers(rank_trace)
-    ranges = event_ranges(rank_trace, _STEP_KINDS, ["name", "start_ns", "end_ns", "track_id"])
+    columns = ["name", "start_ns", "end_ns", "track_id"]
+    ranges = event_ranges(rank_trace, _STEP_KINDS, columns, names=numbers["name"])
     named = ranges.join(numbers, on="name")
     return named.select("step", "start_ns", "end_ns", "track_id").sort("start_ns", "step", "track_id")
 
@@ -140,9 +142,12 @@ def window_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
 def _row_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
     """Return the row of the window in which each moment lies, null outside of all; named `row`."""
     times = (moments.fill_null(_BEFORE_ALL) if moments.null_count() else moments).to_numpy()
-    rows = np.searchsorted(found["start_ns"].to_numpy(), times, side="right") - 1
-    ends = np.append(found["end_ns"].to_numpy(), _BEFORE_ALL)  # the last one answers for row -1
-    return pl.Series("row", np.where(times < ends[rows], rows, -1)).cast(pl.UInt32, strict=False)
+    return pl.Series("row", rows_of_windows(found, times)).cast(pl.UInt32, strict=False)  # -1 becomes null
+
+
+def rows_of_windows(found: pl.DataFrame, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the row of the window in which each moment lies, -1 outside of all; see `window_of`."""
+    return holding((found["start_ns"].to_numpy(), found["end_ns"].to_numpy()), moments)
 
 
 def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -169,19 +174,28 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the start of every event, on launched device rows that of the launch."""
-    launched = rank_trace.derive(launches).drop_nulls("launch_start_ns")
-    event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
-    row_of = np.zeros(int(event_index.max(initial=0)) + 1, np.int64)
-    row_of[event_index] = np.arange(len(event_index))
+    rows, launch_start_ns = launched_rows(rank_trace)
     starts = start_ns.copy()
-    starts[row_of[launched["event_index"].to_numpy()]] = launched["launch_start_ns"].to_numpy()
+    starts[rows] = launch_start_ns
     return starts
+
+
+def launched_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+    """Return the rows of `events` with device work whose launch is known, and when that began."""
+    launched = rank_trace.derive(launches).select("event_index", "launch_start_ns").drop_nulls()
+    event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
+    return rows_of_events(event_index, launched["event_index"].to_numpy()), launched["launch_start_ns"].to_numpy()
+
+
+def rows_of_events(event_index: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> npt.NDArray[np.integer]:
+    """Return the row of each event that is wanted; `event_index` rises, and has them all."""
+    is_whole = len(event_index) and event_index[-1] == len(event_index) - 1  # nothing is left out
+    return wanted if is_whole else np.searchsorted(event_index, wanted)
 
 
 def _named_ranges(rank_trace: RankTrace, name: str) -> pl.DataFrame:
     ids = (rank_trace.strings == name).arg_true().cast(pl.UInt32)
-    ranges = event_ranges(rank_trace, _STEP_KINDS, ["name", "start_ns", "end_ns"])
-    return ranges.filter(pl.col("name").is_in(ids.implode())).select("start_ns", "end_ns").sort("start_ns", "end_ns")
+    return event_ranges(rank_trace, _STEP_KINDS, ["start_ns", "end_ns"], names=ids).sort("start_ns", "end_ns")
 
 
 def _numbered(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,53 @@
+//! Matching and summing by keys: arrays in and out, the GIL released in between.
+
+use keys::KeysError;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+type Sums<'py> = (
+    Bound<'py, PyArray1<u8>>,
+    Bound<'py, PyArray1<u32>>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+);
+
+/// See `_native.pyi`.
+#[pyfunction]
+pub(crate) fn only_matches<'py>(
+    py: Python<'py>,
+    offered: PyReadonlyArray1<'py, i64>,
+    wanted: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Numbers<'py>> {
+    let (offered, wanted) = (offered.as_slice()?, wanted.as_slice()?);
+    Ok(py.detach(|| keys::only_matches(offered, wanted)).map_err(to_python)?.into_pyarray(py))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+pub(crate) fn sums_by_name<'py>(
+    py: Python<'py>,
+    kind: PyReadonlyArray1<'py, u8>,
+    name: PyReadonlyArray1<'py, u32>,
+    value: PyReadonlyArray1<'py, i64>,
+    is_marked: PyReadonlyArray1<'py, bool>,
+) -> PyResult<Sums<'py>> {
+    let (kind, name, value) = (kind.as_slice()?, name.as_slice()?, value.as_slice()?);
+    let is_marked = is_marked.as_slice()?;
+    let sums = py.detach(|| keys::sums_by_name(kind, name, value, is_marked)).map_err(to_python)?;
+    Ok((
+        sums.kind.into_pyarray(py),
+        sums.name.into_pyarray(py),
+        sums.count.into_pyarray(py),
+        sums.sum.into_pyarray(py),
+        sums.marked_count.into_pyarray(py),
+        sums.marked_sum.into_pyarray(py),
+    ))
+}
+
+fn to_python(error: KeysError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

@@ -1,0 +1,26 @@
+//! Matching, counting and summing by integer keys.
+
+mod matching;
+mod sums;
+
+use std::fmt;
+
+pub use matching::{only_matches, NO_MATCH, SEVERAL};
+pub use sums::{sums_by_name, NameSums};
+
+/// Why columns have no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeysError {
+    /// They are not equally long, or have more rows than fit 32 bits.
+    Lengths,
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lengths => write!(f, "the arrays are not equally long, or longer than 32 bits count"),
+        }
+    }
+}
+
+impl std::error::Error for KeysError {}

@@ -1,0 +1,37 @@
+"""Counts and sums by kind and name."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta.algorithms.sums_by_name import sums_by_name
+
+SCHEMA = {"kind": pl.UInt8, "name": pl.UInt32, "duration_ns": pl.Int64}
+rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(rows, max_size=12))
+def test_sums_are_those_of_polars(rows: list[tuple[int, int, int, bool]]) -> None:
+    """Of all events, and of those that are marked."""
+    events = pl.DataFrame([row[:3] for row in rows], SCHEMA, orient="row")
+    marked = pl.Series("is_marked", [row[3] for row in rows], pl.Boolean)
+
+    found = sums_by_name(events, marked.to_numpy().astype(np.bool_))
+
+    duration_ns, is_marked = pl.col("duration_ns").clip(lower_bound=0), pl.col("is_marked")
+    expected = (
+        events.hstack([marked])
+        .group_by("kind", "name", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("count"),
+            duration_ns.sum().alias("sum_ns"),
+            is_marked.sum().cast(pl.Int64).alias("marked_count"),
+            duration_ns.filter(is_marked).sum().alias("marked_ns"),
+        )
+    )
+    assert found.equals(expected)
+    assert found.schema == expected.schema
