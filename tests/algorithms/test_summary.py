@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
-from hta.algorithms.summary import STATISTICS, summary
+from hta.algorithms.summary import STATISTICS, summary, summary_by_number
 from oracles import quantile, sample_deviation
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=40)
@@ -51,3 +53,14 @@ def test_no_rows_give_no_groups() -> None:
 
     assert result.columns == ["group", *STATISTICS]
     assert result.height == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**9), 10**9)), max_size=40))
+def test_the_statistics_of_numbers_are_those_of_groups(pairs: list[tuple[int, int]]) -> None:
+    """All but the quartiles, in the order of the numbers; none for no values."""
+    numbers, values = (np.array([pair[at] for pair in pairs], kind) for at, kind in ((0, np.uint32), (1, np.int64)))
+
+    found = summary_by_number(numbers, values)
+
+    expected = summary(frame(pairs), by=["group"], value="value").drop("p25", "median", "p75")
+    assert_frame_equal(found, expected.rename({"group": "number"}).cast({"number": pl.UInt32}))

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 
+from hta.algorithms.summary import summary_by_number
 from hta.enrich.annotations import (
     annotation_of_work,
     device_annotations,
@@ -55,6 +57,12 @@ _PER_KERNEL = {
     "sum_ns": pl.Int64,
 }
 
+_NAMES_OF_STATISTICS = {
+    "number": "name",
+    "count": "call_count",
+    "sum": "inclusive_ns",
+    **{name: f"{name}_ns" for name in ("mean", "std", "min", "max")},
+}
 _DURATION = (
     pl.len().cast(pl.Int64).alias("call_count"),
     pl.col("ns").sum().alias("inclusive_ns"),
@@ -174,9 +182,10 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
     ranges = host_ranges(rank_trace) if side == "cpu" else device_ranges(rank_trace)
-    durations = ranges.lazy().select("name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
-    sums = durations.group_by("name").agg(pl.lit(rank_trace.rank, pl.Int32).alias("rank"), *_DURATION).collect()
-    return sums.replace_column(0, rank_trace.texts(sums["name"]))
+    name, start_ns, end_ns = (ranges[column].to_numpy() for column in ("name", "start_ns", "end_ns"))
+    per_name = summary_by_number(name, end_ns - start_ns).rename(_NAMES_OF_STATISTICS)
+    per_name.replace_column(0, rank_trace.texts(per_name["name"]))
+    return per_name.insert_column(1, pl.Series("rank", np.full(len(per_name), rank_trace.rank, np.int32)))
 
 
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:

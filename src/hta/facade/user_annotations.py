@@ -91,14 +91,14 @@ def _matching(names: pl.Series, patterns: Sequence[str] | None) -> list[str]:
     except re.error as error:
         message = f"allowlist_patterns={list(patterns or ())}: {error}"
         raise InvalidOptionError(message) from error
-    return [name for name in names.unique() if any(pattern.search(name) for pattern in compiled)]
+    return [name for name in names.unique() if any(pattern.search(name) for pattern in compiled)] if compiled else []
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
     """Return the rows of one rank, those after the cut-off joined to one; names in `always` are kept."""
+    if len(group) <= num_kernels:
+        return _rows(group)
     ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
-    if len(ordered) <= num_kernels:
-        return _rows(ordered)
     covered = ordered["inclusive_ns"].cum_sum().to_numpy()
     count = min(num_kernels, int(np.searchsorted(covered, duration_ratio * covered[-1])) + 1)
     is_kept = (pl.int_range(pl.len()) < count) | pl.col("name").is_in(always)
