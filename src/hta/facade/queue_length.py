@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +56,8 @@ def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_len
         for duration in [duration_ns(ranks[rank])]
         for stream, full in _full_times(frame, max_queue_length).items()
     ]
-    frame = pd.DataFrame(rows, columns=list(_BLOCKED)).astype(_BLOCKED)
+    columns = zip(_BLOCKED.items(), zip(*rows, strict=True) if rows else [()] * len(_BLOCKED), strict=True)
+    frame = pd.DataFrame({name: np.array(values, kind) for (name, kind), values in columns})
     return explained(frame, f"no queue ever held {max_queue_length:,} launches")
 
 
@@ -78,23 +81,28 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     """Return {stream: µs with a full queue}; a length lasts until the next change of the same queue."""
-    lasts = _last_of_queues(frame)
-    if frame.iloc[lasts][_QUEUE].duplicated().any():  # the rows of two queues alternate
+    keys = [frame[column].to_numpy() for column in _QUEUE]
+    lasts = _last_of_queues(keys)
+    queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))
+    if len(set(queues)) < len(queues):  # the rows of two queues alternate
         together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
         return _full_times(frame.iloc[together], max_queue_length)
-    full = np.flatnonzero(frame["queue_length"].to_numpy() >= max_queue_length)
-    ends = np.where(np.isin(full, lasts, assume_unique=True), full, full + 1)
-    times, streams = frame["ts"].to_numpy(), frame["stream"].to_numpy()[full]
-    lasted = times[ends] - times[full]
-    begins = np.append(np.arange(len(full))[:1], np.flatnonzero(streams[1:] != streams[:-1]) + 1)
+    if not queues:
+        return {}
+    times, is_full = frame["ts"].to_numpy(), frame["queue_length"].to_numpy() >= max_queue_length
+    lasting = np.zeros_like(times)
+    np.subtract(times[1:], times[:-1], out=lasting[:-1])
+    lasting[lasts] = 0
+    lasting *= is_full
+    first = np.append(0, lasts[:-1] + 1)
+    sums, was_full = np.add.reduceat(lasting, first), np.logical_or.reduceat(is_full, first)
     totals: Counter[int] = Counter()
-    for stream, total in zip(streams[begins].tolist(), np.add.reduceat(lasted, begins).tolist(), strict=True):
+    for (_, stream), total in itertools.compress(zip(queues, sums.tolist(), strict=True), was_full.tolist()):
         totals[stream] += total
     return {stream: float(totals[stream]) for stream in sorted(totals)}
 
 
-def _last_of_queues(frame: pd.DataFrame) -> npt.NDArray[np.int64]:
+def _last_of_queues(keys: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
     """Return the rows after which another queue follows, or nothing."""
-    keys = [frame[column].to_numpy() for column in _QUEUE]
     is_last = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return np.append(np.flatnonzero(is_last), np.arange(len(frame))[-1:])
+    return np.append(np.flatnonzero(is_last), [len(keys[0]) - 1]) if len(keys[0]) else np.empty(0, np.int64)
