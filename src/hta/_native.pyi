@@ -41,6 +41,7 @@ __all__ = [
     "read_trace",
     "schema",
     "slacks",
+    "summaries",
     "sums_by_name",
     "way_to",
 ]
@@ -201,6 +202,11 @@ def holding(start: _Numbers, end: _Numbers, moments: _Numbers) -> _Numbers:
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return the only row of `offered` that has each wanted key; -1 where none has it, -2 where several have."""
+
+def summaries(
+    number: _Nodes, value: _Numbers
+) -> tuple[_Nodes, _Numbers, _Numbers, _Numbers, _Numbers, npt.NDArray[np.float64]]:
+    """Return each number in the order of the first rows, and count, sum, min, max and sample deviation of its values."""
 
 def sums_by_name(
     kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, is_marked: _Flags

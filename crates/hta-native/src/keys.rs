@@ -14,6 +14,14 @@ type Sums<'py> = (
     Numbers<'py>,
     Numbers<'py>,
 );
+type Summaries<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Bound<'py, PyArray1<f64>>,
+);
 
 /// See `_native.pyi`.
 #[pyfunction]
@@ -24,6 +32,25 @@ pub(crate) fn only_matches<'py>(
 ) -> PyResult<Numbers<'py>> {
     let (offered, wanted) = (offered.as_slice()?, wanted.as_slice()?);
     Ok(py.detach(|| keys::only_matches(offered, wanted)).map_err(to_python)?.into_pyarray(py))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+pub(crate) fn summaries<'py>(
+    py: Python<'py>,
+    number: PyReadonlyArray1<'py, u32>,
+    value: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Summaries<'py>> {
+    let (number, value) = (number.as_slice()?, value.as_slice()?);
+    let found = py.detach(|| keys::summaries(number, value)).map_err(to_python)?;
+    Ok((
+        found.number.into_pyarray(py),
+        found.count.into_pyarray(py),
+        found.sum.into_pyarray(py),
+        found.min.into_pyarray(py),
+        found.max.into_pyarray(py),
+        found.std.into_pyarray(py),
+    ))
 }
 
 /// See `_native.pyi`.

@@ -1,11 +1,13 @@
 //! Matching, counting and summing by integer keys.
 
 mod matching;
+mod summaries;
 mod sums;
 
 use std::fmt;
 
 pub use matching::{only_matches, NO_MATCH, SEVERAL};
+pub use summaries::{summaries, Summaries};
 pub use sums::{sums_by_name, NameSums};
 
 /// Why columns have no answer.

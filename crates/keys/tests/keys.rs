@@ -1,6 +1,6 @@
 //! The answers on small columns, and against twins that look at each row.
 
-use keys::{only_matches, sums_by_name, KeysError, NO_MATCH, SEVERAL};
+use keys::{only_matches, summaries, sums_by_name, KeysError, NO_MATCH, SEVERAL};
 use proptest::prelude::*;
 
 type Row = (u8, u32, i64, bool);
@@ -47,6 +47,16 @@ fn a_name_of_two_kinds_is_two_groups() {
 fn values_below_zero_count_as_zero() {
     let sums = sums_by_name(&[0, 0], &[0, 0], &[-5, 3], &[true, true]).unwrap();
     assert_eq!((sums.count, sums.sum, sums.marked_sum), (vec![2], vec![3], vec![3]));
+}
+
+#[test]
+fn values_of_a_number_are_summarised() {
+    let found = summaries(&[7, 2, 7, 7], &[2, 5, 4, -3]).unwrap();
+    assert_eq!((found.number, found.count, found.sum), (vec![7, 2], vec![3, 1], vec![3, 5]));
+    assert_eq!((found.min, found.max), (vec![-3, 5], vec![4, 5]));
+    assert_eq!(found.std, [13_f64.sqrt(), 0.0]); // (1 + 9 + 16) / 2
+    assert_eq!(summaries(&[], &[]).unwrap(), keys::Summaries::default());
+    assert_eq!(summaries(&[1], &[]).unwrap_err(), KeysError::Lengths);
 }
 
 #[test]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.summary import summary_by_number
@@ -18,12 +19,12 @@ from hta.enrich.annotations import (
     device_ranges,
     has_recorded_device_annotations,
     host_annotations,
-    host_ranges,
 )
 from hta.enrich.device_work import device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.errors import InvalidOptionError, what_exists
 from hta.execution.executor import IN_PROCESS, Executor
+from hta.schema import EventKind
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
@@ -181,11 +182,18 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
-    ranges = host_ranges(rank_trace) if side == "cpu" else device_ranges(rank_trace)
-    name, start_ns, end_ns = (ranges[column].to_numpy() for column in ("name", "start_ns", "end_ns"))
-    per_name = summary_by_number(name, end_ns - start_ns).rename(_NAMES_OF_STATISTICS)
+    per_name = summary_by_number(*_names_and_durations(rank_trace, side)).rename(_NAMES_OF_STATISTICS)
     per_name.replace_column(0, rank_trace.texts(per_name["name"]))
     return per_name.insert_column(1, pl.Series("rank", np.full(len(per_name), rank_trace.rank, np.int32)))
+
+
+def _names_and_durations(rank_trace: RankTrace, side: Side) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    kind = EventKind.USER_ANNOTATION if side == "cpu" else EventKind.GPU_USER_ANNOTATION
+    recorded = rank_trace.events_of([kind], ["name", "duration_ns"])
+    if side == "cpu" or len(recorded):
+        return recorded["name"].to_numpy(), recorded["duration_ns"].to_numpy().clip(min=0)
+    projected = device_ranges(rank_trace)
+    return projected["name"].to_numpy(), (projected["end_ns"] - projected["start_ns"]).to_numpy()
 
 
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:

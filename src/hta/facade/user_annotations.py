@@ -27,12 +27,19 @@ _OTHERS = "others"
 _NO_TEXT = -1
 _STATISTICS = {
     "name": pl.String,
-    "sum": pl.Int64,
-    "max": pl.Int64,
-    "min": pl.Int64,
-    "std": pl.Float64,
-    "mean": pl.Float64,
+    "inclusive_ns": pl.Int64,
+    "max_ns": pl.Int64,
+    "min_ns": pl.Int64,
+    "std_ns": pl.Float64,
+    "mean_ns": pl.Float64,
     "rank": pl.Int32,
+}
+_MICROSECONDS = {
+    "sum (us)": "inclusive_ns",
+    "max (us)": "max_ns",
+    "min (us)": "min_ns",
+    "stddev": "std_ns",
+    "mean (us)": "mean_ns",
 }
 
 
@@ -97,20 +104,13 @@ def _matching(names: pl.Series, patterns: Sequence[str] | None) -> list[str]:
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
     """Return the rows of one rank, those after the cut-off joined to one; names in `always` are kept."""
     if len(group) <= num_kernels:
-        return _rows(group)
+        return group[list(_STATISTICS)]
     ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
     covered = ordered["inclusive_ns"].cum_sum().to_numpy()
     count = min(num_kernels, int(np.searchsorted(covered, duration_ratio * covered[-1])) + 1)
     is_kept = (pl.int_range(pl.len()) < count) | pl.col("name").is_in(always)
-    rest = ordered.filter(~is_kept)
-    return pl.concat([_rows(ordered.filter(is_kept)), *([_joined(rest)] if len(rest) else [])])
-
-
-def _rows(table: pl.DataFrame) -> pl.DataFrame:
-    sources = ("name", "inclusive_ns", "max_ns", "min_ns", "std_ns", "mean_ns", "rank")
-    return table.select(
-        pl.col(source).cast(kind).alias(name) for source, (name, kind) in zip(sources, _STATISTICS.items(), strict=True)
-    )
+    kept, rest = (ordered.filter(chosen) for chosen in (is_kept, ~is_kept))
+    return pl.concat([kept[list(_STATISTICS)], *([_joined(rest)] if len(rest) else [])])
 
 
 def _joined(rest: pl.DataFrame) -> pl.DataFrame:
@@ -124,13 +124,10 @@ def _joined(rest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _statistics(table: pl.DataFrame) -> pd.DataFrame:
-    times = {f"{name} (us)": table[name].to_numpy() / 1_000 for name in ("sum", "max", "min")}
     return pd.DataFrame(
         {
             "name": table["name"].to_list(),
-            **times,
-            "stddev": table["std"].to_numpy() / 1_000,
-            "mean (us)": table["mean"].to_numpy() / 1_000,
+            **{name: table[column].to_numpy() / 1_000 for name, column in _MICROSECONDS.items()},
             "rank": table["rank"].to_numpy().astype(np.int64),
         }
     )
