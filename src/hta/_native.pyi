@@ -39,6 +39,7 @@ __all__ = [
     "only_matches",
     "peek",
     "read_trace",
+    "rows_of",
     "schema",
     "slacks",
     "summaries",
@@ -203,12 +204,18 @@ def holding(start: _Numbers, end: _Numbers, moments: _Numbers) -> _Numbers:
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return the only row of `offered` that has each wanted key; -1 where none has it, -2 where several have."""
 
+def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
+    """Return the row that has each wanted number, -1 where none has it; no two rows have the same."""
+
 def summaries(
     number: _Nodes, value: _Numbers
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Numbers, _Numbers, npt.NDArray[np.float64]]:
     """Return each number in the order of the first rows, and count, sum, min, max and sample deviation of its values."""
 
 def sums_by_name(
-    kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, is_marked: _Flags
+    kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, place: _Numbers, is_marked: _Flags
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
-    """Return kind, name, count and sum of each group, and count and sum of its marked rows; values below 0 count as 0."""
+    """Return kind, name, count and sum of each group, and count and sum of its rows at marked places, -1 being none.
+
+    Values below 0 count as 0. ValueError: a place is not among those of `is_marked`.
+    """

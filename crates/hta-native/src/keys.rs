@@ -36,6 +36,17 @@ pub(crate) fn only_matches<'py>(
 
 /// See `_native.pyi`.
 #[pyfunction]
+pub(crate) fn rows_of<'py>(
+    py: Python<'py>,
+    numbers: PyReadonlyArray1<'py, u32>,
+    wanted: PyReadonlyArray1<'py, u32>,
+) -> PyResult<Numbers<'py>> {
+    let (numbers, wanted) = (numbers.as_slice()?, wanted.as_slice()?);
+    Ok(py.detach(|| keys::rows_of(numbers, wanted)).into_pyarray(py))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
 pub(crate) fn summaries<'py>(
     py: Python<'py>,
     number: PyReadonlyArray1<'py, u32>,
@@ -60,11 +71,12 @@ pub(crate) fn sums_by_name<'py>(
     kind: PyReadonlyArray1<'py, u8>,
     name: PyReadonlyArray1<'py, u32>,
     value: PyReadonlyArray1<'py, i64>,
+    place: PyReadonlyArray1<'py, i64>,
     is_marked: PyReadonlyArray1<'py, bool>,
 ) -> PyResult<Sums<'py>> {
     let (kind, name, value) = (kind.as_slice()?, name.as_slice()?, value.as_slice()?);
-    let is_marked = is_marked.as_slice()?;
-    let sums = py.detach(|| keys::sums_by_name(kind, name, value, is_marked)).map_err(to_python)?;
+    let (place, is_marked) = (place.as_slice()?, is_marked.as_slice()?);
+    let sums = py.detach(|| keys::sums_by_name(kind, name, value, place, is_marked)).map_err(to_python)?;
     Ok((
         sums.kind.into_pyarray(py),
         sums.name.into_pyarray(py),

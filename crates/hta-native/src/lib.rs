@@ -26,7 +26,7 @@ mod _native {
         covered_by_group, depths, furthest_above, holding, nearest_above, nest, nesting_order,
     };
     #[pymodule_export]
-    use crate::keys::{only_matches, summaries, sums_by_name};
+    use crate::keys::{only_matches, rows_of, summaries, sums_by_name};
     #[pymodule_export]
     use crate::read::{content_hash, memory_events, peek, read_trace, schema};
 }

@@ -44,29 +44,39 @@ impl Totals {
     }
 }
 
-/// Count and sum `value` by kind and name, over all rows and over the marked ones. Values below 0 count as 0.
+/// Stands for "at no place" where one is expected.
+pub const NOWHERE: i64 = -1;
+
+/// Count and sum `value` by kind and name, over all rows and over those at a marked place. Values below 0 count as 0.
 ///
-/// Names are numbers of a dictionary: a place is made for each up to the greatest.
+/// Names are numbers of a dictionary: room is made for each up to the greatest.
 ///
 /// # Errors
 ///
-/// The columns differ in length.
+/// The columns differ in length, or a place is named that is not there.
 pub fn sums_by_name(
     kind: &[u8],
     name: &[u32],
     value: &[i64],
+    place: &[i64],
     is_marked: &[bool],
 ) -> Result<NameSums, KeysError> {
-    let is_equal = [name.len(), value.len(), is_marked.len()].iter().all(|&length| length == kind.len());
+    let is_equal = [name.len(), value.len(), place.len()].iter().all(|&length| length == kind.len());
     if !is_equal || u32::try_from(kind.len()).is_err() {
         return Err(KeysError::Lengths);
     }
     let mut groups: Vec<Group> = Vec::new();
     let mut first_of_name = vec![NONE; name.iter().max().map_or(0, |&greatest| greatest as usize + 1)];
-    for (((&kind, &name), &value), &is_marked) in kind.iter().zip(name).zip(value).zip(is_marked) {
+    for (((&kind, &name), &value), &place) in kind.iter().zip(name).zip(value).zip(place) {
         let group = group_of(&mut groups, &mut first_of_name[name as usize], kind, name);
+        let marked = usize::try_from(place).ok().map(|place| is_marked.get(place).copied());
+        let is_meant = match marked {
+            Some(Some(is_marked)) => is_marked,
+            None if place == NOWHERE => false,
+            _ => return Err(KeysError::Place(place)),
+        };
         group.all.add(value.max(0), true);
-        group.marked.add(value.max(0), is_marked);
+        group.marked.add(value.max(0), is_meant);
     }
     Ok(NameSums::of(&groups))
 }

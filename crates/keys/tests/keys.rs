@@ -1,9 +1,9 @@
 //! The answers on small columns, and against twins that look at each row.
 
-use keys::{only_matches, summaries, sums_by_name, KeysError, NO_MATCH, SEVERAL};
+use keys::{only_matches, rows_of, summaries, sums_by_name, KeysError, NO_MATCH, SEVERAL};
 use proptest::prelude::*;
 
-type Row = (u8, u32, i64, bool);
+type Row = (u8, u32, i64, i64);
 
 fn twin(offered: &[i64], key: i64) -> i64 {
     let rows: Vec<usize> = (0..offered.len()).filter(|&row| offered[row] == key).collect();
@@ -37,7 +37,7 @@ fn wanted_keys_far_from_those_offered_are_not_there() {
 
 #[test]
 fn a_name_of_two_kinds_is_two_groups() {
-    let sums = sums_by_name(&[1, 2, 1], &[4, 4, 4], &[10, 20, 30], &[false, true, true]).unwrap();
+    let sums = sums_by_name(&[1, 2, 1], &[4, 4, 4], &[10, 20, 30], &[-1, 1, 1], &[false, true]).unwrap();
     assert_eq!((sums.kind, sums.name), (vec![1, 2], vec![4, 4]));
     assert_eq!((sums.count, sums.sum), (vec![2, 1], vec![40, 20]));
     assert_eq!((sums.marked_count, sums.marked_sum), (vec![1, 1], vec![30, 20]));
@@ -45,7 +45,7 @@ fn a_name_of_two_kinds_is_two_groups() {
 
 #[test]
 fn values_below_zero_count_as_zero() {
-    let sums = sums_by_name(&[0, 0], &[0, 0], &[-5, 3], &[true, true]).unwrap();
+    let sums = sums_by_name(&[0, 0], &[0, 0], &[-5, 3], &[0, 0], &[true]).unwrap();
     assert_eq!((sums.count, sums.sum, sums.marked_sum), (vec![2], vec![3], vec![3]));
 }
 
@@ -61,7 +61,9 @@ fn values_of_a_number_are_summarised() {
 
 #[test]
 fn columns_of_different_lengths_are_errors() {
-    assert_eq!(sums_by_name(&[0], &[], &[0], &[true]).unwrap_err(), KeysError::Lengths);
+    assert_eq!(sums_by_name(&[0], &[], &[0], &[0], &[true]).unwrap_err(), KeysError::Lengths);
+    assert_eq!(sums_by_name(&[0], &[0], &[0], &[1], &[true]).unwrap_err(), KeysError::Place(1));
+    assert_eq!(sums_by_name(&[0], &[0], &[0], &[-2], &[true]).unwrap_err(), KeysError::Place(-2));
 }
 
 proptest! {
@@ -74,17 +76,29 @@ proptest! {
     }
 
     #[test]
-    fn sums_are_those_of_the_twin(rows in prop::collection::vec((0_u8..3, 0_u32..4, -9_i64..99, any::<bool>()), 0..30)) {
+    fn rows_are_those_of_the_twin(numbers in prop::collection::hash_set(0_u32..60, 0..20), sorts in any::<bool>()) {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        if sorts {
+            numbers.sort_unstable();
+        }
+        let wanted: Vec<u32> = (0..62).chain((0..62).rev()).chain([u32::MAX, 7, 40, 3]).collect();
+        let row_of = |number| numbers.iter().position(|each| each == number).map_or(NO_MATCH, |row| row as i64);
+        prop_assert_eq!(rows_of(&numbers, &wanted), wanted.iter().map(row_of).collect::<Vec<i64>>());
+    }
+
+    #[test]
+    fn sums_are_those_of_the_twin(rows in prop::collection::vec((0_u8..3, 0_u32..4, -9_i64..99, -1_i64..3), 0..30)) {
         let kind: Vec<u8> = rows.iter().map(|row| row.0).collect();
         let name: Vec<u32> = rows.iter().map(|row| row.1).collect();
         let value: Vec<i64> = rows.iter().map(|row| row.2).collect();
-        let is_marked: Vec<bool> = rows.iter().map(|row| row.3).collect();
-        let sums = sums_by_name(&kind, &name, &value, &is_marked).unwrap();
+        let place: Vec<i64> = rows.iter().map(|row| row.3).collect();
+        let is_marked = [false, true, true];
+        let sums = sums_by_name(&kind, &name, &value, &place, &is_marked).unwrap();
         prop_assert_eq!(sums.count.iter().sum::<i64>(), rows.len() as i64);
         for (at, (&kind, &name)) in sums.kind.iter().zip(&sums.name).enumerate() {
             let of_group = |row: &&Row| (row.0, row.1) == (kind, name);
             let group: Vec<&Row> = rows.iter().filter(of_group).collect();
-            let marked: Vec<&&Row> = group.iter().filter(|row| row.3).collect();
+            let marked: Vec<&&Row> = group.iter().filter(|row| row.3 > 0).collect();
             prop_assert_eq!(sums.count[at], group.len() as i64);
             prop_assert_eq!(sums.sum[at], group.iter().map(|row| row.2.max(0)).sum::<i64>());
             prop_assert_eq!(sums.marked_count[at], marked.len() as i64);

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import polars as pl
 
 from hta.algorithms.sums_by_name import sums_by_name
-from hta.enrich.step_of_event import is_in_steps
+from hta.enrich.step_of_event import step_rows
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
@@ -145,7 +145,7 @@ def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: 
     known = set(_step_numbers(rank_trace))
     chosen = known if numbers is None else known & set(numbers)
     events = rank_trace.table("events", ["kind", "name", "duration_ns"])
-    sums = sums_by_name(events, is_in_steps(rank_trace, numbers))
+    sums = sums_by_name(events, *step_rows(rank_trace, numbers))
     totals = sums.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
     all_or_marked = ("count", "sum_ns") if numbers is None else ("marked_count", "marked_ns")
     counted = totals.select(

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.algorithms.nesting import NO_PARENT, nesting
+from hta.algorithms.matching import rows_of
+from hta.algorithms.nesting import nesting
 from hta.enrich.event_ranges import event_ranges
 from hta.schema import EventKind
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
 PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
+
+_NO_EVENT = np.iinfo(np.uint32).max
+"""Stands for null: no file has so many events."""
 
 
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
@@ -52,12 +56,8 @@ def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 def rows_of_events(stacks: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
     """Return the row in `stacks` of each of these events; -1 for null and for events that are not there."""
-    indexes = stacks["event_index"].to_numpy()
-    row_of = np.full(int(indexes.max(initial=0)) + 2, NO_PARENT, np.int32)  # the last one answers for what is not there
-    row_of[indexes] = np.arange(len(indexes))
-    wanted = event_index.cast(pl.Int64).fill_null(len(row_of)).to_numpy()
-    rows: npt.NDArray[np.int64] = row_of[np.minimum(wanted, len(row_of) - 1)].astype(np.int64)
-    return rows
+    wanted = event_index.cast(pl.UInt32).fill_null(_NO_EVENT).to_numpy()
+    return rows_of(stacks["event_index"].to_numpy(), wanted)
 
 
 def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:

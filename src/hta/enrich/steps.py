@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.intervals import holding
+from hta.algorithms.matching import rows_of
 from hta.enrich.device_work import device_rows
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
@@ -180,17 +181,11 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
     return starts
 
 
-def launched_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+def launched_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the rows of `events` with device work whose launch is known, and when that began."""
     launched = rank_trace.derive(launches).select("event_index", "launch_start_ns").drop_nulls()
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
-    return rows_of_events(event_index, launched["event_index"].to_numpy()), launched["launch_start_ns"].to_numpy()
-
-
-def rows_of_events(event_index: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> npt.NDArray[np.integer]:
-    """Return the row of each event that is wanted; `event_index` rises, and has them all."""
-    is_whole = len(event_index) and event_index[-1] == len(event_index) - 1  # nothing is left out
-    return wanted if is_whole else np.searchsorted(event_index, wanted)
+    return rows_of(event_index, launched["event_index"].to_numpy()), launched["launch_start_ns"].to_numpy()
 
 
 def _named_ranges(rank_trace: RankTrace, name: str) -> pl.DataFrame:
