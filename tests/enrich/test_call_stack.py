@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.enrich.call_stack import call_stacks, gathered, python_stacks, rows_of_events
+from hta.enrich.call_stack import call_stacks, python_stacks
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.testing.builder import TraceBuilder
 from oracles import nested
 

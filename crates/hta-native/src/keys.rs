@@ -42,7 +42,7 @@ pub(crate) fn rows_of<'py>(
     wanted: PyReadonlyArray1<'py, u32>,
 ) -> PyResult<Numbers<'py>> {
     let (numbers, wanted) = (numbers.as_slice()?, wanted.as_slice()?);
-    Ok(py.detach(|| keys::rows_of(numbers, wanted)).into_pyarray(py))
+    Ok(py.detach(|| keys::only_matches(numbers, wanted)).map_err(to_python)?.into_pyarray(py))
 }
 
 /// See `_native.pyi`.

@@ -5,12 +5,11 @@
 
 mod climbing;
 mod holding;
-mod runs;
 
 use std::cmp::Reverse;
 use std::fmt;
 
-use runs::merge_runs;
+use keys::merge_runs;
 
 pub use climbing::{depths, furthest_above, nearest_above};
 pub use holding::holding;

@@ -1,12 +1,14 @@
-//! Matching, counting and summing by integer keys.
+//! Sorting, matching, counting and summing by integer keys.
 
 mod matching;
+mod runs;
 mod summaries;
 mod sums;
 
 use std::fmt;
 
-pub use matching::{only_matches, rows_of, NO_MATCH, SEVERAL};
+pub use matching::{only_matches, NO_MATCH, SEVERAL};
+pub use runs::merge_runs;
 pub use summaries::{summaries, Summaries};
 pub use sums::{sums_by_name, NameSums};
 

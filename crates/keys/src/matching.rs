@@ -1,6 +1,8 @@
 //! Which row has the same key.
 
-use crate::KeysError;
+use std::ops::Range;
+
+use crate::{merge_runs, KeysError};
 
 /// Stands for "no row" where a row is expected.
 pub const NO_MATCH: i64 = -1;
@@ -8,97 +10,78 @@ pub const NO_MATCH: i64 = -1;
 /// Stands for "several rows" where a row is expected.
 pub const SEVERAL: i64 = -2;
 
-/// Keys lie close together if their range is at most so many times their number: a place for each key is then cheaper
-/// than sorting them.
-const CLOSE: u64 = 16;
-
 /// The only row of `offered` that has each `wanted` key; `NO_MATCH` or `SEVERAL` where there is no such one.
+///
+/// Columns of traces consist of few rising runs, so that sorting is little more than joining them, and the next key is
+/// found near the last one.
 ///
 /// # Errors
 ///
 /// More rows are offered than fit 32 bits.
-pub fn only_matches(offered: &[i64], wanted: &[i64]) -> Result<Vec<i64>, KeysError> {
-    if offered.len() > u32::MAX as usize - 2 {
+pub fn only_matches<K: Copy + Ord>(offered: &[K], wanted: &[K]) -> Result<Vec<i64>, KeysError> {
+    if u32::try_from(offered.len()).is_err() {
         return Err(KeysError::Lengths);
     }
-    let least = offered.iter().copied().min().unwrap_or_default();
-    let range = offered.iter().copied().max().unwrap_or_default().abs_diff(least);
-    Ok(if range <= CLOSE * offered.len() as u64 {
-        by_place(offered, wanted, least, range as usize + 1)
-    } else {
-        by_order(offered, wanted)
-    })
+    let mut sorted = Sorted::new(offered);
+    Ok(wanted.iter().map(|&key| sorted.only_row(key)).collect())
 }
 
-fn by_place(offered: &[i64], wanted: &[i64], least: i64, places: usize) -> Vec<i64> {
-    const NONE: u32 = 0; // so that the places need not be written; a row is kept as one more than it is
-    const MANY: u32 = u32::MAX;
-    let place = |key: i64| key.checked_sub(least).and_then(|place| usize::try_from(place).ok());
-    let mut row_at = vec![NONE; places];
-    for (row, &key) in offered.iter().enumerate() {
-        if let Some(at) = place(key).and_then(|place| row_at.get_mut(place)) {
-            *at = if *at == NONE { row as u32 + 1 } else { MANY };
-        }
+/// Rows in the order of their keys, and where the last search ended.
+struct Sorted<'a, K> {
+    keys: &'a [K],
+    /// None where the keys are in order already.
+    rows: Option<Vec<u32>>,
+    place: usize,
+}
+
+impl<'a, K: Copy + Ord> Sorted<'a, K> {
+    fn new(keys: &'a [K]) -> Self {
+        let rows = (!keys.is_sorted()).then(|| {
+            let mut rows: Vec<u32> = (0..keys.len() as u32).collect();
+            merge_runs(&mut rows, |row| keys[row as usize]);
+            rows
+        });
+        Self { keys, rows, place: 0 }
     }
-    let row_of = |&key: &i64| match place(key).and_then(|place| row_at.get(place)) {
-        None | Some(&NONE) => NO_MATCH,
-        Some(&MANY) => SEVERAL,
-        Some(&row) => i64::from(row) - 1,
-    };
-    wanted.iter().map(row_of).collect()
-}
 
-fn by_order(offered: &[i64], wanted: &[i64]) -> Vec<i64> {
-    let mut order: Vec<u32> = (0..offered.len() as u32).collect();
-    order.sort_by_key(|&row| offered[row as usize]); // stable, because it joins the sorted runs of most files
-    let key_at = |place: usize| order.get(place).map(|&row| offered[row as usize]);
-    let row_of = |&key: &i64| {
-        let first = order.partition_point(|&row| offered[row as usize] < key);
-        match (key_at(first) == Some(key), key_at(first + 1) == Some(key)) {
+    fn only_row(&mut self, key: K) -> i64 {
+        self.place = self.place_of(key);
+        let has_key = |place: usize| place < self.keys.len() && self.keys[self.row_at(place)] == key;
+        match (has_key(self.place), has_key(self.place + 1)) {
             (false, _) => NO_MATCH,
-            (true, false) => i64::from(order[first]),
             (true, true) => SEVERAL,
+            (true, false) => self.row_at(self.place) as i64,
         }
-    };
-    wanted.iter().map(row_of).collect()
+    }
+
+    /// How many keys are smaller: from the last place back by halving, or forth by steps that double.
+    fn place_of(&self, key: K) -> usize {
+        let is_smaller = |place: usize| self.keys[self.row_at(place)] < key;
+        if self.place > 0 && !is_smaller(self.place - 1) {
+            return first_not(0..self.place, is_smaller);
+        }
+        let mut reach = 1;
+        while self.place + reach <= self.keys.len() && is_smaller(self.place + reach - 1) {
+            reach *= 2;
+        }
+        first_not(self.place..self.keys.len().min(self.place + reach), is_smaller)
+    }
+
+    fn row_at(&self, place: usize) -> usize {
+        self.rows.as_ref().map_or(place, |rows| rows[place] as usize)
+    }
 }
 
-/// The row that has each wanted number, `NO_MATCH` where none has it; no two rows have the same.
-///
-/// Where the numbers rise, those near the one before are found sooner.
-#[must_use]
-pub fn rows_of(numbers: &[u32], wanted: &[u32]) -> Vec<i64> {
-    if !numbers.is_sorted() {
-        return rows_by_place(numbers, wanted);
-    }
-    let mut place = 0; // how many are smaller
-    let row_of = |&number: &u32| {
-        let is_behind = place > 0 && numbers[place - 1] >= number;
-        let from = if is_behind { 0 } else { place };
-        let until = if is_behind { place } else { from + reach(&numbers[from..], number) };
-        place = from + numbers[from..until].partition_point(|&each| each < number);
-        if numbers.get(place) == Some(&number) {
-            place as i64
+/// The first of the places of which that is no longer true; their end where it is true of all.
+fn first_not(places: Range<usize>, is_true: impl Fn(usize) -> bool) -> usize {
+    let (mut begin, mut end) = (places.start, places.end);
+    while begin < end {
+        let middle = begin.midpoint(end);
+        if is_true(middle) {
+            begin = middle + 1;
         } else {
-            NO_MATCH
+            end = middle;
         }
-    };
-    wanted.iter().map(row_of).collect()
-}
-
-/// Return an end behind all that is smaller, at most twice as far away as need be.
-fn reach(rising: &[u32], number: u32) -> usize {
-    let mut end = 1;
-    while rising.get(end - 1).is_some_and(|&each| each < number) {
-        end *= 2;
     }
-    end.min(rising.len())
-}
-
-fn rows_by_place(numbers: &[u32], wanted: &[u32]) -> Vec<i64> {
-    let mut row_at = vec![NO_MATCH; numbers.iter().max().map_or(0, |&greatest| greatest as usize + 1)];
-    for (row, &number) in numbers.iter().enumerate() {
-        row_at[number as usize] = row as i64;
-    }
-    wanted.iter().map(|&number| row_at.get(number as usize).copied().unwrap_or(NO_MATCH)).collect()
+    begin
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,18 +48,24 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
     )
 
 
-def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> pl.DataFrame:
-    """Return `summary` without quartiles for each of the numbers, in the order in which they first occur.
+@dataclass(frozen=True)
+class SummaryByNumber:
+    """`summary` without quartiles of the values of each number, in the order in which the numbers first occur."""
 
-    One pass of native code with a place for each number, which the ids of strings are made for.
+    number: npt.NDArray[np.uint32]
+    count: npt.NDArray[np.int64]
+    sum: npt.NDArray[np.int64]
+    min: npt.NDArray[np.int64]
+    max: npt.NDArray[np.int64]
+    std: npt.NDArray[np.float64]
+    mean: npt.NDArray[np.float64]
 
-    Returns:
-        number uint32, and of `STATISTICS`: count, sum, mean, std, min, max.
-    """
-    columns = np.ascontiguousarray(numbers), np.ascontiguousarray(values)
-    number, count, total, least, greatest, deviation = _native.summaries(*columns)
-    statistics = {"count": count, "sum": total, "mean": total / count, "std": deviation, "min": least, "max": greatest}
-    return pl.DataFrame({"number": number, **statistics})
+
+def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
+    """Summarise the values of each number in one native pass with a place for each, which ids of strings are made for."""
+    found = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
+    _, count, total, *_ = found
+    return SummaryByNumber(*found, total / count)
 
 
 def _quantile(column: pl.Expr, share: float) -> pl.Expr:

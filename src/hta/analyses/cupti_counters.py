@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from hta.enrich.call_stack import call_stacks, gathered, rows_of_events
+from hta.enrich.call_stack import call_stacks
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.launches import launches
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import LAUNCH_KINDS, EventKind

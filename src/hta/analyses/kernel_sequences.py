@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above
-from hta.enrich.call_stack import call_stacks, rows_of_events
+from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from hta.enrich.event_rows import rows_of_events
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.kernel_sequences import sequence_texts, sequences
 from hta.enrich.launches import launches

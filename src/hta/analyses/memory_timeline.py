@@ -10,8 +10,8 @@ import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
 from hta.enrich.attribution import host_nodes
-from hta.enrich.call_stack import gathered
 from hta.enrich.devices import described_devices
+from hta.enrich.event_rows import gathered
 from hta.enrich.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, itself_or_above
-from hta.enrich.call_stack import call_stacks, gathered, rows_of_events
+from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.forward_backward import forward_of
 from hta.enrich.host_names import MODULE_PREFIX
 from hta.enrich.kernel_kind import with_current_rules

@@ -12,7 +12,7 @@ import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, itself_or_above, levels, nearest_above
 from hta.enrich.attribution import host_nodes, node_texts
-from hta.enrich.call_stack import gathered
+from hta.enrich.event_rows import gathered
 from hta.enrich.findings import joined_findings
 from hta.enrich.memory_events import (
     BEFORE_RECORDING,

@@ -59,7 +59,6 @@ _PER_KERNEL = {
 }
 
 _NAMES_OF_STATISTICS = {
-    "number": "name",
     "count": "call_count",
     "sum": "inclusive_ns",
     **{name: f"{name}_ns" for name in ("mean", "std", "min", "max")},
@@ -143,12 +142,12 @@ def user_annotations(
     return _combine(trace.map(with_current_rules(one_rank), executor), allow)
 
 
-def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> pl.DataFrame:
-    """Return `UserAnnotations.per_annotation` of one side without exclusive times and kernels, which take longest.
+def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
+    """Return the durations of each rank's annotations: of `UserAnnotations.per_annotation` the rows of one side.
 
-    The rows of a rank come together, and in no order.
+    Exclusive times and kernels, which take longest, are left out, and so are rank and side.
     """
-    return pl.concat(trace.map(partial(_durations_of_rank, side=side), executor).values())
+    return trace.map(partial(_durations_of_rank, side=side), executor)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -182,9 +181,11 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
-    per_name = summary_by_number(*_names_and_durations(rank_trace, side)).rename(_NAMES_OF_STATISTICS)
-    per_name.replace_column(0, rank_trace.texts(per_name["name"]))
-    return per_name.insert_column(1, pl.Series("rank", np.full(len(per_name), rank_trace.rank, np.int32)))
+    found = summary_by_number(*_names_and_durations(rank_trace, side))
+    names = rank_trace.texts(pl.Series(found.number))
+    return pl.DataFrame(
+        {"name": names, **{column: getattr(found, name) for name, column in _NAMES_OF_STATISTICS.items()}}
+    )
 
 
 def _names_and_durations(rank_trace: RankTrace, side: Side) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta.algorithms.nesting import NO_PARENT, depths
-from hta.enrich.call_stack import call_stacks, rows_of_events
+from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import device_rows
+from hta.enrich.event_rows import rows_of_events
 from hta.enrich.launches import launches
 from hta.errors import InvalidOptionError
 from hta.facade.trace_view import TraceView

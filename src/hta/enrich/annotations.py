@@ -16,6 +16,7 @@ from hta.algorithms.innermost import NO_OWNER, Innermost, innermost
 from hta.algorithms.nesting import nesting
 from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.event_rows import of_events
 from hta.enrich.launches import launches
 from hta.schema import LAUNCH_KINDS, EventKind
 
@@ -115,13 +116,9 @@ def _projected(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
     """Return the row in `host` of the innermost annotation around the launch of each of these device rows."""
-    launched = event_index.to_frame().join(
-        rank_trace.derive(launches), on="event_index", how="left", maintain_order="left"
-    )
-    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"])
-    moments = launched.select(
-        pl.col("launch_index").alias("event_index"), pl.col("launch_start_ns").alias("moment")
-    ).join(calls, on="event_index", how="left", maintain_order="left")
+    launched = of_events(rank_trace.derive(launches), event_index)
+    calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), launched["launch_index"])
+    moments = calls.with_columns(launched["launch_start_ns"].alias("moment"))
     rows = innermost_of(host, moments, ["track_id"])
     missing = np.flatnonzero(rows == NO_OWNER)
     if len(missing) and len(host):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from hta.algorithms.matching import rows_of
 from hta.algorithms.nesting import nesting
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.event_rows import gathered
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
 
 CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
 PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
-
-_NO_EVENT = np.iinfo(np.uint32).max
-"""Stands for null: no file has so many events."""
 
 
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
@@ -52,17 +47,6 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
     """Return where each Python function was called from: the columns of `call_stacks`; use with `rank_trace.derive`."""
     return _stacks(rank_trace, PYTHON_KINDS)
-
-
-def rows_of_events(stacks: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the row in `stacks` of each of these events; -1 for null and for events that are not there."""
-    wanted = event_index.cast(pl.UInt32).fill_null(_NO_EVENT).to_numpy()
-    return rows_of(stacks["event_index"].to_numpy(), wanted)
-
-
-def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
-    """Return the values of a column in these rows, null for row -1."""
-    return column[pl.Series(rows).cast(pl.UInt32, strict=False)]
 
 
 def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from hta.enrich.annotations import innermost_of
 from hta.enrich.device_work import device_work
 from hta.enrich.element_types import common_type, element_bytes, input_bytes
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.event_rows import of_events
 from hta.enrich.kernel_kind import Rule, active_rules
 from hta.enrich.launches import launches, of_work
 from hta.enrich.steps import window_of, windows
@@ -223,9 +224,8 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
     if not is_silent.any():
         return found["described_index"]
     calls, silent = _host_calls(rank_trace, described), rows.filter(is_silent)
-    tracks = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]).rename({"event_index": "launch_index"})
-    launched = silent.join(tracks, on="launch_index", how="left", maintain_order="left")
-    moments = launched.select("track_id", pl.col("launch_start_ns").alias("moment"))
+    tracks = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), silent["launch_index"])
+    moments = tracks.with_columns(silent["launch_start_ns"].alias("moment"))
     owners = pl.Series(innermost_of(calls, moments, ["track_id"])).replace(NO_OWNER, None).cast(pl.UInt32)
     return found["described_index"].scatter(is_silent.arg_true(), calls["event_index"].gather(owners))
 
@@ -257,8 +257,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
     """Add the args and inputs of the event `described_index`, and from them dtype, in_elements and byte_count."""
     known = rows
     for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
-        found = rank_trace.table(table, ["event_index", *columns]).rename({"event_index": "described_index"})
-        known = known.join(found, on="described_index", how="left", maintain_order="left")
+        known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))
     texts = known.with_columns(rank_trace.texts(known[column]) for column in (*_TEXTS, *_INPUTS))
     sized = _with_sizes(texts)
     if not sized["collective"].null_count():
@@ -269,10 +268,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
     """Return which collective the name of the describing call tells: `all_reduce` of `nccl:all_reduce`."""
     events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
-    calls = known.select(pl.col("described_index").alias("event_index")).join(
-        events, on="event_index", how="left", maintain_order="left"
-    )
-    return rank_trace.texts(calls["name"]).str.extract(_CALL_NAME, 2)
+    return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(_CALL_NAME, 2)
 
 
 def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, nearest_above
-from hta.enrich.call_stack import gathered, rows_of_events
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.host_nodes import own_host_nodes
 from hta.schema import EventKind
 

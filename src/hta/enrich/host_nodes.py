@@ -9,8 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, depths, itself_or_above, nearest_above, nesting, nesting_order
-from hta.enrich.call_stack import CALL_KINDS, rows_of_events
+from hta.enrich.call_stack import CALL_KINDS
 from hta.enrich.event_ranges import event_ranges
+from hta.enrich.event_rows import rows_of_events
 from hta.enrich.host_names import MODULE_PREFIX, NodeClass, classes_by_name, is_counted_name
 from hta.enrich.launches import launches
 from hta.enrich.operators import same_external_id

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above, nearest_above
-from hta.enrich.call_stack import gathered, rows_of_events
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.forward_backward import forward_of
 from hta.enrich.host_names import NodeClass
 from hta.enrich.host_nodes import own_host_nodes

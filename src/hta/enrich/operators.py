@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above, nearest_above
-from hta.enrich.call_stack import call_stacks, gathered, rows_of_events
+from hta.enrich.call_stack import call_stacks
+from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.launches import launches
 from hta.schema import EventKind
 

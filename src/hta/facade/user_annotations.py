@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ _STATISTICS = {
     "min_ns": pl.Int64,
     "std_ns": pl.Float64,
     "mean_ns": pl.Float64,
-    "rank": pl.Int32,
 }
 _MICROSECONDS = {
     "sum (us)": "inclusive_ns",
@@ -74,12 +73,9 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
     if visualize:
         show(plot_user_annotations(user_annotations(view.trace), side=side), image_renderer or "")
     durations = annotation_durations(view.trace, side)
-    always = _matching(durations["name"], allowlist_patterns)
-    groups = durations.partition_by("rank", maintain_order=True)
-    rows = [_with_others(group, always, duration_ratio, num_kernels) for group in groups]
-    empty = pl.DataFrame(schema=_STATISTICS)
-    reason = f"no rank has user annotations on the {side.upper()}"
-    return explained(_statistics(pl.concat([empty, *rows]).sort("rank", "name")), reason)
+    always = _matching(durations.values(), allowlist_patterns)
+    shown = {rank: _with_others(table, always, duration_ratio, num_kernels) for rank, table in durations.items()}
+    return explained(_statistics(shown), f"no rank has user annotations on the {side.upper()}")
 
 
 def _expand(view: TraceView, frame: pd.DataFrame, annotations: npt.NDArray[Any], *, shorten_names: bool) -> None:
@@ -92,13 +88,14 @@ def _expand(view: TraceView, frame: pd.DataFrame, annotations: npt.NDArray[Any],
     frame["s_user_annotation"] = pd.Series(annotations, index=frame.index, dtype=object)
 
 
-def _matching(names: pl.Series, patterns: Sequence[str] | None) -> list[str]:
+def _matching(durations: Iterable[pl.DataFrame], patterns: Sequence[str] | None) -> list[str]:
     try:
         compiled = [re.compile(pattern) for pattern in patterns or ()]
     except re.error as error:
         message = f"allowlist_patterns={list(patterns or ())}: {error}"
         raise InvalidOptionError(message) from error
-    return [name for name in names.unique() if any(pattern.search(name) for pattern in compiled)] if compiled else []
+    names = {name for table in durations for name in table["name"]} if compiled else ()
+    return [name for name in names if any(pattern.search(name) for pattern in compiled)]
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
@@ -119,15 +116,17 @@ def _joined(rest: pl.DataFrame) -> pl.DataFrame:
     count, total = int(counts.sum()), int(rest["inclusive_ns"].sum())
     squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()
     spread = float(np.sqrt(squares / (count - 1))) if count > 1 else 0.0
-    row = (_OTHERS, total, rest["max_ns"].max(), rest["min_ns"].min(), spread, total / count, rest["rank"][0])
+    row = (_OTHERS, total, rest["max_ns"].max(), rest["min_ns"].min(), spread, total / count)
     return pl.DataFrame([row], schema=_STATISTICS, orient="row")
 
 
-def _statistics(table: pl.DataFrame) -> pd.DataFrame:
+def _statistics(shown: Mapping[int, pl.DataFrame]) -> pd.DataFrame:
+    """Return the frame of all ranks in their order, names in order within each."""
+    table = pl.concat([each.sort("name") for each in shown.values()])
     return pd.DataFrame(
         {
             "name": table["name"].to_list(),
             **{name: table[column].to_numpy() / 1_000 for name, column in _MICROSECONDS.items()},
-            "rank": table["rank"].to_numpy().astype(np.int64),
+            "rank": np.repeat(np.array(list(shown), np.int64), [len(each) for each in shown.values()]),
         }
     )

@@ -8,7 +8,7 @@ const SHORTEST_RUN: usize = 16;
 /// Sort rows by a key; equal ones stay in their order.
 ///
 /// The sort of the standard library joins runs as well, but copies a whole run where it only follows the one before.
-pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
+pub fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     let mut ends: Vec<usize> = (1..rows.len()).filter(|&at| key(rows[at]) < key(rows[at - 1])).collect();
     if ends.len() > rows.len() / SHORTEST_RUN {
         rows.sort_by_key(|&row| key(row));
