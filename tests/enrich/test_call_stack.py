@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta.enrich.call_stack import call_stacks, python_stacks
-from hta.enrich.event_rows import gathered, rows_of_events
 from hta.testing.builder import TraceBuilder
 from oracles import nested
 
@@ -16,7 +15,7 @@ CALLS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12), st.integers(0,
 
 def stacks_of(builder):
     """Return the columns of the stack of rank 0 that the tests look at."""
-    return builder.build().ranks[0].derive(call_stacks).select("event_index", "parent", "depth", "is_overlapping")
+    return builder.build().ranks[0].derive(call_stacks).select("event_index", "parent_row", "depth", "is_overlapping")
 
 
 def test_calls_lie_in_operators_and_operators_in_annotations():
@@ -29,7 +28,7 @@ def test_calls_lie_in_operators_and_operators_in_annotations():
         .kernel("gemm", start_us=60, duration_us=5, launch_us=25)
     )
 
-    assert stacks_of(builder).rows() == [(0, None, 0, False), (1, 0, 1, False), (2, 1, 2, False), (3, 2, 3, False)]
+    assert stacks_of(builder).rows() == [(0, -1, 0, False), (1, 0, 1, False), (2, 1, 2, False), (3, 2, 3, False)]
 
 
 def test_threads_do_not_mix():
@@ -40,7 +39,7 @@ def test_threads_do_not_mix():
         .operator("aten::add", start_us=10, duration_us=5, thread=2)
     )
 
-    assert stacks_of(builder)["parent"].to_list() == [None, None]
+    assert stacks_of(builder)["parent_row"].to_list() == [-1, -1]
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
@@ -52,7 +51,7 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
         .operator("C", start_us=12, duration_us=2)
     )
 
-    assert stacks_of(builder).rows() == [(0, None, 0, False), (1, None, 0, True), (2, 1, 1, False)]
+    assert stacks_of(builder).rows() == [(0, -1, 0, False), (1, -1, 0, True), (2, 1, 1, False)]
 
 
 def test_python_functions_have_stacks_of_their_own():
@@ -65,9 +64,9 @@ def test_python_functions_have_stacks_of_their_own():
         .operator("aten::mm", start_us=2, duration_us=5)
     )
 
-    assert stacks_of(builder).rows() == [(2, None, 0, False)]
+    assert stacks_of(builder).rows() == [(2, -1, 0, False)]
     frames = builder.build().ranks[0].derive(python_stacks)
-    assert frames.select("event_index", "parent", "depth").rows() == [(0, None, 0), (1, 0, 1)]
+    assert frames.select("event_index", "parent_row", "depth").rows() == [(0, -1, 0), (1, 0, 1)]
 
 
 @settings(max_examples=25)
@@ -78,19 +77,7 @@ def test_stacks_are_what_the_definition_says(calls):
     for thread, start, length in calls:
         builder.operator("op", start_us=start, duration_us=length, thread=thread)
 
-    expected = [(None if parent == -1 else parent, *rest) for parent, *rest in nested(calls)]
-    assert stacks_of(builder).drop("event_index").rows() == expected
-
-
-def test_rows_of_events_finds_what_is_there():
-    """Events 3 and 5 are rows 1 and 0 of a table; event 4 and null are nowhere."""
-    stacks = pl.DataFrame({"event_index": [5, 3]}, schema={"event_index": pl.UInt32})
-
-    rows = rows_of_events(stacks, pl.Series([3, 4, None, 5], dtype=pl.UInt32))
-
-    assert rows.tolist() == [1, -1, -1, 0]
-    assert gathered(stacks["event_index"], rows).to_list() == [3, None, None, 5]
-    assert rows_of_events(stacks.clear(), pl.Series([3], dtype=pl.UInt32)).tolist() == [-1]
+    assert stacks_of(builder).drop("event_index").rows() == nested(calls)
 
 
 def test_a_trace_without_calls_has_empty_stacks():
@@ -98,4 +85,4 @@ def test_a_trace_without_calls_has_empty_stacks():
     stacks = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0].derive(call_stacks)
 
     assert stacks.height == 0
-    assert stacks.schema["parent"] == pl.UInt32
+    assert stacks.schema["parent_row"] == pl.Int64

@@ -9,7 +9,6 @@ import polars as pl
 
 from hta.algorithms.nesting import nesting
 from hta.enrich.event_ranges import event_ranges
-from hta.enrich.event_rows import gathered
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
@@ -36,8 +35,7 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         name            uint32  string id
         start_ns        int64
         end_ns          int64
-        parent          uint32  event_index; null where nothing contains the event
-        parent_row      int64   row of the parent in this table; -1 where there is none
+        parent_row      int64   row of the parent in this table; -1 where nothing contains the event
         depth           int32   number of events around this one; 0 for roots
         is_overlapping  bool    the event began inside a sibling, which ended sooner
     """
@@ -54,7 +52,6 @@ def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
     calls = event_ranges(rank_trace, kinds, columns)
     nested = nesting(*(calls[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
     return calls.with_columns(
-        gathered(calls["event_index"], nested.parent).alias("parent"),
         pl.Series("parent_row", nested.parent),
         pl.Series("depth", nested.depth),
         pl.Series("is_overlapping", nested.is_overlapping),

@@ -28,10 +28,13 @@ def shorten_name(name: str) -> str:
 
 def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
     """Return the texts of string ids as Python objects, None for null; equal texts are one object, so they cost little."""
-    distinct = ids.drop_nulls().unique()
-    known = np.empty(len(strings) + 1, dtype=object)  # None everywhere
-    known[distinct.to_numpy()] = strings.gather(distinct).to_list()
-    shared: npt.NDArray[Any] = known[ids.fill_null(len(strings)).to_numpy()]
+    numbers = ids.fill_null(len(strings)).to_numpy()
+    is_used = np.zeros(len(strings) + 1, np.bool_)
+    is_used[numbers] = True
+    distinct = np.flatnonzero(is_used[:-1])
+    known = np.empty(len(is_used), dtype=object)  # None everywhere
+    known[distinct] = strings.gather(distinct).to_list()
+    shared: npt.NDArray[Any] = known[numbers]
     return shared
 
 
