@@ -36,8 +36,9 @@ from hta.testing.chromium import MISSING, chromium_path
 PATIENCE_MS = 300_000
 _FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 _WHOLE = """() => document.querySelector('#page h2')
-  && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root')
+  && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .hta-awaited')
   && [...document.querySelectorAll('#page .dash-graph')].every(each => each.querySelector('.main-svg'))
+  && [...document.querySelectorAll('#page .ag-root-wrapper')].every(each => each.querySelector('.ag-row'))
   && [...document.querySelectorAll('#page .ag-row')].every(each => each.innerText.trim())"""
 
 

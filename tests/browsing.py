@@ -50,7 +50,7 @@ _SEEN = """() => {
   const grids = all('.ag-root-wrapper');
   return {
     title: all('h2')[0]?.innerText ?? '',
-    isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root')
+    isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .hta-awaited')
       && all('.dash-graph').every(each => each.querySelector('.main-svg'))
       && grids.every(grid => grid.querySelector('.ag-row, .ag-overlay-no-rows-center'))
       && all('.ag-row').every(each => each.innerText.trim()),

@@ -130,7 +130,7 @@ def long_page() -> Page:
         question="Are all rows there?",
         section="",
         layout=lambda *_: html.Article([html.H2("Long"), part("rows")]),
-        parts={"rows": lambda *_: table_box("long.0", table, {})},
+        parts={"rows": lambda *_: table_box("long.0", table, Selection())},
         tables={"long.0": lambda *_: table},
     )
 

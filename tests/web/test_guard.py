@@ -112,7 +112,7 @@ def test_every_answer_has_the_security_headers() -> None:
         _, headers, _ = ask(guarded(), HTTP_HOST=host)
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Referrer-Policy"] == "same-origin"
 
 
 def test_a_page_runs_only_its_own_scripts() -> None:

@@ -1,8 +1,8 @@
 """From an overview to one HTML file.
 
-The page carries plotly.js, its data and its styles, and forbids itself every connection: the policy in its head lets
-only the two scripts run whose hashes it names. All text from traces passes through jinja2's escaping or, inside the
-JSON of the figures, through `_json_in_html`.
+The page carries as much of plotly.js as its figures need, its data and its styles, and forbids itself every connection:
+the policy in its head lets only the two scripts run whose hashes it names. All text from traces passes through jinja2's
+escaping or, inside the JSON of the figures, through `_json_in_html`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 import plotly.io
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 import hta
 from hta.catalogue import ANALYSES, Analysis
 from hta.figures.names import printable
+from hta.figures.plotly_js import plotly_js_for
 from hta.figures.theme import SURFACES, template
 from hta.ingest.file_health import FileHealth
 from hta.locations import Location, name_of
@@ -100,7 +100,7 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
     environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
     environment.filters["file_name"] = name_of
-    scripts = [Markup(_script(text)) for text in (get_plotlyjs(), _resource("script.js"))]  # noqa: S704 -- ours
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(figures.values()), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         overview=contents.overview,

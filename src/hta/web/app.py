@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
 import dash_mantine_components as dmc
 from dash import ALL, Dash, Input, Output, State, dcc, html
 from dash.development.base_component import Component
 from dash.exceptions import DependencyException
-from flask import Flask, Response
+from flask import Flask, Response, has_request_context, request
 
 from hta.errors import HtaError
 from hta.figures.theme import SURFACES, template
 from hta.web.client import client
 from hta.web.pages import PAGES, Page
-from hta.web.parts import problem, register_parts, with_run
+from hta.web.parts import Parts, problem, with_run
+from hta.web.scripts import LeanDash, register_scripts
 from hta.web.selectors import CHOICES_PART, choices_part, register_selectors, selectors
 from hta.web.session import Session
-from hta.web.state import Selection
+from hta.web.state import FIRST_VIEW, Selection
 from hta.web.table_routes import register_tables
+
+SCHEME_COOKIE = "hta-color-scheme"
+"""What `hta.js` keeps there: the colours that were shown last."""
 
 MOST_BYTES_ASKED = 4 << 20
 """A request holds selections, never data."""
@@ -35,8 +38,9 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     pages = {page.name: page for page in PAGES}
     flask = Flask("hta.web", static_folder=None)
     flask.config["MAX_CONTENT_LENGTH"] = MOST_BYTES_ASKED
-    app = Dash(
-        "hta.web",
+    app = LeanDash(
+        pages,
+        name="hta.web",
         server=False,
         assets_folder=str(files("hta.web").joinpath("assets")),
         title="hta",
@@ -47,10 +51,11 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
     flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no script of that name
-    app.layout = _shell
-    _register_page(app, session, pages)
+    register_scripts(flask)
+    parts = Parts(session, pages, {CHOICES_PART: choices_part})
+    _register_shell(app, session, parts)
     register_selectors(app)
-    register_parts(app, session, pages, {CHOICES_PART: choices_part})
+    parts.register(app)
     register_tables(app, flask, session, pages)
     _register_theme(app)
     for page in PAGES:
@@ -59,12 +64,65 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     return app
 
 
-def _shell() -> Component:
+class _Shown(NamedTuple):
+    """What an address shows, in the three places of the shell."""
+
+    navigation: list[Component]
+    selectors: list[Component]
+    page: Component | None
+
+
+_NOTHING = _Shown([], [], None)
+
+
+def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
+    """Show the page that an address asks for: the first one with the shell, the others within it."""
+
+    def layout() -> Component:
+        query = _address_asked_from()
+        scheme = _scheme_shown_last()
+        return _shell(_NOTHING if query is None else _shown(session, parts, query, scheme), query, scheme)
+
+    app.layout = layout
+
+    @app.callback(
+        Output("nav", "children"),
+        Output("selectors", "children"),
+        Output("page", "children"),
+        Input("url", "search"),
+        State("theme", "forceColorScheme"),
+        prevent_initial_call=True,
+    )
+    def show_page(query: str | None, scheme: str | None) -> _Shown:
+        return _shown(session, parts, query, scheme)
+
+
+def _address_asked_from() -> str | None:
+    """Return the query of the page that asks for its layout; None where its browser, or a proxy, keeps it back."""
+    if not has_request_context() or not request.referrer:
+        return None
+    query = request.referrer.partition("?")[2]
+    return "?" + query if query else ""
+
+
+def _scheme_shown_last() -> str:
+    return "dark" if has_request_context() and request.cookies.get(SCHEME_COOKIE) == "dark" else "light"
+
+
+def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None) -> _Shown:
+    asked = Selection.from_query(query)
+    selection = with_run(asked if asked.view in parts.pages else asked.at(FIRST_VIEW), session)
+    chosen, page = selectors(session, selection), _page(parts.pages[selection.view], session, selection)
+    parts.put_into(html.Div([*chosen, page]), selection, scheme)
+    return _Shown(_navigation(selection), chosen, page)
+
+
+def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
     header = dmc.Group(
         [
             dmc.Burger(id="burger", size="sm", hiddenFrom="md", opened=False, **{"aria-label": "navigation"}),
             dmc.Text("hta", fw=700, size="lg"),
-            html.Div(id="selectors", className="hta-selectors"),
+            html.Div(shown.selectors, id="selectors", className="hta-selectors"),
             dmc.ActionIcon("◐", id="dark", variant="default", size="lg", **{"aria-label": "light or dark (t)"}),
         ],
         h="100%",
@@ -74,8 +132,8 @@ def _shell() -> Component:
     shell = dmc.AppShell(
         [
             dmc.AppShellHeader(header),
-            dmc.AppShellNavbar(dmc.ScrollArea(html.Nav(id="nav"), type="auto"), p="xs"),
-            dmc.AppShellMain(html.Div(id="page")),
+            dmc.AppShellNavbar(dmc.ScrollArea(html.Nav(shown.navigation, id="nav"), type="auto"), p="xs"),
+            dmc.AppShellMain(html.Div(shown.page, id="page")),
         ],
         id="shell",
         header={"height": 58},
@@ -83,18 +141,9 @@ def _shell() -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    stores = [dcc.Location(id="url", refresh="callback-nav"), dcc.Store(id="templates", data=themes)]
-    return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme="light")
-
-
-def _register_page(app: Dash, session: Session, pages: Mapping[str, Page]) -> None:
-    @app.callback(
-        Output("nav", "children"), Output("selectors", "children"), Output("page", "children"), Input("url", "search")
-    )
-    def show_page(query: str | None) -> tuple[Any, Any, Any]:
-        asked = Selection.from_query(query)
-        selection = with_run(asked if asked.view in pages else asked.at("overview"), session)
-        return _navigation(selection), selectors(session, selection), _page(pages[selection.view], session, selection)
+    known = {} if query is None else {"search": query}  # where it is not known, the browser says it, and gets the page
+    stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
+    return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
 
 def _page(page: Page, session: Session, selection: Selection) -> Component:

@@ -8,11 +8,14 @@ from typing import Any
 import dash_ag_grid as dag
 import dash_mantine_components as dmc
 import plotly.graph_objects as go
+import polars as pl
 from dash import dcc, html
 from dash.development.base_component import Component
 
 from hta.figures.names import printable
+from hta.web.later import Later
 from hta.web.page import Table
+from hta.web.state import Selection
 from hta.web.tables import Shape, column_definitions, group_columns, shaped
 
 TOPS = ("10", "20", "50", "100")
@@ -62,11 +65,12 @@ def graph(name: str, figure: go.Figure) -> Component:
     )
 
 
-def table_box(name: str, table: Table, options: dict[str, str]) -> Component:
-    """Show a table with its search, grouping, length and downloads; `options` hold what the address says of them."""
+def table_box(name: str, table: Table, selection: Selection) -> Component:
+    """Show a table with its search, grouping, length and downloads, as the address has them."""
     if table.frame.is_empty():
         return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
-    by, top = options.get(f"by.{name}", ""), options.get(f"top.{name}", "")
+    by, top = selection.option(f"by.{name}"), selection.option(f"top.{name}")
+    query = selection.with_options(theme="").query()
     groups = [{"value": column["field"], "label": column["headerName"]} for column in _groups(table)]
     controls = [
         html.Div(
@@ -74,7 +78,7 @@ def table_box(name: str, table: Table, options: dict[str, str]) -> Component:
         ),
         dmc.TextInput(
             id=_id("search", name),
-            value=options.get(f"q.{name}", ""),
+            value=selection.option(f"q.{name}"),
             placeholder="search",
             debounce=250,
             size="xs",
@@ -101,17 +105,21 @@ def table_box(name: str, table: Table, options: dict[str, str]) -> Component:
             w=110,
             style={} if len(table.frame) > int(TOPS[0]) else {"display": "none"},
         ),
-        html.A("CSV", id=_id("csv", name), download="", className="hta-download"),
-        html.A("Parquet", id=_id("parquet", name), download="", className="hta-download"),
+        *(
+            html.A(
+                label, id=_id(form, name), href=f"download/{form}/{name}{query}", download="", className="hta-download"
+            )
+            for form, label in (("csv", "CSV"), ("parquet", "Parquet"))
+        ),
     ]
     caption = dmc.Group([dmc.Text(table.caption, fw=600, flex=1), *controls], gap="xs", className="hta-caption")
-    return html.Section([caption, html.Div(grid(name, table, by, top), id=_id("box", name))], className="hta-table")
+    box = html.Div(grid(name, table, by, top), id=_id("box", name))
+    return html.Section(Later([caption, box], height=_height(table.frame)), className="hta-table")
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:
     """Return the grid of a table that is grouped and cut; its rows are asked for as they come into view."""
     shown = shaped(table, shape_of(by, top)).frame
-    height = ROW_PX * (min(len(shown), MOST_ROWS_SHOWN) + 1) + 40
     return dag.AgGrid(
         id={"type": "grid", "name": name, "by": by, "top": top},
         columnDefs=column_definitions(shown),
@@ -128,8 +136,12 @@ def grid(name: str, table: Table, by: str, top: str) -> Component:
             "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
         },
         className="ag-theme-quartz hta-grid",
-        style={"height": f"{max(height, 110)}px"},
+        style={"height": f"{_height(shown)}px"},
     )
+
+
+def _height(rows: pl.DataFrame) -> int:
+    return max(110, ROW_PX * (min(len(rows), MOST_ROWS_SHOWN) + 1) + 40)
 
 
 def shape_of(by: object, top: object) -> Shape:

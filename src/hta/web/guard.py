@@ -30,7 +30,7 @@ _OWN_FRAMES = "; frame-ancestors 'self'"
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "no-referrer"),
+    ("Referrer-Policy", "same-origin"),
 )
 
 

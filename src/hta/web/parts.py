@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,9 @@ from hta.web.state import Selection
 
 logger = logging.getLogger("hta")
 
+MOMENT_S = 0.1
+"""How long a page waits for its parts, before it comes without those that are not ready."""
+
 PATIENCE_S = 0.3
 POLL_MS = 350
 _MOST_POLLS = 20_000
@@ -34,30 +38,57 @@ def part(name: str, *, min_height: int = 60) -> Component:
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
             dcc.Interval(id=_id("poll", name), interval=POLL_MS, max_intervals=_MOST_POLLS),
-        ]
+        ],
+        id=_id("place", name),
     )
 
 
-def register_parts(app: Dash, session: Session, pages: Mapping[str, Page], common: Mapping[str, Part]) -> None:
-    """Answer the placeholders of all pages; `common` are the parts that every page has."""
+@dataclass(frozen=True)
+class Parts:
+    """Makes the parts of pages; `common` are those that every page has."""
 
-    @app.callback(
-        Output(_id("part", MATCH), "children"),
-        Output(_id("poll", MATCH), "disabled"),
-        Input(_id("poll", MATCH), "n_intervals"),
-        State("url", "search"),
-        State("theme", "forceColorScheme"),
-    )
-    def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
-        selection = with_run(Selection.from_query(query), session)
-        name = str(ctx.outputs_list[0]["id"]["name"])
-        make = common.get(name) or (pages[selection.view].parts.get(name) if selection.view in pages else None)
-        if make is None:  # of a page that was just left
-            return no_update, True
+    session: Session
+    pages: Mapping[str, Page]
+    common: Mapping[str, Part]
+
+    def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
+        """Put into their places those parts that are there already, or in a moment."""
+        places = [each["name"] for each in page if isinstance(each, dict) and each["type"] == "place"]
+        answers = {name: self._answer(name, selection, scheme) for name in places}
+        deadline = time.monotonic() + MOMENT_S
+        for name, answer in answers.items():
+            if answer is not None:
+                shown, is_all = _shown(answer, self.session, selection, max(0, deadline - time.monotonic()))
+                if is_all:
+                    page[_id("place", name)].children = shown
+
+    def register(self, app: Dash) -> None:
+        """Answer the placeholders that are left."""
+
+        @app.callback(
+            Output(_id("part", MATCH), "children"),
+            Output(_id("poll", MATCH), "disabled"),
+            Input(_id("poll", MATCH), "n_intervals"),
+            State("url", "search"),
+            State("theme", "forceColorScheme"),
+        )
+        def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
+            selection = with_run(Selection.from_query(query), self.session)
+            answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
+            if answer is None:  # of a page that was just left
+                return no_update, True
+            return _shown(answer, self.session, selection, PATIENCE_S)
+
+    def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
+        """Return a part, or the work on it; None where the page has none of that name."""
+        page = self.pages.get(selection.view)
+        make = self.common.get(name) or (page.parts.get(name) if page else None)
+        if make is None:
+            return None
         themed = selection.with_options(theme="dark" if scheme == "dark" else "light")
-        stamp = tuple(run.stamp for run in session.runs if run.id == (selection.run or "").partition(SPAN_MARK)[0])
-        answer = session.answer((selection.view, name, themed, stamp), partial(make, session, themed))
-        return _shown(answer, session, selection)
+        run = (selection.run or "").partition(SPAN_MARK)[0]
+        stamp = tuple(each.stamp for each in self.session.runs if each.id == run)
+        return self.session.answer((selection.view, name, themed, stamp), partial(make, self.session, themed))
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
@@ -88,10 +119,12 @@ def _alert(title: str, reasons: Sequence[str], selection: Selection, color: str)
     return dmc.Alert([*findings(reasons), *([whole] if selection.is_narrow else [])], title=title, color=color)
 
 
-def _shown(answer: Future[Component], session: Session, selection: Selection) -> tuple[Component, bool]:
+def _shown(
+    answer: Future[Component], session: Session, selection: Selection, patience_s: float
+) -> tuple[Component, bool]:
     """Return what to show now, and whether that is all."""
     try:
-        return answer.result(PATIENCE_S), True
+        return answer.result(patience_s), True
     except NotYet:
         return _waiting(session.reading.text()), False
     except HtaError as error:

@@ -37,16 +37,17 @@ class Choices:
 def selectors(session: Session, selection: Selection) -> list[Component]:
     """Return the selectors; those for ranks, steps and devices follow when a file of the run has been read."""
     runs = [{"value": run.id, "label": run.name} for run in session.runs]
+    run = (selection.run or "").partition(SPAN_MARK)[0]
     chosen = dmc.Select(
         id=_id("run"),
         data=runs,
-        value=(selection.run or "").partition(SPAN_MARK)[0],
+        value=run,
         placeholder="no run",
         searchable=True,
         allowDeselect=False,
         size="xs",
         w=240,
-        **{"aria-label": "run"},
+        **{"aria-label": "run", "data-served": f"run={run}"},
     )
     return [chosen, part(CHOICES_PART, min_height=0)] if runs else [chosen]
 
@@ -80,7 +81,7 @@ def register_selectors(app: Dash) -> None:
         Output("url", "search"),
         Input(_id(ALL), "value"),
         State(_id(ALL), "id"),
-        prevent_initial_call=True,
+        State("url", "search"),
     )
 
 

@@ -13,6 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from hta.web.session import Scope
 
+FIRST_VIEW = "overview"
+"""The page that is shown where an address asks for none."""
+
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000
 
@@ -32,7 +35,7 @@ class Selection:
     options  what else the page was asked for, as (key, value), sorted by key
     """
 
-    view: str = "overview"
+    view: str = FIRST_VIEW
     run: str | None = None
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None

@@ -65,6 +65,7 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
         Input(_id("by"), "value"),
         Input(_id("top"), "value"),
         State(_id("box"), "id"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         client("timeline"),

@@ -63,6 +63,13 @@ window.dash_clientside = window.dash_clientside || {};
     }
   };
 
+  // The server makes the first page; with the colours that were shown last it need not be drawn twice.
+  const tellServer = (scheme) => {
+    if (!document.cookie.includes(`${keyOfScheme}=${scheme}`)) {
+      document.cookie = `${keyOfScheme}=${scheme}; SameSite=Strict; max-age=31536000`;
+    }
+  };
+
   const firstScheme = () => {
     if (window.parent !== window) {
       return tensorboardIsDark() ? "dark" : "light";
@@ -154,33 +161,21 @@ window.dash_clientside = window.dash_clientside || {};
     }
   });
 
-  // What draws figures is a large script, for which Dash sends only with the first figure: let it come while the server
-  // computes that. Dash waits for whatever stands in window.Plotly; the script puts itself there.
-  const fetchPlotly = () => {
-    const script = document.createElement("script");
-    script.src = "_dash-component-suites/plotly/package_data/plotly.min.js";
-    window.Plotly = new Promise((resolve, reject) => Object.assign(script, { onload: resolve, onerror: reject }));
-    document.head.append(script);
-  };
+  let isChecked = false;
 
-  const firstPart = new MutationObserver(() => {
-    if (document.querySelector("#page .mantine-Loader-root")) {
-      firstPart.disconnect();
-      if (!window.Plotly) {
-        fetchPlotly();
-      }
-    }
-  });
-  firstPart.observe(document.body, { childList: true, subtree: true });
+  const surfaceOf = (template) => template.layout.paper_bgcolor;
 
   window.dash_clientside.hta = {
-    // Selectors -> address. A run that the server chose is named in it, quietly.
-    select: (values, ids) => {
+    // Selectors -> address. A run that the server chose is named in it, quietly. Where the server was told another
+    // address than this one, it is asked for the page of this one.
+    select: (values, ids, told) => {
+      const isTold = isChecked || told === window.location.search;
+      isChecked = true;
       const params = new URLSearchParams(window.location.search);
       const chosen = Object.fromEntries(ids.map((id, place) => [id.name, textOf(values[place])]));
-      for (const key of ["run", "control"]) {
-        if (!params.has(key) && chosen[key]) {
-          params.set(key, chosen[key]);
+      for (const [key, run] of [...document.querySelectorAll("[data-served]")].map((each) => each.dataset.served.split("="))) {
+        if (!params.has(key) && run) {
+          params.set(key, run);
           remember(params);
         }
       }
@@ -198,10 +193,10 @@ window.dash_clientside = window.dash_clientside || {};
         }
       }
       const after = searchOf(params);
-      return after === before ? window.dash_clientside.no_update : after;
+      return after === before && isTold ? window.dash_clientside.no_update : after;
     },
 
-    // Controls of a table -> address and links to its downloads; its rows are asked for anew.
+    // Controls of a table, when they change -> address and links to its downloads; its rows are asked for anew.
     table: (search, by, top, id) => {
       const params = new URLSearchParams(window.location.search);
       put(params, `q.${id.name}`, search);
@@ -233,10 +228,15 @@ window.dash_clientside = window.dash_clientside || {};
         storeScheme(next);
       }
       document.documentElement.dataset.agThemeMode = next;
-      return next;
+      tellServer(next);
+      return next === scheme ? window.dash_clientside.no_update : next;
     },
 
     figures: (scheme, figures, templates) =>
-      figures.map((figure) => ({ ...figure, layout: { ...figure.layout, template: templates[scheme] } })),
+      figures.map((figure) =>
+        surfaceOf(figure.layout.template) === surfaceOf(templates[scheme])
+          ? window.dash_clientside.no_update
+          : { ...figure, layout: { ...figure.layout, template: templates[scheme] } },
+      ),
   };
 })();

@@ -50,8 +50,7 @@ def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
     if all(table.frame.is_empty() for table in tables.values()):
         return nothing_found(result.findings, selection)
     figure = each.plot(result, theme=selection.option("theme", "light"))
-    options = dict(selection.options)
-    boxes = [table_box(name, table, options) for name, table in tables.items()]
+    boxes = [table_box(name, table, selection) for name, table in tables.items()]
     return html.Div([*findings(result.findings), graph(each.name, figure), *boxes])
 
 

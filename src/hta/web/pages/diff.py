@@ -52,6 +52,7 @@ def _layout(session: Session, selection: Selection) -> Component:
         allowDeselect=False,
         searchable=True,
         w=320,
+        **{"data-served": f"{CONTROL}={control.id}"},
     )
     code = "\n".join(
         [
@@ -79,8 +80,7 @@ def _shown(session: Session, selection: Selection) -> Component:
     result = _comparison(session, selection)
     draw: Callable[..., Any] = plot_compare_traces
     figure = draw(result, theme=selection.option("theme", "light"))
-    options = dict(selection.options)
-    tables = [table_box(name, make(session, selection), options) for name, make in DIFF.tables.items()]
+    tables = [table_box(name, make(session, selection), selection) for name, make in DIFF.tables.items()]
     return html.Div([*findings(result.findings), graph("diff", figure), *tables])
 
 

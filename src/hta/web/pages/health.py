@@ -64,10 +64,9 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 
 def _shown(session: Session, selection: Selection) -> Component:
-    options = dict(selection.options)
     made = {name: make(session, selection) for name, make in HEALTH.tables.items()}
     return html.Div(
-        [table_box(name, table, options) for name, table in made.items() if len(table.frame) or name == _ALL]
+        [table_box(name, table, selection) for name, table in made.items() if len(table.frame) or name == _ALL]
     )
 
 

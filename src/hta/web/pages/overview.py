@@ -48,7 +48,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
         [
             dmc.Alert(printable(verdict), title="Verdict", className="hta-verdict"),
             *findings(lost),
-            *([table_box(_CPU_TABLE, table, dict(selection.options))] if len(table.frame) else []),
+            *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
     )
 
@@ -68,7 +68,7 @@ def _advice(session: Session, selection: Selection) -> Component:
     told = found.recommendations.to_dicts()
     items = html.Ol([_recommendation(each, selection) for each in told], className="hta-findings")
     events = _events(session, selection)
-    behind = [table_box(_EVENT_TABLE, events, dict(selection.options))] if len(events.frame) else []
+    behind = [table_box(_EVENT_TABLE, events, selection)] if len(events.frame) else []
     nothing = dmc.Text("No rule applies." if not found.findings else "No rule that could be asked applies.")
     return _card(dmc.Text("What to try first", fw=600), items if told else nothing, *findings(found.findings), *behind)
 
@@ -84,7 +84,7 @@ def _gpus(session: Session, selection: Selection) -> Component:
         table = _use_of_gpus(session, selection)
     except MissingDataError:
         return html.Div()
-    return _card(table_box(_GPU_TABLE, table, dict(selection.options)), _link(_TABLE, selection))
+    return _card(table_box(_GPU_TABLE, table, selection), _link(_TABLE, selection))
 
 
 def _use_of_gpus(session: Session, selection: Selection) -> Table:

@@ -39,6 +39,11 @@ _TERMS = (
     ("Escape", "select nothing"),
 )
 
+_SCRIPTS = (
+    *("colours", "input", "loader", "painter", "panel", "perfetto", "pointing"),
+    *("search", "server", "toolbar", "view", "words", "timeline"),
+)
+
 
 def _layout(session: Session, selection: Selection) -> Component:
     del session
@@ -57,4 +62,12 @@ def _layout(session: Session, selection: Selection) -> Component:
     return html.Article([title_block("Timeline", QUESTION), view, definitions(_TERMS)], className="hta-wide")
 
 
-TIMELINE = Page(name="timeline", title="Timeline", question=QUESTION, section="", layout=_layout, routes=add_routes)
+TIMELINE = Page(
+    name="timeline",
+    title="Timeline",
+    question=QUESTION,
+    section="",
+    layout=_layout,
+    scripts=tuple(f"timeline/{name}.js" for name in _SCRIPTS),
+    routes=add_routes,
+)

@@ -489,4 +489,5 @@
     subtree: true,
     attributeFilter: ASKED.map((key) => `data-${key}`),
   });
+  attach();
 })();
