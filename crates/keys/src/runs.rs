@@ -9,7 +9,7 @@ const SHORTEST_RUN: usize = 16;
 ///
 /// The sort of the standard library joins runs as well, but copies a whole run where it only follows the one before.
 pub fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
-    let mut ends: Vec<usize> = (1..rows.len()).filter(|&at| key(rows[at]) < key(rows[at - 1])).collect();
+    let mut ends = ends_of_runs(rows, key);
     if ends.len() > rows.len() / SHORTEST_RUN {
         rows.sort_by_key(|&row| key(row));
         return;
@@ -27,15 +27,29 @@ pub fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     }
 }
 
+/// Where a row comes that belongs before the last one.
+fn ends_of_runs<K: Ord>(rows: &[u32], key: impl Fn(u32) -> K) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let Some((&first, others)) = rows.split_first() else { return ends };
+    let mut last = key(first);
+    for (at, &row) in (1..).zip(others) {
+        let this = key(row);
+        if this < last {
+            ends.push(at);
+        }
+        last = this;
+    }
+    ends
+}
+
 /// Join two sorted parts, of which the first has this length.
 fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: impl Fn(u32) -> K) {
-    let is_behind = |at: usize| key(rows[at]) < key(rows[at - 1]);
-    if first == rows.len() || !is_behind(first) {
-        return;
-    }
+    let Some(&next) = rows.get(first) else { return };
+    let in_place = rows[..first].partition_point(|&row| key(row) <= key(next)); // later parts mostly follow earlier ones
+    let rows = &mut rows[in_place..];
     scratch.clear();
-    scratch.extend_from_slice(&rows[..first]);
-    let (mut from, mut at, mut to) = (first, 0, 0);
+    scratch.extend_from_slice(&rows[..first - in_place]);
+    let (mut from, mut at, mut to) = (first - in_place, 0, 0);
     while at < scratch.len() {
         let takes_later = from < rows.len() && key(rows[from]) < key(scratch[at]);
         let source = if takes_later { &mut from } else { &mut at };

@@ -94,8 +94,11 @@ def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.ui
     for event_kind in np.flatnonzero(np.bincount(event_kinds)).tolist():
         chosen = event_kinds == event_kind
         answers[chosen] = _kinds_of(rank_trace, EventKind(event_kind), names[chosen])
-    by_name = ~np.isin(event_kinds, list(_KIND_OF_EVENT))
-    answers[by_name & _has_collective_args(rank_trace, rows)] = KernelKind.COMMUNICATION
+    described = rank_trace.table("collectives", ["event_index"])["event_index"]
+    if len(described):
+        is_named = ~np.isin(event_kinds, list(_KIND_OF_EVENT))
+        is_described = rows["event_index"].is_in(described.implode()).to_numpy()
+        answers[is_named & is_described] = KernelKind.COMMUNICATION
     return answers
 
 
@@ -169,9 +172,3 @@ def _kinds_of(
     by_id = np.zeros(int(distinct[-1]) + 1, np.uint8)
     by_id[distinct] = [_NO_WORK if kind is None else kind for kind in kinds]
     return by_id[names]
-
-
-def _has_collective_args(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    return (
-        rows["event_index"].is_in(rank_trace.table("collectives", ["event_index"])["event_index"].implode()).to_numpy()
-    )
