@@ -35,7 +35,7 @@ test-servers: $(VENV)/bin/python ## install these servers into build/test-server
 	@scripts/install_test_servers.sh $(BIN)/python
 
 test-rust: needs
-	cargo test --release --quiet -p event-graph -p intervals -p trace-reader
+	cargo test --release --quiet -p event-graph -p intervals -p keys -p trace-reader
 
 check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
 
