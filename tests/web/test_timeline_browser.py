@@ -63,9 +63,10 @@ class Drawn:
     """A timeline on a page, by what it knows of itself."""
 
     def __init__(self, seen: Visit, ranks: int = 2) -> None:
-        """Wait until so many ranks are drawn."""
+        """Wait until so many ranks are drawn, and their rows stay where they are."""
         self.page = seen.page
         self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
+        self.until("it.ranks.every((rank) => rank.isArranged)")
         self.status = self.page.locator(".hta-timeline-status")
         self.details = self.page.locator(".hta-timeline-details")
 

@@ -76,10 +76,11 @@
         const known = await timeline.server.ask("counters", { run: this.state.run, rank: rank.number });
         const numbered = known.map((counter, at) => ({ ...counter, at }));
         rank.counters = numbered.filter(({ device }) => device === null || shown.has(device));
-        this.arranged();
       } catch (error) {
         this.say(error.message);
       }
+      rank.isArranged = true; // from now on its rows stay where they are
+      this.arranged();
     }
 
     async counters(rank, items, asked, signal) {
