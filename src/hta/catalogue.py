@@ -416,6 +416,7 @@ _GPU_SUMMARY = Analysis(
         ("utilization", "the share of the steps in which a kernel runs"),
         ("est. SM efficiency", "blocks per SM of the kernels that run, at most 1, averaged over the steps"),
         ("est. occupancy", "threads on an SM in the most it holds, averaged over the kernels by their duration"),
+        ("known for", "share of the kernels' time whose launch shapes are known; the others count as these do"),
         (
             "on tensor cores",
             "share of the kernel time, of kernels whose names say that they use tensor or matrix cores",
@@ -437,6 +438,7 @@ _KERNELS = Analysis(
         ("eligible", "tensor cores could do the work of the operator"),
         ("blocks per SM", "blocks of the launch over the SMs of the device, each call weighed by its duration"),
         ("est. occupancy", "threads on an SM in the most it holds, each call weighed by its duration"),
+        ("known for", "share of the calls' time whose launch shape is known; the means are of these"),
     ),
 )
 

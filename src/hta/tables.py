@@ -193,12 +193,15 @@ _HEADINGS = {
     "compute_capability": "capability",
     "utilization_fraction": "utilization",
     "sm_efficiency_fraction": "est. SM efficiency",
+    "sm_efficiency_known_fraction": "SM efficiency known for",
     "occupancy_fraction": "est. occupancy",
+    "occupancy_known_fraction": "occupancy known for",
     "tensor_core_fraction": "on tensor cores",
     "tensor_core_unknown_fraction": "unknown",
     "uses_tensor_cores": "tensor cores",
     "is_operator_eligible": "eligible",
     "mean_blocks_per_sm": "blocks per SM",
+    "blocks_per_sm_known_fraction": "blocks known for",
     "mean_occupancy_fraction": "est. occupancy",
     "registers_per_thread": "registers",
     "shared_memory_bytes": "shared memory",
@@ -585,8 +588,8 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
-    """Return what each device is and how well it is used; the share on unknown cores only where there is some."""
-    table = result.per_device.drop("start_ns", "end_ns", "is_estimated")
+    """Return what each device is and how well it is used; what is known, and what is not, only where that is a part."""
+    table = _without_wholly_known(result.per_device.drop("start_ns", "end_ns", "is_estimated"))
     unknown = "tensor_core_unknown_fraction"
     return _one_device_hidden(table if table.get_column(unknown).sum() else table.drop(unknown))
 
@@ -594,7 +597,8 @@ def use_per_device(result: GpuSummary) -> pl.DataFrame:
 def kernels_by_name(result: Kernels) -> pl.DataFrame:
     """Return the kernels over all ranks, the longest first."""
     columns = ("fraction", "call_count", "sum_ns", "mean_ns", "min_ns", "max_ns")
-    return _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
+    table = _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
+    return _without_wholly_known(table)
 
 
 def kernels_by_launch(result: Kernels) -> pl.DataFrame:
@@ -602,7 +606,7 @@ def kernels_by_launch(result: Kernels) -> pl.DataFrame:
     shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
     eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
     columns = ("rank", "name", "operator", "call_count", "sum_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
-    return _with_means(result.by_launch).select(columns)
+    return _without_wholly_known(_with_means(result.by_launch).select(columns))
 
 
 def _cores() -> pl.Expr:
@@ -623,7 +627,18 @@ def _with_means(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_MEANS = ("mean_blocks_per_sm", "mean_occupancy_fraction")
+def _without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
+    """Leave out shares of what is known where all of it is, or nothing."""
+    shares = [name for name in table.columns if name.endswith("_known_fraction")]
+    return table.drop(name for name in shares if table.get_column(name).is_in([0.0, 1.0]).all())
+
+
+_MEANS = (
+    "mean_blocks_per_sm",
+    "blocks_per_sm_known_fraction",
+    "mean_occupancy_fraction",
+    "occupancy_known_fraction",
+)
 
 
 def _whole_flop() -> pl.Expr:

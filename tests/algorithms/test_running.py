@@ -36,6 +36,26 @@ def test_the_integral_counts_what_runs_in_each_nanosecond(rows: list[tuple[int, 
     assert found == pytest.approx([integral(rows, moment, most) for moment in moments.tolist()], abs=1e-9)
 
 
+@given(weighted, weighted)
+def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]) -> None:
+    """A nanosecond within any of the others adds nothing, whatever runs then."""
+    starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    outside, their_lengths = (np.array([row[place] for row in others], np.int64) for place in (0, 1))
+    weights = np.array([row[2] for row in rows], np.float64)
+    moments = np.arange(-20, 32)
+
+    found = weight_before(
+        (starts, starts + lengths), weights, moments, most=1.0, outside=(outside, outside + their_lengths)
+    )
+
+    is_outside = [any(start <= time < start + length for start, length, _ in others) for time in moments.tolist()]
+    steps = [
+        0.0 if hidden else integral(rows, time + 1, 1.0) - integral(rows, time, 1.0)
+        for time, hidden in zip(moments.tolist(), is_outside, strict=True)
+    ]
+    assert found == pytest.approx(np.cumsum([0.0, *steps[:-1]]), abs=1e-9)
+
+
 def test_times_of_today_lose_nothing() -> None:
     """Nanoseconds since 1970 do not fit a double; differences do."""
     now = 1_700_000_000_000_000_001

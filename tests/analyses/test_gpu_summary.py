@@ -15,6 +15,15 @@ from tb_goldens import case
 
 H100 = {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 80 << 30, "computeMajor": 9, "computeMinor": 0}
 METRICS = ("utilization_fraction", "sm_efficiency_fraction", "occupancy_fraction", "tensor_core_fraction")
+COLUMNS = (
+    "utilization_fraction",
+    "sm_efficiency_fraction",
+    "sm_efficiency_known_fraction",
+    "occupancy_fraction",
+    "occupancy_known_fraction",
+    "tensor_core_fraction",
+)
+KNOWN = ("sm_efficiency_known_fraction", "occupancy_known_fraction")
 
 
 def shape(blocks_per_sm: float, occupancy: int) -> dict[str, object]:
@@ -41,7 +50,9 @@ def test_the_metrics_of_a_device() -> None:
         "compute_capability": "9.0",
         "utilization_fraction": 0.5,
         "sm_efficiency_fraction": pytest.approx(0.325),
+        "sm_efficiency_known_fraction": 1.0,
         "occupancy_fraction": pytest.approx(0.4),
+        "occupancy_known_fraction": 1.0,
         "tensor_core_fraction": pytest.approx(1 / 3),
         "tensor_core_unknown_fraction": 0.0,
         "is_estimated": False,
@@ -76,7 +87,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 def test_the_columns_and_their_types() -> None:
     """The tables are a contract: names, order and types, also of a device about which nothing is known."""
-    place, fractions = {"rank": pl.Int32, "device": pl.Int32}, dict.fromkeys(METRICS, pl.Float64)
+    place, fractions = {"rank": pl.Int32, "device": pl.Int32}, dict.fromkeys(COLUMNS, pl.Float64)
     times = {"start_ns": pl.Int64, "end_ns": pl.Int64}
     for builder in (one_device(), TraceBuilder().kernel("k", start_us=0, duration_us=1)):
         result = gpu_summary(builder.build())
@@ -104,6 +115,61 @@ def test_what_is_not_recorded_is_null_and_a_finding() -> None:
         "rank 0: blocks per SM were not recorded, so SM efficiency is unknown",
         "rank 0: the file does not describe its devices",
     )
+
+
+def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
+    """Of 80 busy µs the shapes are known in 20, in which three quarters of the SMs have a block: 0.8 · 0.75."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
+    builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
+
+    result = gpu_summary(builder.build(), parts=5)
+
+    (row,) = result.per_device.to_dicts()
+    assert [row[name] for name in METRICS[:3]] == pytest.approx([0.8, 0.6, 0.3])
+    assert [row[name] for name in KNOWN] == pytest.approx([0.25, 0.4])
+    columns = ("utilization_fraction", "sm_efficiency_fraction", "sm_efficiency_known_fraction")
+    assert result.series.select(columns).rows() == [
+        (1.0, pytest.approx(0.75), 1.0),
+        (1.0, None, 0.0),
+        (1.0, None, 0.0),
+        (1.0, None, 0.0),
+        (0.0, 0.0, None),
+    ]
+    assert result.findings[0] == (
+        "rank 0, device 0: launch shapes are known for 25.0 % of the time in which kernels run; SM efficiency supposes "
+        "that the others fill the device as well as these"
+    )
+
+
+def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
+    """The plugin added up what was written: 0.75 · 40 of 100 µs."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
+    builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
+
+    row = gpu_summary(builder.build(), compat="torch_tb_profiler").per_device.row(0, named=True)
+
+    assert row["sm_efficiency_fraction"] == pytest.approx(0.3)
+
+
+def test_a_known_shape_beside_an_unknown_one_tells_nothing() -> None:
+    """The two always run together, so nobody knows how many SMs have a block."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
+    builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
+
+    row = gpu_summary(builder.build()).per_device.row(0, named=True)
+
+    assert (row["sm_efficiency_fraction"], row["sm_efficiency_known_fraction"]) == (None, 0.0)
+    assert (row["occupancy_fraction"], row["occupancy_known_fraction"]) == (pytest.approx(0.3), pytest.approx(0.4))
+
+
+def test_the_graphs_of_a_real_server(real_traces) -> None:
+    """361 of 413 kernels come from graphs, without a shape: the rest fills the device, and says for how much it speaks."""
+    trace = open_trace(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz", cache=False)
+
+    row = gpu_summary(trace).per_device.row(0, named=True)
+
+    assert row["sm_efficiency_fraction"] == pytest.approx(0.5, abs=0.01)
+    assert row["sm_efficiency_known_fraction"] == pytest.approx(0.039, abs=0.001)
 
 
 def test_shapes_beside_the_launch_tell_it_for_amd() -> None:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import hta
-from hta.analyses.kernels import kernels
+from hta.analyses.kernels import joined_over_ranks, kernels
 from hta.errors import MissingDataError
 from hta.ingest.open_trace import open_trace
 from hta.testing.builder import TraceBuilder
@@ -52,7 +52,9 @@ def test_kernels_by_name() -> None:
             "min_ns": 5_000,
             "max_ns": 30_000,
             "mean_blocks_per_sm": pytest.approx(16 / 45),
+            "blocks_per_sm_known_fraction": 1.0,
             "mean_occupancy": pytest.approx((0.1 * 10 + 0.2 * 30 + 0.2 * 5) / 45),
+            "occupancy_known_fraction": 1.0,
         },
         {
             "rank": 0,
@@ -64,7 +66,9 @@ def test_kernels_by_name() -> None:
             "min_ns": 7_000,
             "max_ns": 7_000,
             "mean_blocks_per_sm": None,
+            "blocks_per_sm_known_fraction": 0.0,
             "mean_occupancy": None,
+            "occupancy_known_fraction": 0.0,
         },
     ]
     assert result.findings == ("rank 0: 1 of 4 kernels have no known operator (null)",)
@@ -94,7 +98,9 @@ def test_the_columns_and_their_types() -> None:
         "min_ns": pl.Int64,
         "max_ns": pl.Int64,
         "mean_blocks_per_sm": pl.Float64,
+        "blocks_per_sm_known_fraction": pl.Float64,
         "mean_occupancy": pl.Float64,
+        "occupancy_known_fraction": pl.Float64,
     }
     assert result.by_name.schema == {"rank": pl.Int32, "name": pl.String, **measures}
     texts = dict.fromkeys(("name", "operator", "grid", "block"), pl.String)
@@ -111,6 +117,19 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
     row = kernels(builder.build()).by_name.row(0, named=True)
     assert (row["mean_blocks_per_sm"], row["mean_occupancy"]) == (2.0, 0.5)
+
+
+def test_means_are_of_the_known_calls_and_say_their_share() -> None:
+    """Of 40 µs on rank 0 a shape is known for 10, of 10 µs on rank 1 for all: (2·10 + 4·10) / 20 over both."""
+    builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
+    builder.kernel("k", start_us=20, duration_us=30)
+    builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})
+
+    result = kernels(builder.build())
+
+    columns = ("mean_blocks_per_sm", "blocks_per_sm_known_fraction", "mean_occupancy", "occupancy_known_fraction")
+    assert result.by_name.select(columns).rows() == [(2.0, 0.25, None, 0.0), (4.0, 1.0, None, 0.0)]
+    assert joined_over_ranks(result).select(columns).rows() == [(3.0, 0.4, None, 0.0)]
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:

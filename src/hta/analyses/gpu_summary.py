@@ -21,8 +21,10 @@ from hta.enrich.tensor_cores import with_current_rules
 from hta.enrich.torch_tb_profiler_events import PluginType, plugin_events
 from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
+from hta.units import percent_text
 
 if TYPE_CHECKING:
+    from hta.algorithms.intervals import Intervals
     from hta.enrich.host_names import Compat
     from hta.store.trace import RankTrace, Trace
 
@@ -31,7 +33,18 @@ _Int64 = npt.NDArray[np.int64]
 _MOST_BUCKETS = 100
 """The plugin's time series has at most as many buckets, of a power of ten microseconds."""
 
-_METRICS = ("utilization_fraction", "sm_efficiency_fraction", "occupancy_fraction", "tensor_core_fraction")
+_METRICS = (
+    "utilization_fraction",
+    "sm_efficiency_fraction",
+    "sm_efficiency_known_fraction",
+    "occupancy_fraction",
+    "occupancy_known_fraction",
+    "tensor_core_fraction",
+)
+_KNOWN = pl.col("sm_efficiency_known_fraction")
+_NEARLY_ALL = 0.99
+"""From this share on, launch shapes that are missing change nothing that would be seen."""
+
 _PER_DEVICE = pl.Schema(
     {
         "rank": pl.Int32(),
@@ -68,13 +81,15 @@ class GpuSummary:
         compute_capability            str      such as "9.0"
         utilization_fraction          float64  0..1 of the steps in which a kernel runs
         sm_efficiency_fraction        float64  0..1 estimated: mean share of the SMs that have a block; null if unknown
+        sm_efficiency_known_fraction  float64  0..1 of the time in which kernels run, for which that share is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, kernels weighed by their duration
+        occupancy_known_fraction      float64  0..1 of the kernels' summed time, of those whose occupancy is known
         tensor_core_fraction          float64  0..1 of the kernels' summed time, of those on tensor or matrix cores
         tensor_core_unknown_fraction  float64  0..1 of the same, of those whose name does not tell
         is_estimated                  bool     whether SM efficiency and occupancy are worked out from launch shapes
         start_ns, end_ns              int64    of the steps: begin of the first, end of the last
 
-    series      the first four over time, one row for each rank, device and part of the time, in that order:
+    series      the first six over time, one row for each rank, device and part of the time, in that order:
 
         rank, device                  int32
         start_ns, end_ns              int64    of the part
@@ -100,11 +115,11 @@ def gpu_summary(
     """Say how busy each device was, how well its kernels filled it, and how much of them ran on tensor cores.
 
     From the begin of the first step to the end of the last, with b the blocks per SM of a kernel, o its occupancy, d
-    its duration within the steps:
+    its duration within the steps, and K the time in which kernels run, b of all of them known:
 
         utilization   = |kernels| / time
-        SM efficiency = ∫ min(1, Σ b of the kernels that run) dt / time
-        occupancy     = Σ o·d / Σ d
+        SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
+        occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
         tensor cores  = Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
 
     Args:
@@ -135,7 +150,7 @@ def _one_rank(rank_trace: RankTrace, *, parts: int, compat: Compat | None) -> _P
     edges = _plugin_edges(rank_trace) if compat else _edges(whole, parts)
     owned = _plugin_owned(rank_trace, kernels) if compat else kernels
     devices = kernels["device"].unique().sort().to_list()
-    found = [_one_device(*_of_device(device, kernels, owned), whole, edges) for device in devices]
+    found = [_one_device(*_of_device(device, kernels, owned), whole, edges, compat) for device in devices]
     per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in found]))
     return _Partial(
         _as_declared(rank_trace.rank, per_device, _PER_DEVICE),
@@ -154,10 +169,10 @@ def _of_device(device: int, kernels: pl.DataFrame, owned: pl.DataFrame) -> tuple
 
 
 def _one_device(
-    kernels: pl.DataFrame, owned: pl.DataFrame, whole: _Int64, edges: _Int64
+    kernels: pl.DataFrame, owned: pl.DataFrame, whole: _Int64, edges: _Int64, compat: Compat | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the metrics of a device over the `whole` time, one row, and between the `edges`."""
-    sums = _sums(kernels, np.concatenate([whole, edges]))
+    sums = _sums(kernels, np.concatenate([whole, edges]), compat)
     device = kernels.item(0, "device")
     total = _metrics(sums[:2]).with_columns(
         *_tensor_cores(owned).get_columns(), is_estimated=pl.lit(kernels["is_estimated"].any())
@@ -175,16 +190,20 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _sums(kernels: pl.DataFrame, moments: _Int64) -> pl.DataFrame:
+def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.DataFrame:
     """Return what the kernels of a device add up to by each moment; between two of them the difference counts."""
-    filling = kernels.filter(pl.col("blocks_per_sm") > 0)
+    is_filling = pl.col("blocks_per_sm") > 0
+    filling, unknown = kernels.filter(is_filling), _unknown(kernels, is_filling, compat)
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, on_tensor_cores = np.ones(len(kernels)), kernels.select(_uses()).to_series().to_numpy()
+    busy = covered_before(union(*_intervals(kernels)), moments)
+    blocks = filling["blocks_per_sm"].to_numpy()
     return pl.DataFrame(
         {
             "moment": moments,
-            "busy": covered_before(union(*_intervals(kernels)), moments),
-            "filled": weight_before(_intervals(filling), filling["blocks_per_sm"].to_numpy(), moments, most=1.0),
+            "busy": busy,
+            "known": busy - covered_before(unknown, moments),
+            "filled": weight_before(_intervals(filling), blocks, moments, most=1.0, outside=unknown),
             "occupied": weight_before(_intervals(occupying), np.ones(len(occupying)), moments),
             "occupancy": weight_before(_intervals(occupying), occupying["occupancy_fraction"].to_numpy(), moments),
             "running": weight_before(_intervals(kernels), running, moments),
@@ -193,18 +212,26 @@ def _sums(kernels: pl.DataFrame, moments: _Int64) -> pl.DataFrame:
     )
 
 
+def _unknown(kernels: pl.DataFrame, is_filling: pl.Expr, compat: Compat | None) -> Intervals:
+    """Return when a kernel runs of which nobody knows how many blocks it has; to the plugin it had none."""
+    unknown = kernels.clear() if compat else kernels.filter(is_filling.not_().fill_null(value=True))
+    return union(*_intervals(unknown))
+
+
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
     """Return the metrics between each two neighbouring moments; null where there is nothing to measure."""
     between = sums.select(pl.all().diff()).tail(-1)
-    is_filled = (pl.col("filled") > 0).any()
+    sm_efficiency = pl.when(pl.col("busy") > 0).then(_ratio("busy", "moment") * _ratio("filled", "known")).otherwise(0)
     return (
         sums.select(pl.col("moment").alias("start_ns"), pl.col("moment").shift(-1).alias("end_ns"))
         .head(-1)
         .hstack(
             between.select(
                 _ratio("busy", "moment").alias("utilization_fraction"),
-                pl.when(is_filled).then(_ratio("filled", "moment")).alias("sm_efficiency_fraction"),
+                pl.when((pl.col("filled") > 0).any()).then(sm_efficiency).alias("sm_efficiency_fraction"),
+                _ratio("known", "busy").alias("sm_efficiency_known_fraction"),
                 _ratio("occupancy", "occupied").alias("occupancy_fraction"),
+                _ratio("occupied", "running").alias("occupancy_known_fraction"),
                 _ratio("on_tensor_cores", "running").alias("tensor_core_fraction"),
             )
         )
@@ -254,8 +281,10 @@ def _plugin_edges(rank_trace: RankTrace) -> _Int64:
 def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...]:
     rank = f"rank {rank_trace.rank}"
     unknown = per_device["sm_efficiency_fraction"].null_count()
+    partly = per_device.filter(pl.col("sm_efficiency_fraction").is_not_null(), _KNOWN < _NEARLY_ALL)
     sentences = (
         (unknown, f"{rank}: blocks per SM were not recorded, so SM efficiency is unknown"),
+        *((True, f"{rank}, {_partly_known(*row)}") for row in partly.select("device", _KNOWN).iter_rows()),
         (
             bool(per_device["is_estimated"].any()),
             f"{rank}: SM efficiency and occupancy are worked out from launch shapes; occupancy is an upper bound",
@@ -263,6 +292,13 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
         (not rank_trace.header.device_properties, f"{rank}: the file does not describe its devices"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
+
+
+def _partly_known(device: int, known: float) -> str:
+    return (
+        f"device {device}: launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
+        "efficiency supposes that the others fill the device as well as these"
+    )
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> GpuSummary:

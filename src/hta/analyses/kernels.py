@@ -39,6 +39,8 @@ class Kernels:
         min_ns, max_ns      int64
         mean_blocks_per_sm  float64  of the calls for which it is known, each weighed by its duration; null for none
         mean_occupancy      float64  0..1, likewise
+        blocks_per_sm_known_fraction, occupancy_known_fraction
+                            float64  0..1 of sum_ns, of the calls for which it is known; null where that is 0
 
     by_launch  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
@@ -48,7 +50,7 @@ class Kernels:
         registers_per_thread                  int64  likewise
         shared_memory_bytes                   int64  likewise
         is_operator_eligible                  bool   whether tensor cores could do what the operator does
-        uses_tensor_cores … mean_occupancy    as above
+        uses_tensor_cores … occupancy_known_fraction  as above
 
     findings   a sentence for each rank that is left out, and for what was not recorded
     """
@@ -91,16 +93,20 @@ def joined_over_ranks(result: Kernels) -> pl.DataFrame:
         pl.col("call_count", "sum_ns").sum(),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
-        *(_mean_of_means(column, weights) for column in ("mean_blocks_per_sm", "mean_occupancy")),
+        *_mean_of_means("mean_blocks_per_sm", "blocks_per_sm_known_fraction"),
+        *_mean_of_means("mean_occupancy", "occupancy_known_fraction"),
     )
     total = max(1, joined.get_column("sum_ns").sum())
     shared = joined.with_columns(fraction=weights / total, mean_ns=weights / pl.col("call_count"))
     return shared.sort(["sum_ns", "name"], descending=[True, False])
 
 
-def _mean_of_means(column: str, weights: pl.Expr) -> pl.Expr:
-    known = weights.filter(pl.col(column).is_not_null()).sum()
-    return pl.when(known > 0).then((pl.col(column) * weights).sum() / known).alias(column)
+def _mean_of_means(mean: str, known_fraction: str) -> tuple[pl.Expr, pl.Expr]:
+    weight, known = pl.col("sum_ns"), pl.col("sum_ns") * pl.col(known_fraction)
+    return (
+        pl.when(known.sum() > 0).then((pl.col(mean) * known).sum() / known.sum()).alias(mean),
+        pl.when(weight.sum() > 0).then(known.sum() / weight.sum()).alias(known_fraction),
+    )
 
 
 def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial | NoDeviceWork:
@@ -147,7 +153,9 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], com
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
         _weighed("blocks_per_sm", compat).alias("mean_blocks_per_sm"),
+        _known("blocks_per_sm").alias("blocks_per_sm_known_fraction"),
         _weighed("occupancy_fraction", compat).alias("mean_occupancy"),
+        _known("occupancy_fraction").alias("occupancy_known_fraction"),
     )
     named = sums.with_columns(rank_trace.texts(sums["name"]), pl.lit(rank_trace.rank, pl.Int32).alias("rank"))
     order = ["sum_ns", *keys]
@@ -175,6 +183,11 @@ def _weighed(column: str, compat: Compat | None) -> pl.Expr:
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
     known = weight.filter(value.is_not_null()).sum()
     return pl.when(known > 0).then((value * weight).sum() / known)
+
+
+def _known(column: str) -> pl.Expr:
+    weight = pl.col("duration_ns")
+    return pl.when(weight.sum() > 0).then(weight.filter(pl.col(column).is_not_null()).sum() / weight.sum())
 
 
 def _findings(rank_trace: RankTrace, calls: pl.DataFrame, by_launch: pl.DataFrame) -> tuple[str, ...]:

@@ -36,10 +36,35 @@ def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
 
 def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame:
     """Return `devices_of_rank` for these devices."""
-    properties = rank_trace.header.device_properties
-    by_number = {each.get("id", place): each for place, each in enumerate(properties)}
-    rows = [(device, *_described(by_number.get(device, {}))) for device in devices]
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    found = zip(devices, properties_of(rank_trace, devices), strict=True)
+    return pl.DataFrame([(device, *_described(each)) for device, each in found], schema=_SCHEMA, orient="row")
+
+
+def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
+    """Return what the file says of each of these devices, its `deviceProperties`; nothing is an empty dict.
+
+    ROCm counts the CPUs among the devices of its kernels, so that GPU 0 of a machine with two is device 2, but lists
+    GPUs alone. There a device that is not listed has what all those listed have in common.
+    """
+    listed = rank_trace.header.device_properties
+    by_number = {_number(each, place): each for place, each in enumerate(listed)}
+    other = _in_common(listed) if _is_rocm(rank_trace) else {}
+    return [by_number.get(device, other) for device in devices]
+
+
+def _number(properties: dict[str, Any], place: int) -> int:
+    number = properties.get("id", place)
+    return number if isinstance(number, int) else place
+
+
+def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
+    first = listed[0] if listed else {}
+    return {key: value for key, value in first.items() if all(each.get(key) == value for each in listed)}
+
+
+def _is_rocm(rank_trace: RankTrace) -> bool:
+    """Whether calls of the HIP runtime were recorded."""
+    return bool(rank_trace.unselected.strings.str.contains("^hip[A-Z]").any())
 
 
 def _described(properties: dict[str, Any]) -> tuple[str | None, int | None, str | None]:

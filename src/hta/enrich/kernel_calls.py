@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from hta.enrich import kernel_kind
 from hta.enrich.device_work import device_work
+from hta.enrich.devices import properties_of
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.launches import launches
 from hta.enrich.tensor_cores import active_rules, uses_tensor_cores
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 _KERNEL_KINDS = (EventKind.KERNEL, EventKind.COLLECTIVE_COMM, EventKind.ACCELERATOR)
 _COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
 GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
+
+_GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
+"""Calls whose grid is the global size, in threads ("work-items"); that of every other call counts blocks.
+
+Kineto writes the arguments of the call as they are into the row of the call, and by correlation into that of the
+kernel, so the name of the call decides for both.
+https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
+https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
+"""
 
 
 def kernel_calls(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
@@ -79,7 +89,8 @@ def kernel_shapes(rank_trace: RankTrace, compat: Compat | None = None) -> pl.Dat
         occupancy_fraction    float64  0..1, null where it is unknown; with `compat` only what was written
         is_estimated          bool     whether the last two were worked out here
     """
-    return rank_trace.derive(_shapes if compat is None else _written_shapes)
+    whole = rank_trace.unselected  # a kernel keeps its shape where its launch is not selected
+    return whole.derive(_shapes if compat is None else _written_shapes)
 
 
 def _kernels(rank_trace: RankTrace) -> pl.DataFrame:
@@ -97,12 +108,11 @@ def _written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _shapes(rank_trace: RankTrace) -> pl.DataFrame:
     blocks, occupancy = pl.col("blocks_per_sm"), pl.col("occupancy_fraction")
-    table = _with_shapes_of_launches(rank_trace, rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
+    table = _in_blocks(rank_trace, _with_shapes_of_launches(rank_trace))
     shapes = _described(table).with_columns(
         pl.when(blocks.is_finite() & (blocks > 0)).then(blocks), pl.when(occupancy >= 0).then(occupancy)
     )
-    properties = _properties(rank_trace.header.device_properties)
-    return shapes if shapes["blocks_per_sm"].count() else _estimated(rank_trace, table, shapes, properties)
+    return shapes if shapes["blocks_per_sm"].count() else _estimated(rank_trace, table, shapes)
 
 
 def _described(table: pl.DataFrame) -> pl.DataFrame:
@@ -118,52 +128,60 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_shapes_of_launches(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Give kernels without a grid that of the call which launched them: ROCm writes it there."""
-    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "name"])
+def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the args of all kernels, with the grid of the launch where the kernel has none: older ROCm writes it there."""
+    table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
+    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
     if shapes.is_empty():
         return table
-    counts_threads = rank_trace.texts(shapes["name"]).str.starts_with("hipExtModuleLaunchKernel")
-    in_blocks = shapes.with_columns(
-        pl.when(counts_threads).then(-(-pl.col(grid) // pl.col(block))).otherwise(grid).alias(grid)
-        for grid, block in zip(GRID, BLOCK, strict=True)
-    ).rename({"event_index": "launch_index"})
     own = table.filter(pl.col("grid_x").is_not_null()).select("event_index")
     launched = rank_trace.derive(launches).select("event_index", "launch_index").join(own, on="event_index", how="anti")
-    taken = launched.join(in_blocks, on="launch_index", maintain_order="left").select(table.columns)
+    of_launches = shapes.rename({"event_index": "launch_index"})
+    taken = launched.join(of_launches, on="launch_index", maintain_order="left").select(table.columns)
     return pl.concat([table.join(taken, on="event_index", how="anti", maintain_order="left"), taken])
 
 
-def _estimated(
-    rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame, properties: pl.DataFrame
-) -> pl.DataFrame:
+def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
+    """Let every grid count blocks."""
+    named = rank_trace.derive(launches).select("event_index", "launch_name").drop_nulls()
+    counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
+    is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())
+    return table.with_columns(
+        pl.when(is_counted).then(-(-pl.col(grid) // pl.col(block))).otherwise(grid).alias(grid)
+        for grid, block in zip(GRID, BLOCK, strict=True)
+    )
+
+
+def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame) -> pl.DataFrame:
     devices = rank_trace.events_of([EventKind.KERNEL], ["event_index", "device"])
     known = (
         table.select("event_index", _product(GRID).alias("blocks"), _product(BLOCK).alias("threads"))
         .join(devices, on="event_index", how="left", maintain_order="left")
-        .join(properties, on="device", how="left", maintain_order="left")
+        .join(_processors(rank_trace, devices["device"]), on="device", how="left", maintain_order="left")
     )
     per_sm = pl.col("blocks") / pl.col("sm_count")
+    occupancy = (per_sm * pl.col("threads") / pl.col("most_threads")).clip(upper_bound=1)
     estimates = known.select(
         pl.when(per_sm > 0).then(per_sm).alias("blocks_per_sm"),
-        (per_sm * pl.col("threads") / pl.col("most_threads")).clip(upper_bound=1).alias("occupancy_fraction"),
+        pl.when(occupancy > 0).then(occupancy).alias("occupancy_fraction"),
     )
     is_estimated = estimates["blocks_per_sm"].is_not_null().alias("is_estimated")
     return shapes.with_columns(*estimates.get_columns(), is_estimated)
 
 
-def _properties(devices: list[dict[str, Any]]) -> pl.DataFrame:
+def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
     """Return how many SMs each device has and how many threads fit on one; the writers spell the key in two ways."""
+    devices = used.drop_nulls().unique().to_list()
     rows = [
         (
-            each.get("id", position),
+            device,
             each.get("numSms"),
             each.get("maxThreadsPerMultiprocessor") or each.get("maxThreadsPerMultiProcessor"),
         )
-        for position, each in enumerate(devices)
+        for device, each in zip(devices, properties_of(rank_trace, devices), strict=True)
     ]
-    whole = [row for row in rows if all(isinstance(value, int) for value in row) and all(row[1:])]
+    whole = [row for row in rows if all(type(value) is int and value > 0 for value in row[1:])]
     return pl.DataFrame(whole, {"device": pl.Int32, "sm_count": pl.Int64, "most_threads": pl.Int64}, orient="row")
 
 

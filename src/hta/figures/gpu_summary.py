@@ -26,16 +26,27 @@ class _Metric(NamedTuple):
     column: str
     color: str
     dash: str
+    known: str | None = None
 
     def is_in(self, table: pl.DataFrame) -> bool:
         """Whether the table has a value of it."""
         return bool(table.get_column(self.column).count())
 
+    def texts(self, table: pl.DataFrame) -> list[str]:
+        """Return each value, and for how much of the kernel time it is known where that is a part."""
+        known = [None] * len(table) if self.known is None else table.get_column(self.known).to_list()
+        return list(map(_with_known, table.get_column(self.column), known))
+
+
+def _with_known(value: float | None, known: float | None) -> str:
+    is_part = value is not None and known is not None and known < 1
+    return percent_text(value) + (f" (known for {percent_text(known)} of the kernel time)" if is_part else "")
+
 
 _METRICS = (
     _Metric("utilization", "utilization_fraction", COMPUTATION, "solid"),
-    _Metric("est. SM efficiency", "sm_efficiency_fraction", COMMUNICATION, "dash"),
-    _Metric("est. achieved occupancy", "occupancy_fraction", MEMORY, "dot"),
+    _Metric("est. SM efficiency", "sm_efficiency_fraction", COMMUNICATION, "dash", "sm_efficiency_known_fraction"),
+    _Metric("est. achieved occupancy", "occupancy_fraction", MEMORY, "dot", "occupancy_known_fraction"),
     _Metric("kernel time on tensor cores", "tensor_core_fraction", OTHER, "dashdot"),
 )
 
@@ -69,15 +80,14 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
 
 
 def _line(series: pl.DataFrame, since: list[float], metric: _Metric) -> go.Scatter:
-    parts = series.get_column(metric.column)
-    values = pl.concat([parts, parts[-1:]])  # the last part reaches to its end
+    parts = pl.concat([series, series[-1:]])  # the last part reaches to its end
     return go.Scatter(
         x=since,
-        y=(100 * values).to_list(),
+        y=(100 * parts.get_column(metric.column)).to_list(),
         name=metric.name,
         mode="lines",
         line={"color": metric.color, "shape": "hv", "width": 2, "dash": metric.dash},
-        customdata=[percent_text(value) for value in values],
+        customdata=metric.texts(parts),
         hovertemplate=f"{metric.name}: %{{customdata}}<extra></extra>",
     )
 
@@ -91,14 +101,13 @@ def _side_by_side(per_device: pl.DataFrame, theme: Theme) -> go.Figure:
 
 
 def _markers(per_device: pl.DataFrame, keys: list[str], names: list[str], metric: _Metric) -> go.Scatter:
-    values = per_device.get_column(metric.column)
     return go.Scatter(
         x=keys,
-        y=(100 * values).to_list(),
+        y=(100 * per_device.get_column(metric.column)).to_list(),
         name=metric.name,
         mode="markers",
         marker={"color": metric.color, "size": 9},
-        customdata=[f"{percent_text(value)} {device}" for value, device in zip(values, names, strict=True)],
+        customdata=[f"{text} {device}" for text, device in zip(metric.texts(per_device), names, strict=True)],
         hovertemplate=f"{metric.name}: %{{customdata}}<extra></extra>",
     )
 

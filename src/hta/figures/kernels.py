@@ -57,13 +57,24 @@ def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: s
 
 
 def _hover(row: dict[str, Any]) -> str:
-    blocks, occupancy = row["mean_blocks_per_sm"], row["mean_occupancy"]
     lines = [
         f"<b>{hover_text(row['name'])}</b>",
         f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['sum_ns'])}",
         f"{row['call_count']:,} calls, mean {exact_duration(row['mean_ns'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
-        "" if blocks is None else f"mean blocks per SM {blocks:,.2f}",
-        "" if occupancy is None else f"mean estimated achieved occupancy {percent_text(occupancy)}",
+        _blocks(row["mean_blocks_per_sm"], row["blocks_per_sm_known_fraction"]),
+        _occupancy(row["mean_occupancy"], row["occupancy_known_fraction"]),
     ]
     return "<br>".join(filter(None, lines))
+
+
+def _blocks(mean: float | None, known: float | None) -> str:
+    return "" if mean is None else f"mean blocks per SM {mean:,.2f}{_known(known)}"
+
+
+def _occupancy(mean: float | None, known: float | None) -> str:
+    return "" if mean is None else f"mean estimated achieved occupancy {percent_text(mean)}{_known(known)}"
+
+
+def _known(fraction: float | None) -> str:
+    return "" if fraction is None or fraction == 1 else f" (known for {percent_text(fraction)} of the time)"
