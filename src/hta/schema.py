@@ -253,7 +253,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "memory": (
         _index(),
-        Column("device_type", "int64", "c10 DeviceType: 0 CPU, 1 CUDA and HIP, 12 XPU, 20 PrivateUse1"),
+        Column("device_type", "int64", "c10 DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, 20 PrivateUse1"),
         Column("device_id", "int64", "device ordinal; -1 on the CPU"),
         Column("address", "uint64", "address of the block"),
         Column("bytes", "int64", "bytes allocated; negative when freed", "bytes"),

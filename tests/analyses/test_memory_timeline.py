@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from hta import open_trace
 from hta.analyses.memory_timeline import memory_timeline
@@ -105,6 +106,29 @@ def test_devices_have_their_own_memory() -> None:
     result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
     assert result.per_device.select("device_id", "peak_bytes").rows() == [(0, 5), (1, 7)]
     assert result.at_peak.select("device_id", "bytes").rows() == [(0, 5), (1, 7)]
+
+
+@pytest.mark.parametrize("number", [1, 6, 12])
+def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None:
+    """Of CUDA, HIP and XPU alike, and never of the host, whose number is -1."""
+    properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
+    builder = TraceBuilder().header(deviceProperties=properties)
+    for device in ((0, -1), (number, 1)):
+        args = {"Device Type": device[0], "Device Id": device[1], "Bytes": 8, "Addr": 1}
+        builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=1, args=args)
+
+    result = memory_timeline(builder.build())
+
+    assert result.per_device["capacity_bytes"].to_list() == [None, 2_000]
+
+
+def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
+    """Its memory events are of type 6; MI300X has 192 GB."""
+    per_device = memory_timeline(open_trace(real_traces / "models/mi300_bert.json.gz", cache=False)).per_device
+    assert per_device.select("device_type", "device_id", "capacity_bytes").rows() == [
+        ("cpu", -1, None),
+        ("cuda", 0, 205_571_227_648),
+    ]
 
 
 def test_what_was_there_before_is_what_the_file_says(real_traces) -> None:

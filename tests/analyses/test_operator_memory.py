@@ -166,6 +166,24 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
     assert result.per_operator["self_unreleased_bytes"].to_list() == [0, 12, 10]
 
 
+@pytest.mark.parametrize("number", [6, 12])
+def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -> None:
+    """Its walk goes below every node with a memory event, and shows the sums of CPU and CUDA alone."""
+    job = Job()
+    for place in range(25):
+        job.range("outer", 10 * place, 8).range("aten::_softmax", 10 * place + 1, 5).change(
+            10 * place + 2, 64, place, (number, 0)
+        )
+    job.change(3, 32, 99, (0, -1))
+
+    per_operator = operator_memory(job.builder.build(), compat=COMPAT).per_operator
+
+    assert per_operator.select("device_type", "operator", "calls", "self_allocated_bytes").rows() == [
+        ("cpu", "aten::_softmax", 25, 32),
+        ("cpu", "outer", 25, 0),
+    ]
+
+
 def test_a_window_counts_what_happens_in_it_and_keeps_true_times() -> None:
     """From 4 to 8 µs: 40 B allocated, released later; 100 B freed; calls that overlap; both ends belong to it."""
     result = operator_memory(nested_job().builder.build(), start_ns=4_000, end_ns=8_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,27 @@ def test_blocks_are_pairs_of_rows() -> None:
         with_memory(builder, 1, time, Bytes=size, Addr=address)
     events = builder.build().ranks[0].derive(memory_events)
     assert sorted(memory_blocks(events).rows(), key=str) == [(0, 2), (1, None), (None, 3)]
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (0, "cpu"),
+        (1, "cuda"),
+        (6, "cuda"),
+        (9, "xla"),
+        (12, "xpu"),
+        (13, "mps"),
+        (15, "hpu"),
+        (19, "mtia"),
+        (20, "privateuseone"),
+        (21, "21"),
+    ],
+)
+def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
+    """Those of c10::DeviceType as `torch.device` prints them, and there GPUs of HIP are cuda; new ones are numbers."""
+    builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
+    assert builder.build().ranks[0].derive(memory_events)["device_type"].to_list() == [name]
 
 
 def test_a_device_the_file_does_not_name_is_no_other_device() -> None:

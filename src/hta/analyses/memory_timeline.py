@@ -24,6 +24,7 @@ from hta.execution.executor import IN_PROCESS, Executor
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
 
+_IS_HOST = pl.col("device_type").is_in(["cpu", "?"])
 _KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64}
 _SERIES = {
     **_KEYS,
@@ -62,7 +63,7 @@ class MemoryTimeline:
     per_device  one row for each device with memory events, sorted by rank, device_type, device_id:
 
         rank                 int32
-        device_type          str    cpu, cuda (also for HIP), xpu, privateuse1, or PyTorch's number
+        device_type          str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device_id            int64  -1 for the CPU
         event_count          int64  allocations and frees
         allocation_count     int64
@@ -179,14 +180,13 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
-    """Add the memory of each GPU; of other devices the file says nothing."""
-    numbers = per_device.filter(device_type="cuda")["device_id"].to_list()
+    """Add the memory of each device; of the host's the file says nothing."""
+    numbers = per_device.filter(~_IS_HOST)["device_id"].unique().to_list()
     capacity = described_devices(rank_trace, numbers).select(
-        pl.lit("cuda").alias("device_type"),
-        pl.col("device").cast(pl.Int64).alias("device_id"),
-        pl.col("memory_bytes").alias("capacity_bytes"),
+        pl.col("device").cast(pl.Int64).alias("device_id"), pl.col("memory_bytes").alias("capacity_bytes")
     )
-    return per_device.join(capacity, on=DEVICE_KEYS, how="left", maintain_order="left")
+    joined = per_device.join(capacity, on="device_id", how="left", maintain_order="left")
+    return joined.with_columns(pl.when(~_IS_HOST).then("capacity_bytes").alias("capacity_bytes"))
 
 
 def _at_peak(device: pl.DataFrame) -> pl.DataFrame:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _Rows = npt.NDArray[np.int64]
 
-PLUGIN_DEVICES = ("cpu", "cuda")
-"""The only devices whose memory the plugin showed."""
+_PLUGIN_DEVICES = (0, 1)
+"""CPU and CUDA: the only devices whose memory the plugin showed; HIP is another number."""
 
 _KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64, "operator": pl.String}
 _PER_OPERATOR = {
@@ -61,7 +61,7 @@ class OperatorMemory:
                   inside it; sorted by rank, device_type, device_id, the largest self_increase_bytes first:
 
         rank                    int32
-        device_type             str    cpu, cuda (also for HIP), xpu, privateuse1, or PyTorch's number
+        device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device_id               int64  -1 for the CPU
         operator                str
         calls                   int64  all calls on the rank, whether or not they allocate
@@ -162,11 +162,15 @@ def _one_rank(rank_trace: RankTrace, *, window: _Window, compat: Compat | None) 
     if rank_trace.derive(memory_events).is_empty():
         finding = "no memory events were recorded (profile_memory=True)"
         return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
-    events = _owned_events(rank_trace, compat)
+    of_all = _owned_events(rank_trace, compat)
+    events = of_all if compat is None else of_all.filter(pl.col("device_number").is_in(_PLUGIN_DEVICES))
     blocks = _blocks(events, window, compat)
-    per_operator = _per_operator(rank_trace, events, blocks, window, compat)
+    nodes = host_nodes(rank_trace, compat)
+    calls = _calls(nodes, of_all, window, compat)
+    per_operator = _per_operator(nodes, events, blocks, window, compat).join(calls, on="name", how="left")
+    named = per_operator.with_columns(rank_trace.texts(per_operator["name"]).alias("operator"))
     return _Partial(
-        _typed(rank_trace, per_operator, _PER_OPERATOR).sort(
+        _typed(rank_trace, named, _PER_OPERATOR).sort(
             [*DEVICE_KEYS, "self_increase_bytes", "operator"], descending=[False, False, True, False]
         ),
         _typed(rank_trace, _named_blocks(rank_trace, blocks, compat), _BLOCKS),
@@ -190,10 +194,9 @@ def _owned_events(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
     else:
         operator = np.where(is_counted[innermost], innermost, NO_PARENT)
         caller = parent[operator]
-    owned = events.with_columns(
+    return events.with_columns(
         pl.Series("node", innermost), pl.Series("operator", operator), pl.Series("caller", caller)
     )
-    return owned if compat is None else owned.filter(pl.col("device_type").is_in(PLUGIN_DEVICES))
 
 
 def _blocks(events: pl.DataFrame, window: _Window, compat: Compat | None) -> pl.DataFrame:
@@ -252,9 +255,9 @@ def _texts(rank_trace: RankTrace, rows: pl.Series, compat: Compat | None) -> pl.
 
 
 def _per_operator(
-    rank_trace: RankTrace, events: pl.DataFrame, blocks: pl.DataFrame, window: _Window, compat: Compat | None
+    nodes: pl.DataFrame, events: pl.DataFrame, blocks: pl.DataFrame, window: _Window, compat: Compat | None
 ) -> pl.DataFrame:
-    nodes, counted = host_nodes(rank_trace, compat), events.filter(window.holds("time_ns"))
+    counted = events.filter(window.holds("time_ns"))
     bytes_of = pl.col("change_bytes")
     changes = counted.group_by(*DEVICE_KEYS, "operator").agg(
         bytes_of.sum().alias("increase_bytes"),
@@ -269,13 +272,11 @@ def _per_operator(
         .agg(pl.col(_SUMMED).sum().name.prefix("total_"))
         .join(own.group_by(keys).agg(pl.col(_SUMMED).sum().name.prefix("self_")), on=keys, how="left")
         .join(_unreleased(nodes, blocks, window), on=keys, how="left")
-        .join(_calls(nodes, events, window, compat), on="name", how="left")
         .filter(pl.any_horizontal(pl.col("^(total|self)_(increase|allocat).*$") != 0))
     )
     has_address = counted.group_by(DEVICE_KEYS).agg(pl.col("address").is_not_null().any().alias("has_address"))
     unreleased = pl.col("self_unreleased_bytes").fill_null(0)
     return sums.join(has_address, on=DEVICE_KEYS, maintain_order="left").with_columns(
-        rank_trace.texts(sums["name"]).alias("operator"),
         pl.col("^self_(increase|allocat).*$").fill_null(0),
         pl.when("has_address").then(unreleased).alias("self_unreleased_bytes"),
     )

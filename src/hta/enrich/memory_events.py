@@ -25,7 +25,30 @@ DEVICE_KEYS = ("device_type", "device_id")
 BEFORE_RECORDING = "(before the recording)"
 OUTSIDE_OPERATORS = "(outside operators)"
 
-_DEVICE_TYPES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "privateuse1"}
+_DEVICE_TYPES = {
+    0: "cpu",
+    1: "cuda",
+    2: "mkldnn",
+    3: "opengl",
+    4: "opencl",
+    5: "ideep",
+    6: "cuda",  # HIP: torch.device("cuda") is a GPU of either
+    7: "fpga",
+    8: "maia",
+    9: "xla",
+    10: "vulkan",
+    11: "metal",
+    12: "xpu",
+    13: "mps",
+    14: "meta",
+    15: "hpu",
+    16: "ve",
+    17: "lazy",
+    18: "ipu",
+    19: "mtia",
+    20: "privateuseone",
+}
+"""https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.h, as `torch.device` prints them."""
 
 
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
@@ -39,8 +62,10 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
 
         event_index      uint32
         track_id         uint32  the thread that allocated or freed
-        device_type      str     cpu, cuda (also for HIP), xpu, privateuse1, or PyTorch's number; `?` where unknown
+        device_type      str     as PyTorch calls it: cpu, cuda (also for HIP), xpu …; the number of one that has no name
+                                 here, `?` where the file does not say
         device_id        int64   -1 for the CPU
+        device_number    int64   c10::DeviceType as written, 6 for HIP; null where the file does not say
         time_ns          int64
         change_bytes     int64   negative where memory was freed
         address          uint64  null where the file does not say
@@ -56,6 +81,7 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
         "track_id",
         device_type.replace_strict(_DEVICE_TYPES, default=device_type.cast(pl.String)).fill_null("?"),
         pl.col("device_id").fill_null(-1),
+        device_type.alias("device_number"),
         pl.col("start_ns").alias("time_ns"),
         pl.col("bytes").alias("change_bytes"),
         "address",
