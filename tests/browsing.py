@@ -93,6 +93,12 @@ class Visit:
         self.page.screenshot(path=SCREENSHOTS / f"{name}.jpeg", type="jpeg", quality=70)
 
 
+def run_called(session: Session, name: str, real_traces: Path) -> str:
+    """Return the id of the run of one of the `REAL_TRACES`; skips where its recording is not among those there."""
+    _ = real_traces / REAL_TRACES[name]
+    return next(run.id for run in session.runs if run.name == name)
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start the browser; skips the test where it or its driver is missing."""

@@ -14,7 +14,7 @@ pytest.importorskip("waitress")
 import polars as pl
 from dash import html
 
-from browsing import PATIENCE_MS, REAL_TRACES, expect_rows, visit, walk
+from browsing import PATIENCE_MS, REAL_TRACES, expect_rows, run_called, visit, walk
 from hta.ingest.file_health import file_health
 from hta.overview import overview
 from hta.report.report import Contents, write_report
@@ -58,16 +58,11 @@ def small(tmp_path_factory):
         yield session_and_url
 
 
-def run_called(session: Session, name: str) -> str:
-    """Return the id of a run."""
-    return next(run.id for run in session.runs if run.name == name)
-
-
 @pytest.mark.parametrize("name", REAL_TRACES)
-def test_every_page_shows_its_figure_and_table(served, browser, name) -> None:
+def test_every_page_shows_its_figure_and_table(served, browser, name, real_traces) -> None:
     """Figure and rows of each analysis that the trace allows, and the reason for each that it does not."""
     session, url = served
-    scope = Scope(run_called(session, name))
+    scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
         frame = seen.page.main_frame
         seen.settle(frame, "Overview")
@@ -75,20 +70,20 @@ def test_every_page_shows_its_figure_and_table(served, browser, name) -> None:
             seen.keep(f"{name}-{page}")
 
 
-@pytest.mark.parametrize("name", ["resnet50", "cpu_only"])
-def test_the_first_page_says_the_verdict(served, browser, name) -> None:
+@pytest.mark.parametrize("name", ["dlrm_8rank", "cpu_only"])
+def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> None:
     """The sentence of `hta summary`, with GPU work and without."""
     session, url = served
-    scope = Scope(run_called(session, name))
+    scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         assert overview(session.trace(scope)).verdict in seen.page.locator(".hta-verdict").inner_text()
 
 
-def test_health_lists_every_file(served, browser) -> None:
+def test_health_lists_every_file(served, browser, real_traces) -> None:
     """One row a file."""
     session, url = served
-    selection = Selection("health", run=run_called(session, "dlrm_8rank"))
+    selection = Selection("health", run=run_called(session, "dlrm_8rank", real_traces))
     count = len(file_health(session.whole(selection.scope.run)))
     with visit(browser, url + selection.query()) as seen:
         seen.settle(seen.page.main_frame, "Health")

@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("tensorboard")
 
-from browsing import PATIENCE_MS, REAL_TRACES, Visit, visit, walk
+from browsing import PATIENCE_MS, REAL_TRACES, Visit, run_called, visit, walk
 from hta.web.session import Scope, Session
 from hta.web.tensorboard import plugin
 from hta.web.tensorboard.mount import Mount
@@ -125,10 +125,10 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
 
 
 @pytest.mark.parametrize("name", REAL_TRACES)
-def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name) -> None:
+def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
     """Figures and tables of every trace on every page."""
     session, url = tensorboard
-    scope = Scope(next(run.id for run in session.runs if run.name == name))
+    scope = Scope(run_called(session, name, real_traces))
     with visit(browser, f"{url}#hta") as seen:
         tab(seen).locator("#selectors input").first.wait_for(timeout=PATIENCE_MS)
         choose_run(seen, name, scope.run)

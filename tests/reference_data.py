@@ -1,0 +1,61 @@
+"""Real traces and what other tools answered for them: a large set outside the repository, a small one in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+BESIDE_THE_REPOSITORY = TESTS.parent.parent / "shared"
+IN_THE_REPOSITORY = TESTS / "reference"
+
+VARIABLES = {"traces": "HTA_REAL_TRACES", "goldens": "HTA_GOLDENS"}
+"""Environment variable: another folder with the large set, of traces and of other tools' answers."""
+
+
+class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the operating system
+    """A folder of the small set; asking it for a recording that only the large set has skips the test.
+
+    Recordings are whole: a folder with files has all of them, so what is missing there is an error.
+    """
+
+    def __truediv__(self, name: Any) -> SmallSet:
+        """Return the path, or skip."""
+        return _held(super().__truediv__(name))
+
+    def glob(self, pattern: str, **options: Any) -> Iterator[SmallSet]:
+        """Return what matches, or skip where it would be part of a recording that is not here."""
+        found = list(super().glob(pattern, **options))
+        if not found:
+            _held(self.joinpath(*takewhile(_is_literal, Path(pattern).parts)))
+        return iter(found)
+
+
+def folder_of(kind: str) -> Path:
+    """Return the folder of `traces` or `goldens`: the one that is named, the one beside the repository, or the small one."""
+    large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
+    return large if large.is_dir() else SmallSet(IN_THE_REPOSITORY / kind)
+
+
+def _held(path: SmallSet) -> SmallSet:
+    if not path.exists() and _holds_only_folders(_nearest(path)):
+        part = path.relative_to(IN_THE_REPOSITORY)
+        pytest.skip(f"{part} is only in the large set, whose folders {' and '.join(VARIABLES.values())} may name")
+    return path
+
+
+def _nearest(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.exists())
+
+
+def _holds_only_folders(path: Path) -> bool:
+    return path.is_dir() and all(each.is_dir() for each in path.iterdir())
+
+
+def _is_literal(name: str) -> bool:
+    return not any(sign in name for sign in "*?[")

@@ -1,0 +1,157 @@
+"""The small set of real traces reaches every analysis, every call of the facade and every page; and how it is looked up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import hta
+from hta.catalogue import ANALYSES, Analysis
+from hta.memory_analysis import MemoryAnalysis
+from hta.trace_analysis import TraceAnalysis
+from hta.trace_diff import LabeledTrace, TraceDiff
+from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, SmallSet, folder_of
+
+TRACES = IN_THE_REPOSITORY / "traces"
+SMALL = SmallSet(TRACES)
+MOST_BYTES = 8_000_000
+
+RECORDINGS = {
+    "cupti_counters": "cupti",
+    "memory_timeline": "ddp_gloo_4rank",
+    "modules": "ddp_gloo_4rank",
+    "operator_memory": "ddp_gloo_4rank",
+}
+"""Which recording has what an analysis needs, where it is another one than most need."""
+
+MOST_NEED = "two_rank_128"
+
+
+def recording_for(name: str) -> Path:
+    """Return the folder of the recording for an analysis or its page."""
+    return TRACES / RECORDINGS.get(name, MOST_NEED)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """Keep what was read in the folder of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
+def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
+    """Its first table has rows, and its figure draws something."""
+    result = entry.compute(hta.open_trace(recording_for(entry.name), cache=False))
+
+    assert entry.views[0].table(result).height > 0
+    assert len(entry.plot(result).data) > 0
+
+
+Call = Callable[[TraceAnalysis, str], object]
+OF_DDP = "ddp_gloo_4rank"
+
+CALLS: dict[str, tuple[str, Call]] = {
+    "critical_path_analysis": (MOST_NEED, lambda t, _: t.critical_path_analysis(0, "ProfilerStep", 0)[0].nodes),
+    "dashboard": (MOST_NEED, lambda t, _: t.dashboard().figures),
+    "generate_trace_with_counters": (MOST_NEED, lambda t, out: t.generate_trace_with_counters(output_dir=out)),
+    "get_cupti_counter_data_with_operators": ("cupti", lambda t, _: t.get_cupti_counter_data_with_operators()),
+    "get_frequent_cuda_kernel_sequences": (
+        "critical_path/simple_add",
+        lambda t, out: t.get_frequent_cuda_kernel_sequences("aten::", out),
+    ),
+    "get_gpu_kernels_with_user_annotations": (MOST_NEED, lambda t, _: t.get_gpu_kernels_with_user_annotations(0)),
+    "get_memory_curve": (OF_DDP, lambda t, _: t.get_memory_curve(visualize=False)),
+    "get_memory_events": (OF_DDP, lambda t, _: t.get_memory_events()),
+    "get_memory_statistics": (OF_DDP, lambda t, _: t.get_memory_statistics()),
+    "get_module_summary": (OF_DDP, lambda t, _: t.get_module_summary(visualize=False)),
+    "get_potential_stragglers": (OF_DDP, lambda t, _: t.get_potential_stragglers()),
+    "get_queue_length_summary_from_time_series": (
+        MOST_NEED,
+        lambda t, _: t.get_queue_length_summary_from_time_series(t.get_queue_length_time_series()),
+    ),
+    "get_time_spent_blocked_on_full_queue": (
+        MOST_NEED,
+        lambda t, _: t.get_time_spent_blocked_on_full_queue(t.get_queue_length_time_series(), max_queue_length=1),
+    ),
+    "overlay_critical_path_analysis": (
+        MOST_NEED,
+        lambda t, out: t.overlay_critical_path_analysis(0, t.critical_path_analysis(0, "ProfilerStep", 0)[0], out),
+    ),
+}
+"""Calls that need arguments or another recording; all others are made as they are."""
+
+METHODS = [name for name, _ in inspect.getmembers(TraceAnalysis, inspect.isfunction) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_call_of_the_facade_answers_on_a_real_recording(name, tmp_path) -> None:
+    """With rows, files, names or whatever else it returns."""
+    folder, call = CALLS.get(name, (MOST_NEED, lambda t, _: without_figures(getattr(t, name))))
+
+    assert holds_something(call(TraceAnalysis(trace_dir=str(TRACES / folder)), str(tmp_path)))
+
+
+def without_figures(method: Callable[..., object]) -> object:
+    """Call a method that needs nothing; it draws nothing."""
+    return method(**({"visualize": False} if "visualize" in inspect.signature(method).parameters else {}))
+
+
+def holds_something(answer: object) -> bool:
+    """Return whether an answer, or the first of several, is not empty."""
+    parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, tuple | list) else [answer]
+    first = next(iter(parts), None)
+    return len(first) > 0 if isinstance(first, pd.DataFrame | dict | str) else first is not None
+
+
+def test_comparing_calls_answer_on_real_recordings() -> None:
+    """A trace before and after a change: two operators were added."""
+    control, test = (LabeledTrace(side, trace_dir=str(TRACES / "trace_compare" / side)) for side in ("base", "test"))
+
+    changes = TraceDiff.ops_diff(control, test)
+    assert {name: list(operators) for name, operators in changes.items() if len(operators)} != {}
+    assert len(TraceDiff.compare_traces(control, test)) > 0
+    assert len(control.get_ops_summary(control.extract_ops())) > 0
+
+
+def test_the_memory_timeline_answers_on_a_real_recording() -> None:
+    """The file that PyTorch exports beside the trace."""
+    timeline = MemoryAnalysis(str(TRACES / "memory_timeline" / "memory_timeline.raw.gz"))
+
+    assert len(timeline.get_memory_timeline()) > 0
+    assert timeline.get_peak()["Total"] > 0
+
+
+def test_the_small_set_is_small() -> None:
+    """All of its files, answers of other tools included."""
+    sizes = [path.lstat().st_size for path in IN_THE_REPOSITORY.rglob("*") if path.is_symlink() or path.is_file()]
+
+    assert sum(sizes) <= MOST_BYTES
+
+
+def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
+    """By name and by pattern, and says where it would be looked for."""
+    for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
+        with pytest.raises(pytest.skip.Exception, match=r"^traces/no_such_job.* HTA_REAL_TRACES and HTA_GOLDENS"):
+            ask()
+
+
+def test_a_file_that_a_recording_lacks_is_an_error() -> None:
+    """A recording in the small set is whole, so nothing of it is left out in silence."""
+    assert not (SMALL / "dlrm_8rank" / "rank9.json.gz").exists()
+    assert list(SMALL.glob("dlrm_8rank/rank9.*")) == []
+
+
+@pytest.mark.parametrize("kind", VARIABLES)
+def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
+    """The folder that a variable names; without one that is there, the set beside the repository, or the small one."""
+    monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
+    assert folder_of(kind) == tmp_path
+    monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))
+    assert folder_of(kind) == IN_THE_REPOSITORY / kind
+    monkeypatch.delenv(VARIABLES[kind])
+    beside = BESIDE_THE_REPOSITORY / kind
+    assert folder_of(kind) == (beside if beside.is_dir() else IN_THE_REPOSITORY / kind)
