@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from hta.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.memory_analysis import CATEGORIES, MemoryAnalysis
 
 
@@ -48,8 +48,8 @@ def test_an_empty_timeline_has_all_columns(tmp_path) -> None:
     assert analysis.get_peak().empty
 
 
-def test_the_figure_is_shown_and_never_overwrites(tmp_path, monkeypatch) -> None:
-    """`save_graph` writes below the current folder, once."""
+def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
+    """`save_graph` writes below the current folder, and replaces an earlier figure."""
     monkeypatch.chdir(tmp_path)
     shown: list[int] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(len(figure.data)))
@@ -57,8 +57,9 @@ def test_the_figure_is_shown_and_never_overwrites(tmp_path, monkeypatch) -> None
     assert len(analysis.plot_memory_timeline(save_graph=True)) == 1
     assert shown == [len(CATEGORIES)]
     assert Path("images/memory_plot.html").is_file()
-    with pytest.raises(InvalidOptionError, match="exists already"):
-        analysis.plot_memory_timeline(save_graph=True)
+    Path("images/memory_plot.html").write_text("")
+    analysis.plot_memory_timeline(save_graph=True)
+    assert Path("images/memory_plot.html").stat().st_size
 
 
 @pytest.mark.parametrize("content", [{"traceEvents": []}, [[1, 2]], [[1, 1, 1, 9]], ["a"], 5])

@@ -54,7 +54,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
         "ranks": None,
         "output_suffix": "_with_counters",
         "output_dir": None,
-        "overwrite": False,
+        "overwrite": True,
     },
     "get_aten_op_kernels_and_delay": {"ranks": None, "sort_by": None},
     "get_comm_comp_overlap": {"visualize": True},

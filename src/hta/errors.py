@@ -7,7 +7,7 @@
     │   └── UnreachableError                       what is behind a URL could not be reached: extra, credential, network
     ├── NotASavedPathError    (ValueError)         a file is no saved critical path, or a damaged one
     ├── DuplicateRankError    (ValueError)         two files were given the same rank
-    ├── UnknownRankError      (KeyError)           a rank was asked for that the job does not have
+    ├── UnknownRankError      (KeyError, ValueError) a rank was asked for that the job does not have
     ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
     ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
     ├── WorkerLostError       (RuntimeError)       the process that worked on a rank was killed, again and again
@@ -87,7 +87,7 @@ class DuplicateRankError(HtaError, ValueError):
     """Two files were given the same rank."""
 
 
-class UnknownRankError(HtaError, KeyError):
+class UnknownRankError(HtaError, KeyError, ValueError):
     """A rank was asked for that the job does not have."""
 
     @classmethod

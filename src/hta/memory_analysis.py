@@ -71,10 +71,10 @@ class MemoryAnalysis:
         """Show the categories on top of each other, in GiB over ms, and return the frame.
 
         Args:
-            save_graph: also write `images/memory_plot.html` in the current folder.
+            save_graph: also write `images/memory_plot.html` in the current folder; an earlier one is replaced.
 
         Raises:
-            InvalidOptionError: that file is there already, or cannot be written.
+            InvalidOptionError: the folder cannot be written.
         """
         if save_graph:
             _expect_room()
@@ -82,7 +82,7 @@ class MemoryAnalysis:
         figure = _figure(frame)
         if save_graph:
             _PLOT_PATH.parent.mkdir(exist_ok=True)
-            with new_file(_PLOT_PATH) as file:
+            with new_file(_PLOT_PATH, overwrite=True) as file:
                 file.write(figure.to_html(include_plotlyjs=True).encode())
         figure.show()
         return frame
@@ -90,7 +90,7 @@ class MemoryAnalysis:
 
 def _expect_room() -> None:
     if _PLOT_PATH.parent.exists():
-        expect_writable(_PLOT_PATH, overwrite=False)
+        expect_writable(_PLOT_PATH, overwrite=True)
     else:
         expect_writable_folder(Path.cwd())
 

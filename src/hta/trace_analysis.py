@@ -64,9 +64,11 @@ from hta.overview import overview
 from hta.recommendations.advice import advice
 
 if TYPE_CHECKING:
+    from hta.analyses.operator_memory import OperatorMemory
     from hta.enrich.host_names import Compat
     from hta.figures.theme import Theme
     from hta.recommendations.rules import Thresholds
+    from hta.store.trace import Trace
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
@@ -94,8 +96,16 @@ class TraceAnalysis:
         parser_config: ParserConfig | None = None,
     ) -> None:
         trace = open_trace(source_of(trace_files, trace_dir))
-        self._trace = trace if include_last_profiler_step else trace.where(before_last_step)
-        self.t = TraceView(self._trace, trace_dir, parser_config)
+        kept = trace if include_last_profiler_step else trace.where(before_last_step)
+        self.t = TraceView(kept, trace_dir, parser_config)
+
+    @property
+    def _trace(self) -> Trace:
+        """What the analyses work on: `t`, with what scripts changed in its frames."""
+        return self.t.trace
+
+    def _memory_within(self, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
+        return memory_within(self._trace, start_us, end_us, compat, self.t.origin_ns)
 
     def get_profiler_steps(self) -> list[int]:
         """Return the numbers of the profiler steps of all ranks, in rising order."""
@@ -283,8 +293,7 @@ class TraceAnalysis:
 
         Args:
             operator_name: operators and annotations whose name contains this, the outermost of each call stack.
-            output_dir: where the trace is written, as `overlaid_<name of the file>`; if that exists, as
-                `overlaid_2_<name>` and so on. Nothing is overwritten.
+            output_dir: where the trace is written, as `overlaid_<name of the file>`; an earlier one is replaced.
             min_pattern_len: calls that launch fewer kernels are left out.
             rank: whose trace.
             top_k: how many sequences to mark, the most frequent first.
@@ -316,14 +325,14 @@ class TraceAnalysis:
             {rank: frame} of the ranks that launch work, indexed by the event that changes the length: ts in microseconds
             from the first event of the job, pid, tid, stream, queue_length; sorted by stream and ts.
         """
-        return queue_length_time_series(self._trace, ranks)
+        return queue_length_time_series(self._trace, ranks, self.t.origin_ns)
 
     def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of the queue lengths of each rank and stream.
 
         Every change counts once; `hta.queue_length(trace).by_time` weighs each length by how long it lasts.
         """
-        return queue_length_summary(queue_length_time_series(self._trace, ranks))
+        return queue_length_summary(queue_length_time_series(self._trace, ranks, self.t.origin_ns))
 
     def get_queue_length_summary_from_time_series(self, queue_length_dict: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
         """Return the summary of frames that `get_queue_length_time_series` gave; the frames stay as they are."""
@@ -347,14 +356,14 @@ class TraceAnalysis:
             {rank: frame} of the ranks that copy: ts in microseconds from the first event of the job, pid, name (kind of
             copy), memory_bw_gbps; sorted by name and ts.
         """
-        return memory_bw_time_series(self._trace, ranks)
+        return memory_bw_time_series(self._trace, ranks, self.t.origin_ns)
 
     def get_memory_bw_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of the bandwidths above 0 of each rank and kind of copy.
 
         Every change counts once; `hta.memory_bandwidth(trace).by_time` weighs each bandwidth by how long it lasts.
         """
-        return memory_bw_summary(memory_bw_time_series(self._trace, ranks))
+        return memory_bw_summary(memory_bw_time_series(self._trace, ranks, self.t.origin_ns))
 
     def generate_trace_with_counters(
         self,
@@ -362,7 +371,7 @@ class TraceAnalysis:
         ranks: Iterable[int] | None = None,
         output_suffix: str = "_with_counters",
         output_dir: str | None = None,
-        overwrite: bool = False,  # noqa: FBT001, FBT002 -- as the others here
+        overwrite: bool = True,  # noqa: FBT001, FBT002 -- as the others here
     ) -> dict[int, str]:
         """Copy the trace files with queue lengths and bandwidths as counters for Perfetto; by default of all ranks.
 
@@ -371,7 +380,7 @@ class TraceAnalysis:
             ranks: only these.
             output_suffix: comes before `.json` in the name of each copy.
             output_dir: where to write, by default beside each file.
-            overwrite: replace copies that are there.
+            overwrite: replace earlier copies; else they are an error.
 
         Returns:
             {rank: path of the copy}
@@ -467,7 +476,7 @@ class TraceAnalysis:
             `per_step` of `hta.step_time`, times in µs: rank, step, start(us), end(us), duration(us), kernel(us),
             memcpy(us), memset(us), communication(us), runtime(us), dataloader(us), cpu(us), other(us).
         """
-        result = step_time(self._trace, annotation=annotation, compat=compat)
+        result = step_time(self.t.trace_by_steps, annotation=annotation, compat=compat)
         if visualize:
             show(plot_step_time(result))
         return frame_in_microseconds(result.per_step)
@@ -532,7 +541,7 @@ class TraceAnalysis:
             communication(us), other(us), collective_count, collective(us), transfer(us), synchronising(us),
             unmatched(us).
         """
-        result = distributed(self._trace, compat=compat)
+        result = distributed(self.t.trace_by_steps, compat=compat)
         if visualize:
             show(plot_distributed(result))
         return frame_in_microseconds(result.per_step)
@@ -544,7 +553,7 @@ class TraceAnalysis:
             `per_operation` of `hta.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
             bytes, mean_bytes, latency(us), mean_latency(us), matched_count, transfer(us), mean_transfer(us).
         """
-        return frame_in_microseconds(distributed(self._trace, compat=compat).per_operation)
+        return frame_in_microseconds(distributed(self.t.trace_by_steps, compat=compat).per_operation)
 
     def get_memory_curve(self, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as HTA's methods have it
         """Return the memory of each device after each allocation and free.
@@ -556,7 +565,7 @@ class TraceAnalysis:
         result = memory_timeline(self._trace)
         if visualize:
             show(plot_memory_timeline(result))
-        return memory_frame(self._trace, result.series)
+        return memory_frame(result.series, self.t.origin_ns)
 
     def get_memory_events(
         self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
@@ -572,7 +581,7 @@ class TraceAnalysis:
             `blocks` of `hta.operator_memory`, times in µs since the first event of the job: rank, device_type, device_id, operator, caller,
             block_bytes, allocated(us), released(us), lifetime(us).
         """
-        return memory_frame(self._trace, memory_within(self._trace, start_us, end_us, compat).blocks)
+        return memory_frame(self._memory_within(start_us, end_us, compat).blocks, self.t.origin_ns)
 
     def get_memory_statistics(
         self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
@@ -584,11 +593,13 @@ class TraceAnalysis:
             total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
             total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """
-        return frame_in_microseconds(memory_within(self._trace, start_us, end_us, compat).per_operator)
+        return frame_in_microseconds(self._memory_within(start_us, end_us, compat).per_operator)
 
     def get_recommendations(self, thresholds: Thresholds | None = None, compat: Compat | None = None) -> pd.DataFrame:
         """Return what to try first, one row for each rule that applies: `recommendations` of `hta.advice`."""
-        return frame_in_microseconds(advice(self._trace, thresholds=thresholds, compat=compat).recommendations)
+        return frame_in_microseconds(
+            advice(self.t.trace_by_steps, thresholds=thresholds, compat=compat).recommendations
+        )
 
     def get_cupti_counter_data_with_operators(self, ranks: list[int] | None = None) -> list[pd.DataFrame]:
         """Return the hardware counters of each kernel with the operators that launched it, a frame for each rank.
@@ -644,8 +655,8 @@ class TraceAnalysis:
         Args:
             rank: whose trace.
             critical_path_graph: what `critical_path_analysis` returned.
-            output_dir: where to write, made where it is missing: `overlaid_critical_path_<name of the file>`; if that
-                exists, `overlaid_critical_path_2_<name>` and so on. Nothing is overwritten.
+            output_dir: where to write, made where it is missing: `overlaid_critical_path_<name of the file>`; an
+                earlier one is replaced.
             only_show_critical_events: leave out events with a duration that are not on the path, except annotations
                 and Python functions.
             show_all_edges: draw all edges of the graph; only without `only_show_critical_events`. Launches that delay

@@ -6,6 +6,7 @@ means per call, counts and times per step.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from enum import Enum
 from typing import Literal, TypeAlias
@@ -24,7 +25,7 @@ from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.facade.trace_view import TraceView
 from hta.figures.compare_traces import MOST_NAMES, paired_bars
 from hta.ingest.open_trace import open_trace
-from hta.locations import located, name_of
+from hta.locations import located
 from hta.store.trace import Trace
 
 Numbers: TypeAlias = int | Iterable[int] | None
@@ -41,13 +42,16 @@ class DeviceType(Enum):
 _DEVICES: dict[DeviceType, Device] = {DeviceType.CPU: "cpu", DeviceType.GPU: "gpu", DeviceType.ALL: "all"}
 
 
+_UNNAMED = itertools.count()
+
+
 class LabeledTrace:
     """A trace and what its columns are called.
 
     The whole trace counts, its last step too.
 
     Args:
-        label: begins the names of the columns; by default the name of the folder.
+        label: begins the names of the columns; by default `t0`, `t1` and so on.
         t: a trace that is open: `hta.open_trace(...)` or `TraceAnalysis(...).t`.
         trace_dir: where to find it instead.
 
@@ -61,9 +65,30 @@ class LabeledTrace:
         if t is None and trace_dir is None:
             message = "LabeledTrace needs a trace: give t=..., or trace_dir=..."
             raise InvalidOptionError(message)
-        opened = open_trace(str(trace_dir)) if t is None else _whole(t)
-        self.trace = opened
-        self.label = label if label is not None else (name_of(trace_dir) if trace_dir else "trace")
+        self.t = TraceView(open_trace(str(trace_dir)), str(trace_dir)) if t is None else t
+        self.label = label or f"t{next(_UNNAMED)}"
+
+    @property
+    def trace(self) -> Trace:
+        """The events that are compared: all of the trace, as its frames have them."""
+        return _whole(self.t)
+
+    @property
+    def s_map(self) -> pd.Series[int]:
+        """The number of each text."""
+        return symbol_table(self.trace).get_sym_index_series()
+
+    @property
+    def s_tab(self) -> pd.Series[str]:
+        """The text of each number."""
+        return symbol_table(self.trace).get_sym_table_series()
+
+    @property
+    def iteration_df(self) -> pd.DataFrame:
+        """The names of the steps: symbol, id and iteration."""
+        names = self.s_map[self.s_map.index.str.match(r"ProfilerStep#\d+$")]
+        numbers = [int(name.removeprefix("ProfilerStep#")) for name in names.index]
+        return pd.DataFrame({"symbol": names.index, "id": names.to_numpy(), "iteration": numbers})
 
     def ranks(self) -> list[int]:
         """Return the ranks in rising order."""
@@ -192,7 +217,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose count changed most, and write the figure to a new file if asked."""
+        """Show the names whose count changed most, and write the figure to a file if asked; an earlier one is replaced."""
         _visualize(df, "count", show_image=show_image, path=export_image_path)
 
     @classmethod
@@ -202,7 +227,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose summed duration changed most, and write the figure to a new file if asked."""
+        """Show the names whose summed duration changed most, and write the figure to a file if asked; an earlier one is replaced."""
         _visualize(df, "duration", show_image=show_image, path=export_image_path)
 
 
@@ -210,7 +235,7 @@ def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image
     """Draw one of the two figures; `.html` files need nothing else, images need the package kaleido."""
     change, ending = ("diff_counts", "_counts") if by == "count" else ("diff_duration", "_total_duration")
     if path is not None:
-        expect_writable(located(path), overwrite=False)
+        expect_writable(located(path), overwrite=True)
     changed = df[df[change] != 0]
     shown = changed.reindex(changed[change].abs().sort_values(ascending=False, kind="stable").index).head(MOST_NAMES)
     scale = 1 if by == "count" else 1_000
@@ -236,7 +261,7 @@ def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
 
 def _whole(trace: Trace | TraceView) -> Trace:
     """Return a trace with all of its events."""
-    opened = trace.trace if isinstance(trace, TraceView) else trace
+    opened = trace.trace_by_steps if isinstance(trace, TraceView) else trace
     return Trace({rank: each.unselected for rank, each in opened.ranks.items()}, opened.skipped)
 
 

@@ -14,6 +14,7 @@ from hta.common.trace import (
     parse_trace_file,
     trace_event_timestamp_to_unixtime_ns,
 )
+from hta.common.trace_filter import TimeRangeFilter
 from hta.configs.parser_config import ParserConfig
 from hta.errors import InvalidOptionError, TraceNotFoundError, UnknownRankError
 from hta.testing.builder import TraceBuilder
@@ -84,7 +85,7 @@ def test_calls_and_their_kernels_are_paired(folder) -> None:
 
 
 def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
-    """They stand at the times of the file, which is written anew, as gzip, and never over another one."""
+    """They stand at the times of the file, which is written anew, as gzip, and replaces an earlier one."""
     trace = Trace(trace_dir=folder)
     frame = trace.get_trace(0).iloc[[3]].assign(length=7)
     raw = trace.get_raw_trace_for_one_rank(0)
@@ -94,8 +95,8 @@ def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
     written = tmp_path / "out.json"
     trace.write_raw_trace(str(written), raw)
     assert json.loads(gzip.decompress(written.read_bytes()))["traceEvents"][-1] == events[0]
-    with pytest.raises(InvalidOptionError, match="exists"):
-        trace.write_raw_trace(str(written), raw)
+    trace.write_raw_trace(str(written), {})
+    assert json.loads(gzip.decompress(written.read_bytes())) == {}
 
 
 def test_an_arrow_has_two_ends() -> None:
@@ -123,6 +124,27 @@ def test_the_vendor_is_told_from_the_calls(tmp_path, call, vendor) -> None:
 
 
 def test_times_of_a_file_as_unix_times() -> None:
-    """Files from before 2024 have no base time, and count from 1970."""
+    """Files from before 2024 do not say when their clock began."""
     assert trace_event_timestamp_to_unixtime_ns(1.5, {"baseTimeNanoseconds": 1_000}) == 2_500
-    assert trace_event_timestamp_to_unixtime_ns(1.5, {}) == 1_500
+    with pytest.raises(KeyError, match="baseTimeNanoseconds"):
+        trace_event_timestamp_to_unixtime_ns(1.5, {})
+
+
+def test_times_are_those_of_the_file_until_they_are_aligned(folder) -> None:
+    """So a range of the file's times finds its events; afterwards times count from `min_ts`."""
+    trace = Trace(trace_dir=folder)
+    trace.parse_traces()
+    chosen = TimeRangeFilter((100, 110))(trace.get_trace(0))
+    assert (chosen["ts"].tolist(), trace.min_ts) == ([101, 102], 0)
+    trace.align_and_filter_trace(include_last_profiler_step=True)
+    assert (trace.get_trace(0)["ts"].tolist()[:2], trace.min_ts) == ([0, 1], 100)
+    _, frame, _ = parse_trace_file(trace.trace_files[0])
+    assert frame["ts"].min() == 100
+
+
+def test_ranks_may_be_texts(folder) -> None:
+    """As keys of JSON are."""
+    files = {str(rank): path for rank, path in Trace(trace_dir=folder).trace_files.items()}
+    assert Trace(trace_files=files).get_ranks() == [0, 2]
+    with pytest.raises(InvalidOptionError, match="keys are ranks"):
+        Trace(trace_files={"rank 0": files["0"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hta.common import trace_file
-from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError
+from hta.errors import NotATraceError, TraceNotFoundError
 from hta.testing.builder import TraceBuilder
 
 
@@ -30,14 +30,14 @@ def test_files_are_found_by_rank(files, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["copy.json", "new/copy.json.gz"])
 def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
-    """Compressed by its name, into a folder that is made; never over another file."""
+    """Compressed by its name, into a folder that is made; an earlier file is replaced."""
     target = tmp_path / name
     trace = trace_file.read_trace(files[1])
     trace_file.write_trace(trace, str(target))
     assert trace_file.read_trace(str(target)) == trace
     assert target.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
-    with pytest.raises(InvalidOptionError, match="exists"):
-        trace_file.write_trace(trace, str(target))
+    trace_file.write_trace({"traceEvents": []}, str(target))
+    assert trace_file.read_trace(str(target)) == {"traceEvents": []}
 
 
 def test_a_file_gets_another_rank(files) -> None:

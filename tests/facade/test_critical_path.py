@@ -180,14 +180,13 @@ def copied(path: str) -> tuple[list[str], list[dict]]:
     return marked, [event for event in events if event.get("cat") == "critical_path"]
 
 
-def test_the_copy_marks_the_path_and_is_never_written_over_another(analyzer, graph, tmp_path) -> None:
-    """The folder is made; the second copy gets a number; a later opening skips both."""
+def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tmp_path) -> None:
+    """The folder is made; the second copy has the name of the first, as in HTA."""
     folder = tmp_path / "job" / "out"
 
     paths = [analyzer.overlay_critical_path_analysis(0, graph, str(folder)) for _ in range(2)]
 
-    names = ["overlaid_critical_path_rank0.pt.trace.json", "overlaid_critical_path_2_rank0.pt.trace.json"]
-    assert [Path(path).name for path in paths] == names
+    assert paths == [str(folder / "overlaid_critical_path_rank0.pt.trace.json")] * 2
     marked, arrows = copied(paths[0])
     assert marked == ["aten::mm", "cudaLaunchKernel", "void gemm<int>(float*)", "cudaStreamSynchronize"]
     assert len(arrows) == 4

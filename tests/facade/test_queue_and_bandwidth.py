@@ -231,11 +231,11 @@ def test_ranks_can_be_chosen(small) -> None:
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """Beside the files, where another load skips them; only what is asked for, and never twice."""
+    """Beside the files, where another load skips them; only what is asked for; earlier copies are replaced, unless they may not be."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]
     assert TraceAnalysis(trace_dir=str(tmp_path)).t.trace_files == small.t.trace_files
     with pytest.raises(InvalidOptionError, match="exists already"):
-        small.generate_trace_with_counters(ranks=[0])
-    assert small.generate_trace_with_counters(ranks=[0], overwrite=True) == written
+        small.generate_trace_with_counters(ranks=[0], overwrite=False)
+    assert small.generate_trace_with_counters(ranks=[0]) == written

@@ -11,10 +11,12 @@ import pandas as pd
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
+from hta.errors import MissingDataError
 from hta.facade.sources import source_of
 from hta.facade.symbols import TraceSymbolTable
 from hta.facade.trace_view import TraceView
 from hta.ingest.open_trace import open_trace
+from hta.store.trace import Trace as OpenTrace
 
 logger = logging.getLogger("hta")
 
@@ -25,14 +27,20 @@ PHASE_FLOW_END = "f"
 _NS_OF_A_MICROSECOND = 1_000
 
 
+class UnknownBaseTimeError(MissingDataError, KeyError):
+    """A file does not say when its clock began."""
+
+
 class Trace(TraceView):
     """The traces of a job, opened by themselves.
 
     Files are read when a frame or an analysis first needs them, so frames are there before `parse_traces` as well.
-    `load_traces` leaves out the last step. Times always count from the first event of the job.
+    `load_traces` leaves out the last step. Times count from the first event of the job; between `parse_traces` and
+    `align_and_filter_trace` they are those of the files.
 
     Args:
-        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder.
+        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens none: frames can
+            be assigned to `traces`.
         trace_dir: the folder.
         parser_config: which args are columns of the frames; by default HTA's.
 
@@ -46,7 +54,8 @@ class Trace(TraceView):
         trace_dir: str = DEFAULT_TRACE_DIR,
         parser_config: ParserConfig | None = None,
     ) -> None:
-        self._opened = open_trace(source_of(trace_files, trace_dir))
+        is_empty = isinstance(trace_files, Mapping) and not trace_files
+        self._opened = OpenTrace({}) if is_empty else open_trace(source_of(trace_files, trace_dir))
         super().__init__(self._opened, trace_dir, parser_config)
         self.is_parsed = False
 
@@ -88,21 +97,23 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Show the whole traces of some ranks.
+        """Show the whole traces of some ranks, in the time of the files.
 
         Raises:
             UnknownRankError: there is no such rank.
         """
-        self._show(self._opened.select(ranks))
+        self._show(self._opened.select(ranks) if self._opened.ranks else self._opened)
+        self._is_aligned = False
         self.is_parsed = True
 
     def align_and_filter_trace(
         self,
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> None:
-        """Leave out the last step, unless it is asked for; times are aligned in any case."""
-        if not include_last_profiler_step:
-            self._show(self.trace.where(before_last_step))
+        """Let times count from the first event of the job, and leave out the last step unless it is asked for."""
+        trace = self.trace
+        self._show(trace if include_last_profiler_step else trace.where(before_last_step))
+        self._is_aligned = True
 
 
 def parse_trace_file(
@@ -114,6 +125,7 @@ def parse_trace_file(
         TraceNotFoundError, NotATraceError, UnreadableTraceError: there is no such file, or it is no readable trace.
     """
     trace = Trace([trace_file_path], parser_config=cfg)
+    trace.parse_traces()
     (rank,) = trace.get_ranks()
     return trace.meta_data[rank], trace.get_trace(rank), trace.symbol_table
 
@@ -125,5 +137,12 @@ def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:
 
 
 def trace_event_timestamp_to_unixtime_ns(trace_event_ts_us: float, trace_metadata: Mapping[str, Any]) -> int:
-    """Return a time of a file, in its microseconds, as nanoseconds since 1970; `trace_metadata` is its `meta_data`."""
-    return round(trace_event_ts_us * _NS_OF_A_MICROSECOND) + int(trace_metadata.get("baseTimeNanoseconds", 0))
+    """Return a time of a file, in its microseconds, as nanoseconds since 1970; `trace_metadata` is its `meta_data`.
+
+    Raises:
+        UnknownBaseTimeError: the file, like all from before 2024, does not say when its clock began.
+    """
+    if "baseTimeNanoseconds" not in trace_metadata:
+        message = "the trace has no baseTimeNanoseconds: when its clock began is unknown"
+        raise UnknownBaseTimeError(message)
+    return round(trace_event_ts_us * _NS_OF_A_MICROSECOND) + int(trace_metadata["baseTimeNanoseconds"])

@@ -60,7 +60,7 @@ class CallGraph:
         self.ranks = trace.get_ranks() if ranks is None else list(ranks)
         for rank in self.ranks:
             frame = trace.get_trace(rank)
-            columns = _stack_columns(trace.trace.ranks[rank], frame["index"], trace.get_trace_start_unixtime_ns(rank))
+            columns = _stack_columns(trace.trace.ranks[rank], frame["index"], trace.frame_origin_ns(rank))
             for name in self.stack_columns:
                 frame[name] = columns[name]
 

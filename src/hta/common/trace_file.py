@@ -64,12 +64,14 @@ def read_trace(file_path: str) -> dict[str, Any]:
 
 
 def write_trace(trace_data: dict[str, Any], file_path: str) -> None:
-    """Write a trace to a new file, compressed where its name ends in `.gz`; makes the folder if it is missing.
+    """Write a trace, compressed where the file's name ends in `.gz`; makes the folder if it is missing.
+
+    A file of that name is replaced.
 
     Raises:
-        InvalidOptionError: the file exists, or its folder cannot be written.
+        InvalidOptionError: its folder cannot be written.
     """
-    _write(trace_data, located(file_path), overwrite=False)
+    _write(trace_data, located(file_path))
 
 
 def update_trace_rank(file_path: str, rank: int) -> None:
@@ -80,14 +82,14 @@ def update_trace_rank(file_path: str, rank: int) -> None:
     """
     trace = read_trace(file_path)
     trace["distributedInfo"] = {**(trace.get("distributedInfo") or {}), "rank": rank}
-    _write(trace, located(file_path), overwrite=True)
+    _write(trace, located(file_path))
 
 
 def _files(source: str | list[str]) -> dict[int, str]:
     return {rank: each.source for rank, each in open_trace(source).ranks.items()}
 
 
-def _write(trace: dict[str, Any], path: Location, *, overwrite: bool) -> None:
+def _write(trace: dict[str, Any], path: Location) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with new_file(path, overwrite=overwrite) as file:
+    with new_file(path, overwrite=True) as file:
         file.write(event_text(trace).encode())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hta.export.counters import ALL_COUNTERS, TimeSeriesTypes
 from hta.export.trace_with_counters import write_traces_with_counters
+from hta.facade.edited_rank import expect_events_of_file
 from hta.locations import located
 from hta.store.trace import Trace
 
@@ -20,8 +21,11 @@ def traces_with_counters(  # noqa: PLR0913 -- one argument an option
     overwrite: bool,
 ) -> dict[int, str]:
     """Write the copies; return {rank: path}."""
+    chosen = trace.select(None if ranks is None else list(ranks))
+    for rank_trace in chosen.ranks.values():
+        expect_events_of_file(rank_trace)
     written = write_traces_with_counters(
-        trace.select(None if ranks is None else list(ranks)),
+        chosen,
         None if output_dir is None else located(output_dir),
         kinds=ALL_COUNTERS if time_series is None else time_series,
         suffix=output_suffix,

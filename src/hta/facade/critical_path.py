@@ -30,6 +30,7 @@ from hta.export.critical_path_overlay import (
     write_critical_path_overlay,
 )
 from hta.export.saved_path_graph import load_path_graph, save_path_graph
+from hta.facade.edited_rank import expect_events_of_file
 from hta.facade.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList
 from hta.facade.names import shorten_name
 from hta.facade.trace_frame import trace_frame
@@ -136,7 +137,7 @@ class CPGraph:
     @cached_property
     def node_list(self) -> NodeList:
         """A `CPNode` for each node."""
-        return NodeList(self.path_graph, self.t.get_trace_start_unixtime_ns(self.rank))
+        return NodeList(self.path_graph, self.t.frame_origin_ns(self.rank))
 
     @property
     def symbol_table(self) -> TraceSymbolTable:
@@ -306,7 +307,7 @@ class CPGraph:
 
     def _frame(self, event_index: pl.Series) -> pd.DataFrame:
         chosen = self._rank_trace.where(partial(_is_listed, listed=event_index))
-        return trace_frame(chosen, self.symbol_table, self.t.get_trace_start_unixtime_ns(self.rank))
+        return trace_frame(chosen, self.symbol_table, self.t.frame_origin_ns(self.rank))
 
 
 def critical_path_of(
@@ -343,7 +344,8 @@ def overlaid_critical_path(  # noqa: PLR0913 -- what HTA's method takes
         message = f"the critical path is of rank {graph.rank} and cannot be drawn into the trace of rank {rank}"
         raise InvalidOptionError(message)
     rank_trace = view.trace.select([rank]).ranks[rank]
-    target = _free_path(rank_trace.source, located(output_dir))
+    expect_events_of_file(rank_trace)
+    target = _path_within(located(output_dir), overlaid_path_name(rank_trace.source))
     write_critical_path_overlay(
         rank_trace,
         graph.path_graph,
@@ -353,6 +355,7 @@ def overlaid_critical_path(  # noqa: PLR0913 -- what HTA's method takes
         all_edges=show_all_edges and not only_show_critical_events,
         zero_launches=is_switched_on(SHOW_LAUNCHES_VARIABLE),
         arrows=BETWEEN_ACTIVITIES if edge_types_to_viz is None else _edge_types(edge_types_to_viz),
+        overwrite=True,
     )
     return str(target)
 
@@ -394,13 +397,10 @@ def _edge_types(wanted: set[CPEdgeType]) -> list[EdgeType]:
     return [each for each in EdgeType if CPEdgeType(ARROW_TYPES[each]) in wanted]
 
 
-def _free_path(source: str, folder: Location) -> Location:
-    """Return the first name for a copy that is not taken, in a folder that is made where it is missing."""
+def _path_within(folder: Location, name: str) -> Location:
+    """Return the path of a copy in a folder that is made where it is missing."""
     if folder.exists():
         expect_writable_folder(folder)
     else:
         folder.mkdir(parents=True)
-    copy = 1
-    while (path := folder / overlaid_path_name(source, copy)).exists():
-        copy += 1
-    return path
+    return folder / name

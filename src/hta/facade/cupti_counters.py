@@ -10,7 +10,6 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.cupti_counters import CuptiCounters, cupti_counters
-from hta.enrich.job_time import origin_ns
 from hta.facade.trace_frame import trace_frame
 from hta.facade.trace_view import TraceView
 from hta.schema import EventKind
@@ -30,7 +29,9 @@ def counters_with_operators(view: TraceView, ranks: Iterable[int] | None) -> lis
 def _frame(view: TraceView, rank_trace: RankTrace, result: CuptiCounters) -> pd.DataFrame:
     kernels = result.per_kernel.filter(pl.col("rank") == rank_trace.rank)
     indexes = kernels["event_index"].to_list()
-    frame = trace_frame(rank_trace.where(_is_range), view.symbol_table, origin_ns(view.trace)).loc[indexes]
+    frame = trace_frame(rank_trace.where(_is_range), view.symbol_table, view.frame_origin_ns(rank_trace.rank)).loc[
+        indexes
+    ]
     texts = view.symbol_table.get_sym_table()
     for column in ("cat", "name"):
         frame[column] = [texts[number] for number in frame[column]]

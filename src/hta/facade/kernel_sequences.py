@@ -7,7 +7,8 @@ import polars as pl
 
 from hta.analyses.kernel_sequences import KernelSequences, checked, kernel_sequences
 from hta.errors import InvalidOptionError, MissingDataError
-from hta.export.overlaid_trace import free_overlaid_path, write_overlaid_trace
+from hta.export.overlaid_trace import overlaid_name, write_overlaid_trace
+from hta.facade.edited_rank import expect_events_of_file
 from hta.facade.show import show
 from hta.facade.times import microseconds
 from hta.figures import plot_kernel_sequences
@@ -44,7 +45,8 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
         return _empty(f"no call of {operator_name!r} launches {min_pattern_len} kernels")
     if visualize:
         show(plot_kernel_sequences(result))
-    target = free_overlaid_path(chosen.ranks[rank].source, folder)
+    expect_events_of_file(chosen.ranks[rank])
+    target = folder / overlaid_name(chosen.ranks[rank].source)
     write_overlaid_trace(
         chosen.ranks[rank],
         target,
@@ -52,6 +54,7 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
         min_kernel_count=min_pattern_len,
         top_count=top_k,
         compress_others=compress_other_kernels,
+        overwrite=True,
     )
     return _frame(result, target)
 

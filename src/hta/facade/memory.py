@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.operator_memory import OperatorMemory, operator_memory
-from hta.enrich.job_time import origin_ns
 from hta.facade.times import frame_in_microseconds
 
 if TYPE_CHECKING:
@@ -18,13 +17,15 @@ if TYPE_CHECKING:
 MOMENTS = ("time_ns", "allocated_ns", "released_ns")
 
 
-def memory_frame(trace: Trace, table: pl.DataFrame) -> pd.DataFrame:
-    """Return a table of memory as a frame, its moments counted from the first event of the job."""
+def memory_frame(table: pl.DataFrame, origin_ns: int) -> pd.DataFrame:
+    """Return a table of memory as a frame, its moments counted from `origin_ns`."""
     moments = [name for name in MOMENTS if name in table.columns]
-    return frame_in_microseconds(table.with_columns(pl.col(moments) - origin_ns(trace)))
+    return frame_in_microseconds(table.with_columns(pl.col(moments) - origin_ns))
 
 
-def memory_within(trace: Trace, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
+def memory_within(
+    trace: Trace, start_us: float | None, end_us: float | None, compat: Compat | None, origin_ns: int
+) -> OperatorMemory:
     """Return `hta.operator_memory` of a window in such times."""
-    start_ns, end_ns = (None if time is None else origin_ns(trace) + round(1_000 * time) for time in (start_us, end_us))
+    start_ns, end_ns = (None if time is None else origin_ns + round(1_000 * time) for time in (start_us, end_us))
     return operator_memory(trace, start_ns=start_ns, end_ns=end_ns, compat=compat)

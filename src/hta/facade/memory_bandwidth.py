@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.memory_bandwidth import memory_bandwidth
-from hta.enrich.job_time import origin_ns
 from hta.errors import MissingDataError
 from hta.facade.describe import described
 from hta.facade.reasons import explained
@@ -19,16 +18,15 @@ from hta.store.trace import RankTrace, Trace
 _BYTES_OF_A_GB = 1_000_000_000
 
 
-def memory_bw_time_series(trace: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
-    """Return the frame of each rank that copies; `ts` counts from the first event of the job."""
+def memory_bw_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
+    """Return the frame of each rank that copies; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     try:
         series = memory_bandwidth(chosen).series
     except MissingDataError:
         return {}
-    origin = origin_ns(trace)
     tables = {rank: series.filter(pl.col("rank") == rank) for rank in chosen.ranks}
-    return {rank: _frame(chosen.ranks[rank], table, origin) for rank, table in tables.items() if len(table)}
+    return {rank: _frame(chosen.ranks[rank], table, origin_ns) for rank, table in tables.items() if len(table)}
 
 
 def memory_bw_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 
 from hta.analyses.queue_length import queue_series
-from hta.enrich.job_time import duration_ns, origin_ns
+from hta.enrich.job_time import duration_ns
 from hta.enrich.kernel_kind import with_current_rules
 from hta.errors import InvalidOptionError
 from hta.facade.describe import described
@@ -31,12 +31,11 @@ _BLOCKED = {
 }
 
 
-def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
-    """Return the frame of each rank that launches work; `ts` counts from the first event of the job."""
+def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
+    """Return the frame of each rank that launches work; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     tables = chosen.map(with_current_rules(queue_series))
-    origin = origin_ns(trace)
-    return {rank: _frame(chosen.ranks[rank], table, origin) for rank, table in tables.items() if len(table)}
+    return {rank: _frame(chosen.ranks[rank], table, origin_ns) for rank, table in tables.items() if len(table)}
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:

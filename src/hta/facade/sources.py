@@ -6,16 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hta.errors import InvalidOptionError
 from hta.ingest.discover import TraceSource
 from hta.locations import is_url, located
 
 
-def source_of(trace_files: Mapping[int, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
-    """Return what `hta.open_trace` is given: the files, or the folder where None are named."""
+def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
+    """Return what `hta.open_trace` is given: the files, or the folder where None are named.
+
+    Raises:
+        InvalidOptionError: a key is not the number of a rank, as a number or a text.
+    """
     if trace_files is None:
         return trace_dir
     if isinstance(trace_files, Mapping):
-        return {rank: _located(path, trace_dir) for rank, path in trace_files.items()}
+        return {_rank(rank): _located(path, trace_dir) for rank, path in trace_files.items()}
     return [_located(path, trace_dir) for path in trace_files]
 
 
@@ -25,3 +30,12 @@ def _located(path: str, trace_dir: str) -> str:
         return path
     inside = located(trace_dir) / path if is_url(trace_dir) else Path(trace_dir, Path(path).expanduser())
     return str(inside) if not path.startswith(f".{os.sep}") and inside.exists() else path
+
+
+def _rank(key: int | str) -> int:
+    """Return a rank that is given as a number, or as a text as JSON has it."""
+    try:
+        return int(key)
+    except ValueError as error:
+        message = f"trace_files has the key {key!r}; keys are ranks, such as 0"
+        raise InvalidOptionError(message) from error

@@ -33,7 +33,7 @@ def potential_stragglers(
     count = max(1, num_candidates)
     chosen = _known_steps(view, profiler_steps)
     if method is None:
-        return _by_waits(view.trace, chosen, count, visualize=visualize)
+        return _by_waits(view.trace_by_steps, chosen, count, visualize=visualize)
     scores = method(_events_of_steps(view, chosen), view.symbol_table, count, visualize)
     best_first = scores.sort_values(ascending=False, kind="stable")
     return [int(rank) for rank in best_first.index[:count]]

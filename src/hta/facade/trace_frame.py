@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hta.store.trace import RankTrace, Trace
 
-_STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
+STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 """Kinds that keep their stream; host events have none, whatever their args say."""
 
 
@@ -100,7 +100,7 @@ def _event_columns(
         **_times(events, origin_ns),
         **{name: events[name].fill_null(-1).to_numpy() for name in _LINKS},
         "iteration": events["step"].fill_null(-1).to_numpy(),
-        "index_correlation": _partners(rank_trace, events),
+        "index_correlation": partners(rank_trace, events["event_index"].to_numpy()),
     }
 
 
@@ -129,7 +129,7 @@ def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
 
     They are not remembered: the frame made of them is, and holds as much again.
     """
-    on_device = pl.col("kind").is_in([kind.value for kind in _STREAM_KINDS])
+    on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
     events = listed_events(rank_trace, _STORED, kinds)
     steps = rank_trace.derive(step_of_event)
     rows = rank_trace.table("events", ["event_index"])["event_index"].search_sorted(events["event_index"])
@@ -176,12 +176,10 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
     return {name: values // 1_000 for name, values in times.items()}
 
 
-def _partners(rank_trace: RankTrace, events: pl.DataFrame) -> np.ndarray[Any, Any]:
-    """Return the event at the other end of each launch, -1 for none."""
+def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the event at the other end of the launch that each event has a part in, -1 for none."""
     pairs = rank_trace.derive(launches).drop_nulls("launch_index").sort("event_index", descending=True)
-    work, calls, indexes = (
-        column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"], events["event_index"])
-    )
+    work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
     partner[calls] = work  # the last one counts, which is the first in the file

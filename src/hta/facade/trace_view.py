@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.job_time import origin_ns
 from hta.enrich.steps import steps
-from hta.errors import InvalidOptionError
+from hta.errors import InvalidOptionError, UnknownRankError
 from hta.export.event_json import event_text
 from hta.export.new_file import new_file
 from hta.facade.arg_columns import configured
 from hta.facade.device_type import device_type
+from hta.facade.edited_rank import edited_rank, expect_steps_as_announced
+from hta.facade.frames_by_rank import Fingerprint, FramesByRank
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.locations import located
 from hta.store.trace import RankTrace, Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -28,7 +32,6 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class TraceView:
     """The trace behind `TraceAnalysis`, with the attributes and methods of HTA's `Trace`.
 
-    trace          what `hta.open_trace` returned, less the last step where that is left out
     trace_path     the folder, as given
     trace_files    {rank: file}
     meta_data      {rank: top-level keys of the file except traceEvents}
@@ -37,6 +40,7 @@ class TraceView:
     """
 
     is_parsed = True
+    _is_aligned = True
 
     def __init__(self, trace: Trace, trace_path: str, parser_config: ParserConfig | None = None) -> None:
         self.trace_path = trace_path
@@ -44,28 +48,82 @@ class TraceView:
         self._show(trace)
 
     @property
+    def trace(self) -> Trace:
+        """The trace that analyses work on: what was opened, less the last step where that is left out.
+
+        A rank whose frame was changed, or replaced in `traces`, has the events of that frame.
+
+        Raises:
+            InvalidOptionError: a frame was changed in a way that no analysis can follow.
+        """
+        changed = self.traces.changed(all_of_them=self._are_texts_changed())
+        if not changed and list(self.traces) == list(self._recorded.ranks):
+            return self._recorded
+        texts = hash(tuple(self.symbol_table.get_sym_table()))
+        ranks = {
+            rank: self._edited(rank, *changed[rank], texts) if rank in changed else self._recorded.ranks[rank]
+            for rank in self.traces
+        }
+        return Trace(ranks, self._recorded.skipped, self._recorded.on_error)
+
+    @property
+    def trace_by_steps(self) -> Trace:
+        """`trace`, for analyses of steps.
+
+        Raises:
+            InvalidOptionError: the column `iteration` of a frame says other steps than its events.
+        """
+        trace = self.trace
+        for rank_trace in trace.ranks.values():
+            expect_steps_as_announced(rank_trace)
+        return trace
+
+    @property
+    def traces(self) -> FramesByRank:
+        """The frame of every rank: what is assigned here, or changed in a frame, counts in every later analysis."""
+        return self._frames
+
+    @traces.setter
+    def traces(self, frames: Mapping[int, pd.DataFrame]) -> None:
+        self._frames = FramesByRank((), self._frame)
+        self._frames.update(frames)
+
+    @cached_property
     def meta_data(self) -> dict[int, dict[str, Any]]:
-        """The top-level keys of each rank's file."""
-        return {rank: each.header.raw for rank, each in self.trace.ranks.items()}
+        """The top-level keys of each rank's file, and `device_type` as `get_device_type` says it."""
+        return {
+            rank: {**each.header.raw, "device_type": device_type(each)} for rank, each in self._recorded.ranks.items()
+        }
 
     @cached_property
     def symbol_table(self) -> TraceSymbolTable:
-        """The texts of the numbers in the columns `cat` and `name` of all ranks."""
-        return symbol_table(self.trace)
+        """The texts of the numbers in the columns `cat` and `name` of all ranks; another one may be assigned."""
+        return TraceSymbolTable.clone(self._numbering)
+
+    @cached_property
+    def _numbering(self) -> TraceSymbolTable:
+        """The numbers that frames are made with."""
+        return symbol_table(self._recorded)
 
     @property
     def min_ts(self) -> float:
-        """When the first event of any rank begins, in microseconds since 1970; `ts` counts from there."""
-        return self._origin_ns / 1_000
+        """Where `ts` counts from, in microseconds of the files: when the first event of any rank begins.
 
-    @property
-    def traces(self) -> dict[int, pd.DataFrame]:
-        """The frame of every rank."""
-        return self.get_all_traces()
+        0 before the traces are aligned.
+        """
+        if not self._is_aligned:
+            return 0
+        base_ns = next((each.header.base_time_ns for each in self._recorded.ranks.values()), 0)
+        return _in_microseconds(self.origin_ns - base_ns)
+
+    @cached_property
+    def origin_ns(self) -> int:
+        """When the first event of any rank begins, in nanoseconds since 1970."""
+        return origin_ns(self._recorded)
 
     def get_ranks(self) -> list[int]:
         """Return the ranks in rising order."""
-        return list(self.trace.ranks)
+        return sorted(self.traces)
 
     def get_iterations(self, rank: int | None = None) -> list[int]:
         """Return the numbers of a rank's steps in rising order; by default of the first rank.
@@ -78,21 +136,17 @@ class TraceView:
     def get_trace(self, rank: int) -> pd.DataFrame:
         """Return the events of a rank, as `hta.facade.trace_frame` describes them.
 
-        The frame is made at the first call, and the same one is returned afterwards: what a script adds to it stays,
-        and no analysis of this package looks at it.
+        The frame is made at the first call, and the same one is returned afterwards. What a script changes in its rows
+        counts in every later analysis; columns that a script adds stay.
 
         Raises:
             UnknownRankError: there is no such rank.
         """
-        rank_trace = self._rank(rank)
-        if rank not in self._frames:
-            frame = trace_frame(rank_trace, self.symbol_table, self._origin_ns)
-            self._frames[rank] = configured(frame, rank_trace, self.parser_config)
-        return self._frames[rank]
+        return self.traces[rank]
 
-    def get_all_traces(self) -> dict[int, pd.DataFrame]:
-        """Return {rank: frame}."""
-        return {rank: self.get_trace(rank) for rank in self.get_ranks()}
+    def get_all_traces(self) -> FramesByRank:
+        """Return {rank: frame}, which is `traces`."""
+        return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
         """Return the microseconds from the first start to the last end of a rank; by default of the first rank."""
@@ -101,8 +155,17 @@ class TraceView:
 
     def get_trace_start_unixtime_ns(self, rank: int) -> int:
         """Return the moment from which `ts` counts, in nanoseconds since 1970: the same for all ranks."""
-        self._rank(rank)
-        return self._origin_ns
+        if rank not in self.traces:
+            raise UnknownRankError.from_available(rank, self.traces)
+        return self.origin_ns
+
+    def frame_origin_ns(self, rank: int) -> int:
+        """Return the moment from which `ts` of a rank's frame counts, in nanoseconds since 1970.
+
+        That is the first event of the job; before the traces are aligned it is where the clock of the file begins.
+        """
+        recorded = self._recorded.ranks.get(rank)
+        return self.origin_ns if self._is_aligned or recorded is None else recorded.header.base_time_ns
 
     def get_raw_trace_for_one_rank(self, rank: int = 0) -> dict[str, Any]:
         """Return the content of a rank's file as Python's json reads it.
@@ -128,15 +191,17 @@ class TraceView:
 
     def get_device_type(self) -> str:
         """Return whose devices the first rank used: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`."""
-        return device_type(self._rank(None))
+        return str(self.meta_data[self.get_ranks()[0]]["device_type"])
 
     def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
         """Write what `get_raw_trace_for_one_rank` returned, or a changed copy, as gzip, whatever the name of the file.
 
+        A file of that name is replaced.
+
         Raises:
-            InvalidOptionError: the file exists, or its folder cannot be written.
+            InvalidOptionError: its folder cannot be written.
         """
-        with new_file(located(output_file)) as file:
+        with new_file(located(output_file), overwrite=True) as file:
             text = event_text(trace_contents).encode()
             file.write(text if output_file.endswith(".gz") else gzip.compress(text, mtime=0))
 
@@ -147,9 +212,8 @@ class TraceView:
 
         They can be appended to the `traceEvents` of `get_raw_trace_for_one_rank`.
         """
-        start = (self._origin_ns - self._rank(None).header.base_time_ns) / 1_000
         return [
-            {"ph": "C", "name": counter_name, "pid": pid, "ts": start + ts, "args": {counter_name: value}}
+            {"ph": "C", "name": counter_name, "pid": pid, "ts": self.min_ts + ts, "args": {counter_name: value}}
             for pid, ts, value in zip(
                 series["pid"].tolist(), series["ts"].tolist(), series[counter_col].tolist(), strict=True
             )
@@ -174,16 +238,39 @@ class TraceView:
 
     def _show(self, trace: Trace) -> None:
         """Be the view of this trace from now on."""
-        self.trace = trace
+        self._recorded = trace
         self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
-        self._frames: dict[int, pd.DataFrame] = {}
-        for cached in ("symbol_table", "_origin_ns"):
+        self._frames = FramesByRank(trace.ranks, self._frame)
+        self._edits: dict[int, tuple[object, RankTrace]] = {}
+        for cached in ("meta_data", "symbol_table", "_numbering", "origin_ns"):
             self.__dict__.pop(cached, None)
 
-    @cached_property
-    def _origin_ns(self) -> int:
-        return origin_ns(self.trace)
+    def _frame(self, rank: int) -> pd.DataFrame:
+        rank_trace = self._recorded.ranks[rank]
+        frame = trace_frame(rank_trace, self._numbering, self.frame_origin_ns(rank))
+        return configured(frame, rank_trace, self.parser_config)
+
+    def _are_texts_changed(self) -> bool:
+        """Say whether numbers stand for other texts than those of the frames; new numbers do not count."""
+        if "symbol_table" not in self.__dict__:  # nobody has seen it
+            return False
+        made = self._numbering.get_sym_table()
+        return self.symbol_table.get_sym_table()[: len(made)] != made
+
+    def _edited(self, rank: int, frame: pd.DataFrame, version: Fingerprint, texts: int) -> RankTrace:
+        """Return a rank with the events of its frame; the same one while the frame stays the same."""
+        known = (version, texts)
+        if rank not in self._edits or self._edits[rank][0] != known:
+            recorded = self._recorded.ranks.get(rank)
+            made = edited_rank(rank, frame, recorded, self.symbol_table, self.frame_origin_ns(rank))
+            self._edits[rank] = (known, made)
+        return self._edits[rank][1]
 
     def _rank(self, rank: int | None) -> RankTrace:
         chosen = self.get_ranks()[0] if rank is None else rank
         return self.trace.select([chosen]).ranks[chosen]
+
+
+def _in_microseconds(time_ns: int) -> float:
+    """Return a whole number where the time is one."""
+    return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000

@@ -13,7 +13,6 @@ import polars as pl
 
 from hta.analyses.user_annotations import Side, annotation_durations, user_annotations
 from hta.enrich.annotations import annotation_of_work
-from hta.enrich.job_time import origin_ns
 from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
 from hta.facade.reasons import explained
@@ -45,7 +44,7 @@ _MICROSECONDS = {
 def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, shorten_names: bool) -> pd.DataFrame:
     """Return the frame of a rank's device work with the annotation of each row, see `TraceAnalysis`."""
     rank_trace = view.trace.select([rank]).ranks[rank]
-    frame = trace_frame(rank_trace, view.symbol_table, origin_ns(view.trace), kinds=DEVICE_WORK_KINDS)
+    frame = trace_frame(rank_trace, view.symbol_table, view.frame_origin_ns(rank), kinds=DEVICE_WORK_KINDS)
     found = annotation_of_work(rank_trace)
     ids = np.full(1 + int(frame["index"].max() if len(frame) else 0), _NO_TEXT, np.int64)
     ids[found["event_index"].to_numpy()] = found["annotation"].cast(pl.Int64).fill_null(_NO_TEXT).to_numpy()
