@@ -99,3 +99,9 @@ def test_an_empty_figure_says_why() -> None:
     """No empty axes without a word."""
     figure = theme.empty_figure("What?", "Nothing ran.", "dark")
     assert (figure.layout.title.text, figure.layout.annotations[0].text) == ("What?", "Nothing ran.")
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
+    """The button that plotly.js 7 adds is taken away by the template, wherever a figure is shown or written."""
+    assert theme.template(name).layout.modebar.remove == ("sendChartToCloud",)

@@ -14,6 +14,8 @@ pytest.importorskip("waitress")
 import polars as pl
 from dash import html
 
+import hta
+import hta.figures
 from browsing import PATIENCE_MS, REAL_TRACES, expect_rows, run_called, visit, walk
 from hta.ingest.file_health import file_health
 from hta.overview import overview
@@ -109,6 +111,28 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
         again.settle(again.page.main_frame, "Kernel breakdown")
         again.page.wait_for_function("() => document.querySelector('input[value=gemm]')")
         assert not again.troubles
+
+
+def buttons_of(seen) -> set[str]:
+    """Return what the buttons of the figures are called."""
+    seen.page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
+    seen.page.locator(".js-plotly-plot").first.hover()
+    return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(each => each.dataset.title)"))
+
+
+def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
+    """Neither on a page, nor in a report, nor in a file that plotly writes with its own settings."""
+    session, url = small
+    trace = session.whole(session.runs[0].id)
+    found = overview(trace)
+    report, figure = tmp_path / "report.html", tmp_path / "figure.html"
+    write_report(Contents("job", found, file_health(trace)), report)
+    figure.write_text(hta.figures.plot_idle_time(found.results["idle_time"]).to_html(include_plotlyjs=True))
+    for address in (f"{url}?view=idle_time", report.as_uri(), figure.as_uri()):
+        with visit(browser, address) as seen:
+            buttons = buttons_of(seen)
+            assert any("Download" in each for each in buttons), address
+            assert not [each for each in buttons if "Share" in each or "cloud" in each.lower()], address
 
 
 LONG_ROWS = 500_000

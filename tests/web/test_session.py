@@ -11,6 +11,7 @@ import pytest
 import hta
 from hta.errors import InvalidOptionError, MissingDataError, UnknownRankError
 from hta.testing.builder import TraceBuilder
+from hta.web import memory
 from hta.web import session as session_module
 from hta.web.memory import bytes_of
 from hta.web.session import Scope, Session
@@ -212,6 +213,17 @@ def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(session_module, "resident_bytes", lambda: 2 << 30)
     assert len(session.result(Scope(run.id), "temporal_breakdown").per_device) == 2
     assert not session._traces
+
+
+def test_memory_is_counted_in_the_pages_of_this_system(monkeypatch) -> None:
+    """Pages have 4 KiB on most machines, 16 or 64 KiB on others: what the process holds follows."""
+    held = {}
+    for page_bytes in (4_096, 65_536):
+        monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
+        held[page_bytes] = memory.resident_bytes()
+    if held[4_096] is None:
+        pytest.skip("this system does not say how much memory a process holds")
+    assert held[65_536] / held[4_096] == pytest.approx(16, rel=0.1)
 
 
 def test_analyses_at_once_give_what_they_give_alone(tmp_path) -> None:

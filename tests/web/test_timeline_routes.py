@@ -124,6 +124,23 @@ def test_details_of_an_event(asking) -> None:
     assert dict(operator["arguments"])["sequence_number"] == "7"
 
 
+INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
+"""As `json.dump(trace, file, indent=2)` writes a trace anew."""
+
+
+def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
+    """Line ends and tabs between the values of an argument are spaces, not characters that cannot be shown."""
+    [file, _] = job().write(tmp_path)
+    text = file.read_text()
+    plain = '"Input Dims": [[2, 3]]'
+    assert plain in text or '"Input Dims":[[2,3]]' in text
+    file.write_text(text.replace(plain, INDENTED).replace('"Input Dims":[[2,3]]', INDENTED))
+    asking = Asking(tmp_path)
+    operator = asking.json("event", event=event(asking, "aten::mm"))
+
+    assert dict(operator["arguments"])["input_dims"] == "[[2, 3], []]"
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

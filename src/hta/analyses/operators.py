@@ -248,11 +248,12 @@ def _shown(rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool,
 def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
     """Return the shapes as one and the same JSON text for equal shapes, whatever the file's spaces."""
     distinct = ids.unique().drop_nulls()
-    texts = [_one_spacing(text) for text in rank_trace.texts(distinct)]
+    texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
 
 
-def _one_spacing(text: str) -> str:
+def one_spacing(text: str) -> str:
+    """Write JSON on one line; text that is not JSON stays as it is."""
     try:
         return json.dumps(json.loads(text))
     except (ValueError, RecursionError):  # a damaged file: the text as it is tells more than an error

@@ -29,6 +29,9 @@ KERNEL_GAP = "#e6c9a8"
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by the name results give it."""
 
+_SHARE_BUTTON = "sendChartToCloud"
+"""plotly.js 7 offers to upload a figure; the template takes the button away wherever a figure is shown or written."""
+
 _PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -79,6 +82,7 @@ def template(theme: Theme) -> go.layout.Template:
                 "namelength": -1,
                 "font": {"family": FONT, "size": 13, "color": surface.text},
             },
+            "modebar": {"remove": [_SHARE_BUTTON]},
             "xaxis": axis,
             "yaxis": axis,
         }

@@ -60,7 +60,7 @@ def graph(name: str, figure: go.Figure) -> Component:
     return dcc.Graph(
         id={"type": "figure", "name": name},
         figure=figure,
-        config={"displaylogo": False, "responsive": True, "plotlyServerURL": ""},
+        config={"displaylogo": False, "responsive": True},
         style={"height": f"{height}px"},
     )
 

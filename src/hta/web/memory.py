@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-
-_PAGE_BYTES = 4_096
 
 
 def bytes_of(value: object) -> int:
@@ -29,4 +28,4 @@ def resident_bytes() -> int | None:
         fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
     except OSError:
         return None
-    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")

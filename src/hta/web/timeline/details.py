@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from hta.analyses.operators import one_spacing
 from hta.enrich.forward_backward import forward_of
 from hta.enrich.launches import launches
 from hta.enrich.operators import launching_operator
@@ -114,4 +115,5 @@ def _row_of(rank_trace: RankTrace, table: str, names: tuple[str, ...], event_ind
         value = rank_trace.unselected.table(table, [name])[name][rows[0]]
         if value is not None:
             text = rank_trace.unselected.strings[value] if types[name] in ("string", "json") else str(value)
-            yield name, printable(text or "")[:LONGEST_TEXT]
+            shown = one_spacing(text or "") if types[name] == "json" else text or ""
+            yield name, printable(" ".join(shown.splitlines()))[:LONGEST_TEXT]
