@@ -112,6 +112,15 @@ class TraceFile:
         """The file's absolute path, or its URL."""
         return str(self._location.absolute() if isinstance(self._location, Path) else self._location)
 
+    @property
+    def reader(self) -> Reader:
+        """What reads the file."""
+        return self._reader
+
+    def read_by(self, reader: Reader) -> TraceFile:
+        """Return the same file with another reader."""
+        return TraceFile(self.path, reader, cache=self._cache, progress=self._progress, base=self._base)
+
     @contextmanager
     def borrowed(self) -> Iterator[Entry]:
         """Give what the file holds now: from the cache, or read into a temporary folder that is removed afterwards.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -22,7 +22,9 @@ from hta.ingest.kineto import peek
 from hta.ingest.runs import run_in
 from hta.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
 from hta.store.job_store import STORE_MANIFEST, StoredFile
-from hta.store.trace import RankFile, SkippedFile, Trace
+from hta.store.trace import RankFile, RankTrace, SkippedFile, Trace
+from hta.store.trace_file import TraceFile
+from hta.web.bounds import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
 """Folders searched below one path; TensorBoard's log folders may hold anything."""
@@ -74,18 +76,49 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
     return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
 
 
-def contained(trace: Trace, root: str) -> Trace:
-    """Leave out files that lie outside of `root` behind a link, and what was read of them to tell what they are."""
-    inside = {
-        rank: each for rank, each in trace.ranks.items() if all(_lies_in(path, root) for path in _files_of(each.file))
-    }
-    skipped = [each for each in trace.skipped if _lies_in(each.path, root)]
+def contained(trace: Trace, root: str | None) -> Trace:
+    """Leave out files that lie outside of `root` behind a link, and what was read of them to tell what they are.
+
+    The others are read only where they are now: a link that is put in the place of one later is not followed.
+    """
+    bound = {rank: _bound(each, root) for rank, each in trace.ranks.items()}
+    inside = {rank: each for rank, each in bound.items() if each is not None}
+    skipped = [each for each in trace.skipped if root is None or _lies_in(each.path, root)]
     paths = (
         *(each.path for each in trace.skipped if each not in skipped),
         *(each.source for rank, each in trace.ranks.items() if rank not in inside),
     )
     outside = [SkippedFile(path, "a link out of the folder served") for path in paths]
     return Trace(inside, (*skipped, *outside))
+
+
+def real_paths(paths: Iterable[str]) -> dict[str, Path]:
+    """Return where the files of this machine among the paths are, those that are links left out: they may change."""
+    named = {path: Path(path) for path in paths if not is_url(path)}
+    return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
+
+
+def expect_still_there(real: Mapping[str, Path]) -> None:
+    """Expect that paths still lead where they led to when the server was started.
+
+    Raises:
+        UnreadableTraceError: one does not.
+    """
+    for path, file in real.items():
+        if Path(path).resolve() != file:
+            message = f"{path} has become a link since hta serve was started; start it again to follow it"
+            raise UnreadableTraceError(message)
+
+
+def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
+    """Return the rank with its file read where it is now; None where that is outside of `root`."""
+    file = rank_trace.file
+    if isinstance(file, TraceFile) and not is_url(file.path):
+        bound = BoundFile.of(file.path, root)
+        reader = None if bound is None else BoundReader(file.reader, bound)
+        return None if reader is None else RankTrace(rank_trace.rank, file.read_by(reader))
+    is_inside = root is None or all(_lies_in(path, root) for path in _files_of(file))
+    return rank_trace if is_inside else None
 
 
 @lru_cache(maxsize=256)

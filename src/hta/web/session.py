@@ -25,7 +25,7 @@ from hta.store.cache import CacheOption
 from hta.store.trace import Trace
 from hta.web.memory import bytes_of, resident_bytes
 from hta.web.reading import Reading
-from hta.web.runs import SPAN_MARK, RunInfo, contained, of_span, runs_under
+from hta.web.runs import SPAN_MARK, RunInfo, contained, expect_still_there, of_span, real_paths, runs_under
 
 __all__ = ["RunInfo", "Scope", "Session"]
 
@@ -58,6 +58,7 @@ class Session:
         """Serve these folders, files and patterns; files among several paths are one run."""
         self.paths = tuple(map(address_text, paths))
         self.reading = Reading()
+        self._named = real_paths(self.paths)
         self._cache = cache
         self._lock = threading.Lock()
         self._turns: WeakValueDictionary[Hashable, _Turn] = WeakValueDictionary()
@@ -198,8 +199,8 @@ class Session:
         return trace
 
     def _opened(self, info: RunInfo) -> Trace:
-        trace = open_trace(info.source, cache=self._cache, progress=self.reading)
-        return trace if info.root is None else contained(trace, info.root)
+        expect_still_there(self._named if info.root is None else {})
+        return contained(open_trace(info.source, cache=self._cache, progress=self.reading), info.root)
 
     def _scanned(self) -> dict[str, RunInfo]:
         with self._turn("scan"):

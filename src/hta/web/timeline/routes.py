@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
 from hta.errors import HtaError, InvalidOptionError
-from hta.locations import is_url, located
 from hta.recommendations.advice import Advice, advice_from
 from hta.recommendations.facts import ADVICE_ANALYSES
 from hta.store.trace import RankTrace, Trace
 from hta.store.trace_file import TraceFile
+from hta.web.bounds import opened_trace
 from hta.web.session import Scope, Session
 from hta.web.state import numbers_of
 from hta.web.timeline.counters import Counters, counter_answer, rank_counters
@@ -206,14 +206,15 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 def _file(session: Session) -> Response:
     """Give away the trace as it is, for Perfetto; a store only says where it was, which may be anything."""
     try:
-        rank_trace = _rank_trace(session)
-        if not isinstance(rank_trace.file, TraceFile):
+        file = _rank_trace(session).file
+        if not isinstance(file, TraceFile):
             return _json({"error": "a store keeps what was read of a trace, not the trace itself"}, 404)
-        source = rank_trace.source
-        file = located(source).open("rb") if is_url(source) else source
-        return send_file(file, mimetype="application/octet-stream", etag=False)
-    except (HtaError, OSError) as error:
+        content, byte_count = opened_trace(file)
+    except HtaError as error:
         return _json({"error": str(error)}, 404)
+    response = send_file(content, mimetype="application/octet-stream", etag=False)
+    response.headers.update({} if byte_count is None else {"Content-Length": byte_count})
+    return response
 
 
 def _perfetto(path: str) -> Response:
