@@ -17,7 +17,7 @@ from hta.web import bounds
 from hta.web.app import create_app
 from hta.web.session import Scope, Session
 
-SECRET = "a line that is in no trace"
+HIDDEN = "a line that is in no trace"
 TRIALS = 20
 
 
@@ -51,7 +51,7 @@ def put_link(path: Path, target: Path) -> None:
 @pytest.fixture
 def place(tmp_path) -> Path:
     """A folder that is served, beside a secret and a trace that are not."""
-    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
     write(tmp_path / "served")
     return tmp_path
@@ -80,7 +80,7 @@ def test_what_was_put_in_the_place_of_a_file_is_not_given(place, target, is_name
     """A link out of the folder, to a trace or not; one that stays inside; a pipe; nothing. Nor does an error name it."""
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
-    (place / "served" / "secret.txt").write_text(SECRET)
+    (place / "served" / "secret.txt").write_text(HIDDEN)
     served = Served(trace if is_named else place / "served")
     served.session.whole(served.run)
     if target == "pipe":
@@ -92,7 +92,7 @@ def test_what_was_put_in_the_place_of_a_file_is_not_given(place, target, is_name
     status, content = served.file()
 
     assert status == 404
-    assert SECRET.encode() not in content
+    assert HIDDEN.encode() not in content
     assert b"private" not in content
     assert str(Path(hta.__file__).parent).encode() not in content
 
