@@ -265,6 +265,50 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
         assert distributed(trace, executor=executor).per_step.equals(distributed(trace).per_step)
 
 
+def before_the_recording(**options: object) -> TraceBuilder:
+    """A step of 100 µs that asks for an all-reduce 60..90, which waits for two of before: 0..30 and 30..60."""
+    builder = TraceBuilder().header(**options).step(3, 0, 100).kernel("gemm", start_us=5, duration_us=9, launch_us=2)
+    for start in (0, 30):
+        builder.kernel("ncclKernel_AllReduce_RING_LL", start_us=start, duration_us=30, stream=20)
+    builder.operator("nccl:all_reduce", start_us=3, duration_us=5, args=INPUTS)
+    return builder.kernel("ncclKernel_AllReduce_RING_LL", start_us=60, duration_us=30, stream=20, launch_us=4)
+
+
+INPUTS = {"Input Dims": [[64]], "Input type": ["float"]}
+
+
+def test_collectives_of_before_the_recording_count_for_no_step() -> None:
+    """They ran in the step and were asked for before it; a step cannot communicate for longer than it lasts."""
+    result = distributed(before_the_recording(record_shapes=1).build())
+
+    columns = ("step", "step_ns", "collective_count", "collective_ns")
+    assert result.per_step.select(columns).rows() == [(3, 100_000, 1, 30_000), (None, None, 2, 60_000)]
+    assert result.per_rank.select("step_count", "collective_count", "collective_ns").rows() == [(1, 1.0, 30_000.0)]
+
+
+def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
+    """Two collectives of three have no size, because nothing of their calls was recorded."""
+    assert distributed(before_the_recording().build()).findings[1:] == (
+        "2 of 3 collectives were launched before the recording: they count for no step, and their sizes may be unknown",
+    )
+    builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
+    assert distributed(builder.build()).findings[1:] == ("1 calls have no size: record with record_shapes=True",)
+    told = ("1 calls have no size: nothing around their launches says it",)
+    assert (
+        distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:] == told
+    )
+    assert distributed(builder.header(record_shapes=1).build()).findings[1:] == told
+
+
+def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real_traces) -> None:
+    """Four were launched before the recording, in which shapes were recorded."""
+    result = distributed(open_trace(real_traces / "diff/test", cache=False))
+
+    counts = result.per_step.select("step", "collective_count").rows()
+    assert counts == [*((step, 10) for step in range(1009, 1015)), (None, 4)]
+    assert not any("record_shapes" in finding for finding in result.findings)
+
+
 def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
     """All tables equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)

@@ -95,7 +95,7 @@ def test_a_rank_without_collectives_has_an_empty_table() -> None:
     """With all columns."""
     found = matchable_communication(TraceBuilder().build().ranks[0])
     assert found.is_empty()
-    described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "window"]
+    described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "asked_ns", "window"]
     assert found.columns == [*described, "key", "number", "by_order", "place"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.launches import launched_work, launches
+from hta.enrich.launches import asked_for, launched_work, launches
 from hta.testing.builder import TraceBuilder
 
 COLUMNS = ["event_index", "launch_index", "launch_name", "launch_start_ns", "launch_end_ns"]
@@ -157,3 +157,44 @@ def test_work_with_its_launches_leaves_out_what_only_waits() -> None:
 
     columns = ["event_index", "start_ns", "launch_index", "launch_start_ns"]
     assert launched_work(rank_trace).select(columns).rows() == [(2, 11_000, 0, 1_000), (3, 20_000, None, None)]
+
+
+def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
+    """Return when the host asked for each piece of work, in µs, by its name."""
+    (rank_trace,) = builder.build().ranks.values()
+    names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
+    found = asked_for(rank_trace)
+    asked = [None if moment is None else moment / 1_000 for moment in found["asked_ns"]]
+    return dict(zip(names.gather(found["event_index"]), asked, strict=True))
+
+
+def test_work_was_asked_for_when_its_launch_began() -> None:
+    """Where that is not known, no earlier than it began."""
+    builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
+    assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
+
+
+def test_a_stream_works_in_order_so_what_comes_before_its_first_launch_was_asked_for_before_the_recording() -> None:
+    """On stream 20 two kernels of unknown launch come before one that was launched; stream 7 goes on independently."""
+    builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
+    builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
+        "left 2", start_us=10, duration_us=9, stream=20
+    )
+    builder.kernel("first", start_us=30, duration_us=5, stream=20, launch_us=3)
+    builder.kernel("lost", start_us=50, duration_us=5, stream=20)
+
+    assert asked_us(builder) == {"left 1": None, "early": 1, "left 2": None, "first": 3, "lost": 50}
+
+
+def test_on_a_stream_without_launches_only_what_begins_before_all_launches_is_from_before() -> None:
+    """Some versions do not record the calls by which NCCL launches, so that all of its stream is unknown."""
+    builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
+    builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
+
+    assert asked_us(builder) == {"left": None, "gemm": 10, "later": 40}
+
+
+def test_without_any_launch_the_start_tells_all() -> None:
+    """The host was not recorded."""
+    builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
+    assert asked_us(builder) == {"a": 0, "b": 8}

@@ -45,6 +45,16 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
     assert (found["launched"], found["unknown"]) == (4, 5)
 
 
+def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
+    """It is what ran on its stream before the first work whose launch was recorded, whichever step runs by then."""
+    builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
+    builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
+
+    found = numbers(builder)
+
+    assert (found["left"], found["launched"]) == (None, 4)
+
+
 def test_without_steps_nothing_belongs_to_one() -> None:
     """Every event is outside."""
     assert numbers(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == {"aten::mm": None}

@@ -103,13 +103,15 @@ class Distributed:
 class _Partial(NamedTuple):
     """Of one rank: its devices, how its steps divide, and each range of communication.
 
-    The ranges have `OPERATION`, by_order, step, collective, dtype, byte_count, is_call, start_ns and end_ns.
+    The ranges have `OPERATION`, by_order, step, is_before (the recording), collective, dtype, byte_count, is_call,
+    start_ns and end_ns.
     """
 
     devices: pl.DataFrame
     steps: pl.DataFrame
     ranges: pl.DataFrame
     host_call_count: int
+    has_shapes: bool
 
 
 def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Distributed:
@@ -158,7 +160,14 @@ def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
     steps = step_windows(rank_trace, compat)
     ranges = _plugin_ranges(rank_trace, steps) if compat else _ranges(rank_trace, steps["window"])
     calls = 0 if compat or len(ranges) else host_call_count(rank_trace)
-    return _Partial(_devices(rank_trace, compat), _divided(rank_trace, steps, compat), ranges, calls)
+    divided = _divided(rank_trace, steps, compat)
+    return _Partial(_devices(rank_trace, compat), divided, ranges, calls, _has_shapes(rank_trace))
+
+
+def _has_shapes(rank_trace: RankTrace) -> bool:
+    """Whether input shapes were recorded; files of before 2023 have them and do not name the option."""
+    is_on = rank_trace.header.options["record_shapes"]
+    return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 
 
 def _divided(rank_trace: RankTrace, steps: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
@@ -184,6 +193,7 @@ def _ranges(rank_trace: RankTrace, kept_steps: pl.Series) -> pl.DataFrame:
         *OPERATION,
         "by_order",
         pl.when(is_kept).then("window").alias("step"),
+        pl.col("asked_ns").is_null().alias("is_before"),
         pl.col("family").alias("collective"),
         pl.col("dtype").replace_strict(names, return_dtype=pl.String, default=None),
         "byte_count",
@@ -206,6 +216,7 @@ def _plugin_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
         "place",
         pl.lit(value=True).alias("by_order"),
         "step",
+        pl.lit(value=False).alias("is_before"),
         pl.col("name").alias("collective"),
         pl.lit(None, pl.String).alias("dtype"),
         "byte_count",
@@ -349,11 +360,28 @@ def _findings(
         return _nothing_found(partials)
     if compat:
         return (_NO_VIEW,) if uneven_count else ()
-    unsized = ranges["byte_count"].null_count()
-    sizes = (f"{unsized:,} calls have no size: record with record_shapes=True",) if unsized else ()
+    about_each = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
-        return (f"there is only rank {ranges['rank'][0]}: waiting shows when several ranks are compared", *sizes)
-    return (*_doubts(ranges, uneven_count), *sizes)
+        return (f"there is only rank {ranges['rank'][0]}: waiting shows when several ranks are compared", *about_each)
+    return (*_doubts(ranges, uneven_count), *about_each)
+
+
+def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
+    count = ranges["is_before"].sum()
+    told = f"{count:,} of {len(ranges):,} collectives were launched before the recording: they count for no step"
+    return (f"{told}, and their sizes may be unknown",) if count else ()
+
+
+def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
+    """Say how many sizes are unknown, apart from those of before the recording, and the option where it was off."""
+    without = [rank for rank, each in partials.items() if not each.has_shapes]
+    is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
+    off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)
+    sentences = (
+        (off, f"{off:,} calls have no size: record with record_shapes=True"),
+        (on, f"{on:,} calls have no size: nothing around their launches says it"),
+    )
+    return tuple(sentence for count, sentence in sentences if count)
 
 
 def _doubts(ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from hta.enrich.element_types import common_type, element_bytes, input_bytes
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.event_rows import of_events
 from hta.enrich.kernel_kind import Rule, active_rules
-from hta.enrich.launches import launches, of_work
+from hta.enrich.launches import asked_for, launches, of_work
 from hta.enrich.steps import window_of, windows
 from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
 
@@ -80,7 +80,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
 
         event_index       uint32
         start_ns, end_ns  int64
-        asked_ns          int64    when the host asked for it: the start of the launch where that is known
+        asked_ns          int64    when the host asked for it; null where that was before the recording
         name              str      of the kernel or annotation
         family            str      `collective_family`
         dtype             str      element type as the trace names it; null where that is not known
@@ -123,7 +123,7 @@ def matchable_communication(rank_trace: RankTrace, annotation: str | None = None
         annotation: what stands in for steps, see `hta.enrich.steps.windows`.
 
     Returns:
-        The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, and:
+        The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, asked_ns, and:
 
         window    int64   the step in which it was asked for, null outside of all
         key       uint64  null on sends and receives between two ranks, which are not matched
@@ -139,6 +139,7 @@ def matchable_communication(rank_trace: RankTrace, annotation: str | None = None
         "byte_count",
         "start_ns",
         "end_ns",
+        "asked_ns",
         "window",
         _key(),
         pl.when(~IS_POINT_TO_POINT).then(_number()).alias("number"),
@@ -201,14 +202,15 @@ def _number_of(text: str | None) -> int | None:
 def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
     calls = of_work(rank_trace.derive(launches), work).select("launch_index", "launch_start_ns")
-    rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls)
+    asked = of_work(rank_trace.derive(asked_for), work).select("asked_ns")
+    rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
     named = known.with_columns(_family_of(known["collective"].fill_null(known["name"])))
     same_size = pl.col("family").is_in(_SAME_SIZE)
     size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
     return named.select(
         *_SHARED,
-        pl.coalesce("launch_start_ns", "start_ns").alias("asked_ns"),
+        "asked_ns",
         _group(rank_trace.header.world_size),
         "sequence",
         "communication_id",

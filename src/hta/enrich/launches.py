@@ -52,8 +52,35 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
     return work.hstack(of_work(rank_trace.derive(launches), work).drop("event_index"))
 
 
+def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return when the host asked for each device row: to which step the row belongs; use with `rank_trace.derive`.
+
+    That is when its launch began. A row of unknown launch counts from its own start, unless it was launched before the
+    recording: streams work in order, so whatever a stream runs before the first work whose launch is known was
+    launched earlier. Of a stream without any known launch (the calls of NCCL are not always recorded) only what begins
+    before the first known launch of all was.
+
+    Returns:
+        The rows of `device_rows`, in the same order:
+
+        event_index  uint32
+        asked_ns     int64   null where it was before the recording
+    """
+    launched = rank_trace.derive(launches)
+    launch_ns = launched["launch_start_ns"]
+    if not launch_ns.null_count() or not launch_ns.count():
+        return launched.select(
+            "event_index", asked_ns=launch_ns if launch_ns.count() else device_rows(rank_trace)["start_ns"]
+        )
+    start_ns, launch = pl.col("start_ns"), pl.col("launch_start_ns")
+    first_ns = start_ns.filter(launch.is_not_null()).min().over("device", "stream").fill_null(launch.min())
+    asked_ns = pl.when(launch.is_not_null()).then(launch).when(start_ns >= first_ns).then(start_ns)
+    rows = device_rows(rank_trace).select("start_ns", "device", "stream").hstack(launched)
+    return rows.select("event_index", asked_ns.alias("asked_ns"))
+
+
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return those of the rows of `launches` that are in `work`, which has the same order."""
+    """Return those of the rows of `launches` or `asked_for` that are in `work`, which has the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.enrich.steps import launched_rows, rows_of_windows, steps, windows
+from hta.enrich.steps import asked_rows, rows_of_windows, steps, windows
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,8 +21,8 @@ _OUTSIDE = -1
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`; use with `rank_trace.derive`.
 
-    Host events belong to the step in which they begin, device work to the step in which it was launched; device rows
-    without a known launch count by their own start. A step reaches over all threads that announce it.
+    Host events belong to the step in which they begin, device work to the step in which it was launched, so that work
+    of before the recording belongs to none; other device rows without a known launch count by their own start. A step reaches over all threads that announce it.
 
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
@@ -53,8 +53,8 @@ def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
     start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
     rows = rows_of_windows(known, start_ns)
     if len(known):
-        launched, launch_start_ns = launched_rows(rank_trace)
-        rows[launched] = rows_of_windows(known, launch_start_ns)
+        asked, asked_ns = asked_rows(rank_trace)
+        rows[asked] = rows_of_windows(known, asked_ns)
     return rows
 
 

@@ -12,7 +12,7 @@ from hta.algorithms.intervals import holding
 from hta.algorithms.matching import rows_of
 from hta.enrich.device_work import device_rows
 from hta.enrich.event_ranges import event_ranges
-from hta.enrich.launches import launches
+from hta.enrich.launches import asked_for, launches
 from hta.schema import EventKind
 
 if TYPE_CHECKING:
@@ -174,18 +174,18 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
 
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the start of every event, on launched device rows that of the launch."""
-    rows, launch_start_ns = launched_rows(rank_trace)
+    """Return the start of every event, on device rows when the host asked for them; see `asked_rows`."""
+    rows, asked_ns = asked_rows(rank_trace)
     starts = start_ns.copy()
-    starts[rows] = launch_start_ns
+    starts[rows] = asked_ns
     return starts
 
 
-def launched_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work whose launch is known, and when that began."""
-    launched = rank_trace.derive(launches).select("event_index", "launch_start_ns").drop_nulls()
+def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of `events` with device work, and when the host asked for it: before all for before the recording."""
+    asked = rank_trace.derive(asked_for)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
-    return rows_of(event_index, launched["event_index"].to_numpy()), launched["launch_start_ns"].to_numpy()
+    return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()
 
 
 def _named_ranges(rank_trace: RankTrace, name: str) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from hta.enrich.device_work import device_work
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_names import NodeClass
 from hta.enrich.kernel_calls import kernel_calls
-from hta.enrich.launches import launched_work, of_work
+from hta.enrich.launches import asked_for, launched_work, of_work
 from hta.enrich.memory_events import memory_events, nodes_of_memory_events
 from hta.enrich.node_times import node_times
 from hta.enrich.operators import launching_operator
@@ -151,7 +151,7 @@ def _work(rank_trace: RankTrace) -> pl.DataFrame:
     work = launched_work(rank_trace)
     around = of_work(rank_trace.derive(launching_operator), work)
     kinds = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "kind"])
-    asked_ns = work.select(pl.coalesce("launch_start_ns", "start_ns")).to_series()
+    asked_ns = of_work(rank_trace.derive(asked_for), work)["asked_ns"]
     return work.join(kinds, on="event_index", how="left", maintain_order="left").with_columns(
         _DURATION,
         rank_trace.texts(work["name"]),

@@ -198,7 +198,12 @@ VIEWS: dict[str, SqlView] = {
             (
                 _EVENT,
                 *_RANGE,
-                Column("asked_ns", "int64", "when the host asked for it", "ns since the Unix epoch"),
+                Column(
+                    "asked_ns",
+                    "int64",
+                    "when the host asked for it; null before the recording",
+                    "ns since the Unix epoch",
+                ),
                 Column("name", "text", "of the kernel or annotation"),
                 Column("collective", "text", "all_reduce, all_gather, …, send, recv"),
                 Column("is_point_to_point", "bool", "whether it is a send or a receive"),
