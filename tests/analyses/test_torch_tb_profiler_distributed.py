@@ -15,6 +15,7 @@ from hta.ingest.open_trace import open_trace
 from hta.ingest.runs import find_runs
 from hta.ingest.worker_names import worker_of
 from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
 
 SPLIT = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
 WAITING = ("transfer_ns", "synchronising_ns")
@@ -92,6 +93,25 @@ def test_ranks_with_other_collectives_have_no_view_there(other, unmatched, golde
     assert result.findings[0].startswith("the plugin shows no distributed view here")
     assert result.per_step["transfer_ns"].drop_nulls().sum() == 0
     assert result.per_step["unmatched_ns"].to_list() == unmatched
+
+
+def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
+    """The plugin kept the waiting by the step's name, and the times of the step in a list: these count twice.
+
+    Step 1 is announced by the host and on the device, step 2 by the host; their collectives take 30 and 10 µs.
+    """
+    builder = (
+        TraceBuilder().step(1, 0, 100).step(2, 100, 100).gpu_annotation("ProfilerStep#1", start_us=0, duration_us=100)
+    )
+    for start, duration, identity in ((10, 30, 1), (110, 10, 2)):
+        args = {"External id": identity}
+        builder.annotation("gloo:all_reduce", start_us=start, duration_us=duration, args=args)
+
+    result = distributed(builder.build(), compat="torch_tb_profiler")
+
+    assert result.per_step.select("step", "collective_ns").rows() == [(1, 30_000), (1, 30_000), (2, 10_000)]
+    means = result.per_rank.select("step_count", "communication_ns", "collective_count", "collective_ns").row(0)
+    assert means == (3, pytest.approx(70_000 / 3), 1.0, 20_000.0)
 
 
 def opened(workers: dict[Path, str], folder: Path) -> Trace:

@@ -272,16 +272,17 @@ def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_rank(per_step: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
-    """Return the mean step; the plugin's mean of the waiting also takes what lies outside of the steps for a step."""
+    """Return the mean step.
+
+    The plugin's mean of the waiting takes what lies outside of the steps for a step, and those of one number for one.
+    """
     rows = per_step if compat else per_step.drop_nulls("step")
-    return (
-        rows.group_by("rank")
-        .agg(
-            pl.col("step_ns").count().cast(pl.Int64).alias("step_count"),
-            pl.col(*_SPLIT, "collective_count", *_WAITING).mean(),
-        )
-        .sort("rank")
+    waiting = rows.unique(["rank", "step"], maintain_order=True) if compat else rows
+    steps = rows.group_by("rank").agg(
+        pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean()
     )
+    waits = waiting.group_by("rank").agg(pl.col("collective_count", *_WAITING).mean())
+    return steps.join(waits, on="rank").sort("rank")
 
 
 def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -50,7 +50,7 @@ _SAME_SIZE = frozenset({"allreduce", "broadcast", "reduce", "barrier"})
 IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
 """Between two ranks; a sender need not wait for the others of its group."""
 
-_CALL_NAME = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
+COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 """What PyTorch calls the host's part of a collective; the library hands it to the device, or carries it out."""
 
 _NUMBERS = re.compile(r"\d+")
@@ -236,12 +236,12 @@ def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
     """Return the host calls that describe collectives: those with args or, where none has, by their names."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
-    return with_args if len(with_args) else _named(rank_trace, events, _CALL_NAME)
+    return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
 
 
 def host_call_count(rank_trace: RankTrace) -> int:
     """Return how many collectives the host asked for, whether or not their kernels were recorded."""
-    return len(_named(rank_trace, _host_ranges(rank_trace), _CALL_NAME))
+    return len(_named(rank_trace, _host_ranges(rank_trace), COLLECTIVE_CALL))
 
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
@@ -270,7 +270,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
     """Return which collective the name of the describing call tells: `all_reduce` of `nccl:all_reduce`."""
     events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
-    return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(_CALL_NAME, 2)
+    return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
 
 
 def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from hta.algorithms.intervals import Intervals, concatenated, union
-from hta.enrich.collectives import HOST_COLLECTIVE
+from hta.enrich.collectives import COLLECTIVE_CALL, HOST_COLLECTIVE
 from hta.enrich.device_work import device_work
 from hta.enrich.event_ranges import event_ranges
-from hta.enrich.host_names import NodeClass, classes_by_name
+from hta.enrich.host_names import NodeClass, classes_by_name, is_counted_name
 from hta.enrich.kernel_kind import active_rules
 from hta.enrich.steps import device_extended_windows
 from hta.enrich.torch_tb_profiler_communication import communication_events, communication_kernels
@@ -72,7 +72,8 @@ def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     host = event_ranges(rank_trace, _HOST_KINDS, ["name", "start_ns", "end_ns", "kind"])
     is_collective = rank_trace.unselected.strings.str.contains(HOST_COLLECTIVE).gather(host["name"])
     said = host.with_columns(_host_class(rank_trace, host["name"])).filter(~is_collective)
-    is_loader, is_step = pl.col("class") == NodeClass.DATALOADER, pl.col("class") == NodeClass.STEP
+    is_loader, says_nothing = pl.col("class") == NodeClass.DATALOADER, pl.col("class") == NodeClass.OPERATOR
+    is_work = says_nothing & ~_is_region(rank_trace, said["name"]) & (pl.col("kind") == EventKind.CPU_OP)
     return {
         "kernel": _where(work, ~is_memory & ~is_communication),
         "memcpy": _where(work, is_memory & ~is_memset),
@@ -80,8 +81,14 @@ def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:
         "communication": concatenated([_where(work, is_communication), _intervals(host.filter(is_collective))]),
         "runtime": _intervals(event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"])),
         "dataloader": _where(said, is_loader),
-        "cpu": _where(said, ~is_loader & ~is_step & (pl.col("kind") == EventKind.CPU_OP)),
+        "cpu": _where(said, is_work),
     }
+
+
+def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
+    """Say of each operator whether it only marks what runs inside; files of before 2022 call annotations operators."""
+    strings = rank_trace.unselected.strings
+    return pl.Series(~is_counted_name(names, strings)) | strings.str.contains(COLLECTIVE_CALL).gather(names)
 
 
 def _plugin_roles(rank_trace: RankTrace) -> dict[str, Intervals]:
