@@ -1,7 +1,7 @@
 """What is written in Rust.
 
 The reader is called by `hta.ingest.kineto`, copies of traces by `hta.export.chrome_trace`, raw memory timelines by
-`hta.memory_analysis`, and passes over arrays by `hta.algorithms`.
+`hta.memory_analysis`, and passes over arrays and names by `hta.algorithms`.
 
 Intervals are three arrays, and parents one, with -1 where there is none. ValueError: arrays differ in length, name a
 row that is not there, or a row lies above itself.
@@ -27,6 +27,7 @@ __all__ = [
     "binding_edges",
     "content_hash",
     "covered_by_group",
+    "demangled",
     "depths",
     "earliest_times",
     "furthest_above",
@@ -158,6 +159,9 @@ def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:
 
 def content_hash(source: _Source) -> str:
     """Return the hash of the bytes of a file; equals `content_hash` of its health record."""
+
+def demangled(name: str) -> str | None:
+    """Return what a mangled C++ name (`_Z…`) stands for; None for other names, unknown manglings and endless texts."""
 
 def schema() -> dict[str, list[tuple[str, str]]]:
     """Return {table: [(column, type)]} as the reader writes them."""

@@ -5,8 +5,9 @@ The terminal, the report and the pages print the same `View`s of a result, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,7 +21,7 @@ from hta.analyses.operator_kernels import operators_over_ranks
 from hta.analyses.operator_memory import summed_operator_memory
 from hta.analyses.operators import summed_operators
 from hta.enrich.event_graph import PathClass
-from hta.figures.names import printable, short_name
+from hta.figures.names import printable, short_name, short_names
 from hta.units import bandwidth_text, duration_text, percent_text, size_text
 
 if TYPE_CHECKING:
@@ -231,6 +232,8 @@ _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 _KERNELS_SHOWN = 3
 _PATHS_SHOWN = 30
 _KERNEL_LENGTH = 40
+_MOST_NAMES = 20_000
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("_ns", duration_text),
@@ -280,7 +283,10 @@ def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) 
     """Print a frame in at most `limit` rows, those with the largest values of the column `telling`."""
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
-    rows = tuple(tuple(map(cell, kept.columns, row)) for row in kept.iter_rows())
+    short = shown_names(kept)
+    rows = tuple(
+        tuple(cell(*named, short) for named in zip(kept.columns, row, strict=True)) for row in kept.iter_rows()
+    )
     return PrintedTable(
         caption, tuple(map(heading, kept.columns)), rows, left_out, heading(telling) if left_out else ""
     )
@@ -291,12 +297,27 @@ def heading(column: str) -> str:
     return _HEADINGS.get(column, column.replace("_", " "))
 
 
-def cell(column: str, value: float | str | None) -> Cell:
-    """Print a value in the unit that the name of its column tells; nothing is a dash."""
+def shown_names(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the short names of the kernels in a table; no two kernels have the same, of up to `_MOST_NAMES` kernels."""
+    columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
+    names = {
+        value: None for column in columns for value in column.drop_nulls().unique() if _is_short(column.name, value)
+    }
+    return short_names(names) if len(names) <= _MOST_NAMES else {}
+
+
+def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
+    """Print a value in the unit that the name of its column tells; nothing is a dash.
+
+    Args:
+        column: name of the column.
+        value: what it holds.
+        short: `shown_names` of the whole table, so that its kernels have different names.
+    """
     if value is None:
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
-        return _text_cell(column, value)
+        return _text_cell(column, value, short)
     printed = (print_value(value) for ending, print_value in _UNITS if column.endswith(ending))
     return Cell(next(printed, f"{value:,}"), is_number=True)
 
@@ -682,7 +703,7 @@ def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
 def frequent_sequences(result: KernelSequences) -> pl.DataFrame:
     """Return the sequences over all ranks, the most frequent first; of long ones the first kernels."""
     table = sequences_over_ranks(result)
-    kernels = table.get_column("pattern").map_elements(_first_kernels_of_a_pattern, pl.String).alias("first kernels")
+    kernels = _first_kernels([_kernels_of_pattern(pattern) for pattern in table.get_column("pattern")])
     return table.select("operator", kernels, "count", "kernel_count", "kernel_ns", "operator_ns")
 
 
@@ -696,20 +717,23 @@ def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
 def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
     """Return the kernels of each operator on each rank, the most frequent first; of long sequences the first."""
     table = result.per_sequence
-    kernels = table.get_column("kernels").map_elements(_first_kernels, pl.String).alias("first kernels")
+    kernels = _first_kernels([kernels.split(SEQUENCE_SEPARATOR) for kernels in table.get_column("kernels")])
     delays = ("launch_delay_mean_ns", "start_delay_mean_ns")
     return table.select("rank", "operator", kernels, "count", "kernel_ns", *delays)
 
 
-def _first_kernels_of_a_pattern(pattern: str) -> str:
-    _, _, kernels = pattern.partition(PATTERN_SEPARATOR)
-    return _first_kernels(kernels.replace(PATTERN_SEPARATOR, SEQUENCE_SEPARATOR))
+def _kernels_of_pattern(pattern: str) -> list[str]:
+    return pattern.split(PATTERN_SEPARATOR)[1:]
 
 
-def _first_kernels(sequence: str) -> str:
-    """Shorten a sequence to the short names of its first kernels, and count the others."""
-    names = sequence.split(SEQUENCE_SEPARATOR)
-    shown = SEQUENCE_SEPARATOR.join(short_name(name, _KERNEL_LENGTH) for name in names[:_KERNELS_SHOWN])
+def _first_kernels(sequences: Sequence[Sequence[str]]) -> pl.Series:
+    """Shorten sequences to the short names of their first kernels, and count the others."""
+    short = short_names((name for names in sequences for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
+    return pl.Series("first kernels", [_sequence_text(names, short) for names in sequences], pl.String)
+
+
+def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
+    shown = SEQUENCE_SEPARATOR.join(short[name] for name in names[:_KERNELS_SHOWN])
     more = len(names) - _KERNELS_SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
 
@@ -738,12 +762,12 @@ def _one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
     return table if devices is not None and devices != 1 else table.drop("device")
 
 
-def _text_cell(column: str, value: str) -> Cell:
+def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
     whole = printable(value)
-    shown = printable(short_name(value)) if column == "name" or _is_signature(column, value) else whole
+    shown = short.get(value) or short_name(value) if _is_short(column, value) else whole
     return Cell(shown, is_number=False, whole=None if shown == whole else whole)
 
 
-def _is_signature(column: str, value: str) -> bool:
-    """Whether this is the signature of a kernel among names of any kind; those of operators and calls stay whole."""
-    return column == "event" and (value.startswith("void ") or value.endswith(")"))
+def _is_short(column: str, value: str) -> bool:
+    """Whether the table shows a short name: of kernels, and of signatures among events of any kind."""
+    return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

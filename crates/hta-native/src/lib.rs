@@ -6,6 +6,7 @@ mod error;
 mod graph;
 mod intervals;
 mod keys;
+mod names;
 mod read;
 mod source;
 
@@ -27,6 +28,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::keys::{only_matches, rows_of, summaries, sums_by_name};
+    #[pymodule_export]
+    use crate::names::demangled;
     #[pymodule_export]
     use crate::read::{content_hash, memory_events, peek, read_trace, schema};
 }

@@ -1,1 +1,1 @@
-"""Numbers only: arrays in, arrays out. Nothing here knows what a trace is."""
+"""Arrays and texts in, arrays and texts out. Nothing here knows what a trace is."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hta.algorithms.signatures import function_name
 from hta.enrich.rule_table import RuleTable, checked_pattern
 from hta.errors import InvalidOptionError
 from hta.schema import EventKind, KernelKind
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SCANNED_LENGTH = 1_000
+"""Patterns see so much of a function's name: some take time that grows faster than it."""
+
 RULES_VARIABLE = "HTA_KERNEL_RULES"
 """Environment variable with the path of a rule file."""
 
@@ -35,7 +39,7 @@ RULES_VARIABLE = "HTA_KERNEL_RULES"
 class Rule:
     """What one pattern says about names.
 
-    pattern  regular expression, searched in `function_name(name)`
+    pattern  regular expression, searched in `hta.algorithms.signatures.function_name(name)`
     kind     the answer; None for rows that wait or mark and occupy no device
     reason   where such names come from
     only     the one kind of event the rule is about; None for any
@@ -50,46 +54,168 @@ class Rule:
 _COMMUNICATION = KernelKind.COMMUNICATION
 _MTIA = EventKind.ACCELERATOR
 
+_PREPARATIONS = (
+    r"layout|preprocess|postprocess|epilogue|prologue|convert|mask_buffer|metadata|routing_map|prepare|sanitize|"
+    r"indices|build_(block_row_)?i(ndex|dx)|align_block|send_reqs|expert_?count|token_?count|rank_?count|cum_?sum|"
+    r"sparse_to_dense|dense_to_sparse|_scan_kernel|lamport_?init|local_(dispatch|combine|copy$)"
+)
+"""Parts of names of kernels that prepare an exchange or work up what it brought, on one device alone."""
+
 RULES: tuple[Rule, ...] = (
     Rule(
-        r"^triton_[a-z]+_fused_",
+        r"^triton_(poi|red|per|for|tem|mm|bmm|[a-z]+_fused)_",
         KernelKind.COMPUTATION,
         "TorchInductor names a fused kernel after the operators around it, all_gather and wait_tensor among them, "
         "though it only computes",
     ),
-    Rule(r"^nccl|nccl(Dev)?Kernel", _COMMUNICATION, "NCCL, and RCCL, which kept the names: ncclDevKernel_AllReduce_…"),
-    Rule(r"^mscclpp|^msccl(Kernel|_)|(^|::)mscclpp?::", _COMMUNICATION, "MSCCL and MSCCL++"),
-    Rule(r"^rccl|(^|::)rccl::", _COMMUNICATION, "RCCL's own kernels"),
-    Rule(r"^hccl|^hcom_|(^|::)hccl::", _COMMUNICATION, "HCCL: MTIA `hccl::…`, Gaudi, Ascend `hcom_allReduce_…`"),
-    Rule(r"^xccl|(^|::)xccl::", _COMMUNICATION, "XCCL, PyTorch's process group on Intel GPUs"),
-    Rule(r"^oneccl|(^|::)(one)?ccl::", _COMMUNICATION, "oneCCL"),
-    Rule(r"^(roc|nv)shmem|(roc|nv)shmemi?_|(^|::)(roc|nv)shmem", _COMMUNICATION, "NVSHMEM and rocSHMEM"),
     Rule(
-        r"(^|::)deep_ep::(?!.*layout)",
-        _COMMUNICATION,
-        "DeepEP: expert dispatch and combine, but not get_dispatch_layout",
+        r"^(at|at_cuda_detail|cub|hipcub|thrust|rocprim|cutlass|cute|cudnn|cublas\w*|ck|ck_tile|flash|pytorch_flash)::",
+        KernelKind.COMPUTATION,
+        "PyTorch's operators and the libraries below them work on one device: at::native::_scatter_gather_…",
     ),
     Rule(
-        r"(^|::)(mori|pplx)(::|_).*(dispatch|combine)|(^|_)Ep(Dispatch|Combine)",
-        _COMMUNICATION,
-        "MORI-EP, pplx kernels",
+        rf"(?i)^(?=.*((^|::)\w*ep::|(^|::|_)ep_|uccl|mori|a2a|all_?(to|2)_?all|dispatch|combine|send_?recv|dis_scatter|lamport|(ag|gather)_))"
+        rf".*({_PREPARATIONS})",
+        KernelKind.COMPUTATION,
+        "what expert parallelism does before and after its exchanges: get_dispatch_layout, ConvertDispatchOutputKernel, "
+        "moeA2APrepareDispatchKernel, computeSendRecvIndicesKernel; "
+        "https://github.com/deepseek-ai/DeepEP/blob/main/csrc/kernels/legacy/layout.cu, "
+        "https://github.com/ROCm/mori/blob/main/src/ops/dispatch_combine/convert.hpp, "
+        "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/trtllm_alltoall.cuh",
     ),
-    Rule(r"cross_device_reduce", _COMMUNICATION, "the custom all-reduce of vLLM, SGLang and AITER"),
-    Rule(r"quick_?reduce|allreduce_prototype", _COMMUNICATION, "QuickReduce, vLLM and SGLang on ROCm"),
+    # libraries of collectives
     Rule(
-        r"(^|_|::)multimem_", _COMMUNICATION, "PyTorch symmetric memory on NVLink multicast: multimem_all_reduce_kernel"
-    ),
-    Rule(r"(?i)(one|two)_?shot_?(all_?)?reduce", _COMMUNICATION, "PyTorch symmetric memory, TensorRT-LLM, FlashInfer"),
-    Rule(
-        r"(^|::)(barrier|put_signal|wait_signal|get_signal)_kernel$|symmetric_memory::|intra_node_comm::",
+        r"^nccl|nccl(Dev)?Kernel|(^|::)(oneRankReduce$|ctran)",
         _COMMUNICATION,
-        "PyTorch symmetric memory: signals between the devices of a node",
+        "NCCL, and RCCL, which kept the names: ncclDevKernel_AllReduce_…; "
+        "https://github.com/NVIDIA/nccl/tree/master/src/device, https://github.com/ROCm/rccl/tree/develop/src/device",
     ),
-    Rule(r"userbuffers_", _COMMUNICATION, "Transformer Engine's userbuffers"),
     Rule(
-        r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|hybrid_?cube_?mesh",
+        r"^mscclpp|^msccl(Kernel|_)|(^|::)mscclpp?::",
         _COMMUNICATION,
-        "a kernel named after a collective performs one, perhaps fused with a little arithmetic",
+        "MSCCL and MSCCL++; https://github.com/microsoft/mscclpp/tree/main/src",
+    ),
+    Rule(r"^rccl|(^|::)rccl::", _COMMUNICATION, "RCCL's own kernels; https://github.com/ROCm/rccl"),
+    Rule(
+        r"^hccl|^hcom_|(^|::)hccl::|^MoeDistribute(Dispatch|Combine)",
+        _COMMUNICATION,
+        "HCCL: MTIA `hccl::…`, Gaudi, Ascend `hcom_allReduce_…` and MoeDistributeDispatch; "
+        "https://gitee.com/ascend/cann-hccl",
+    ),
+    Rule(
+        r"^xccl|(^|::)xccl::",
+        _COMMUNICATION,
+        "XCCL, PyTorch's process group on Intel GPUs; https://github.com/intel/torch-xpu-ops/tree/main/src/xccl",
+    ),
+    Rule(r"^oneccl|(^|::)(one)?ccl::", _COMMUNICATION, "oneCCL; https://github.com/uxlfoundation/oneCCL"),
+    Rule(
+        r"^(cncl|mccl|bkcl|ixccl|eccl)([A-Z_]|::)",
+        _COMMUNICATION,
+        "libraries of other devices, named as PyTorch's backends for them; "
+        "https://docs.pytorch.org/docs/stable/distributed.html#third-party-backends",
+    ),
+    Rule(
+        r"(^|_|::)(roc|nv|mx|mori_)shmem(i|x|mx)?(_|[A-Z]|::|\w*kernel)|(^|::)(roc|nv)shmem|"
+        r"(^|_)(alltoall|barrier|broadcast|fcollect|rdxn|reducescatter|sync|wait_until\w*)_on_stream(_|$)",
+        _COMMUNICATION,
+        "NVSHMEM and rocSHMEM; https://github.com/NVIDIA/nvshmem/tree/devel/src/include/internal/non_abi",
+    ),
+    # exchanges of expert parallelism
+    Rule(
+        r"(?i)(^|::)(deep_ep|uccl|(\w+_|\w+::)?ep|mooncake|internode(_ll)?|intranode)::(\w+::)*"
+        r"\w*(dispatch|combine|notify|barrier|sync|send|recv|fetch|all_?to_?all|clean_low_latency)\w*$",
+        _COMMUNICATION,
+        "DeepEP and what was made of it, dpsk::ep, hybrid_ep and UCCL among them; "
+        "https://github.com/deepseek-ai/DeepEP/tree/main/csrc/kernels, https://github.com/uccl-project/uccl/tree/main/ep, "
+        "https://github.com/NVIDIA/nccl/tree/master/contrib/nccl_ep",
+    ),
+    Rule(
+        r"(^|::)mori(::|_).*([dD]ispatch|[cC]ombine|collective::)|(^|_|::)Ep(Dispatch|Combine)",
+        _COMMUNICATION,
+        "MORI; https://github.com/ROCm/mori/tree/main/src/ops, https://github.com/ROCm/mori/tree/main/src/collective",
+    ),
+    Rule(
+        r"(^|::)pplx(::|_).*(dispatch|combine)|^(dispatch|combine)Kernel$",
+        _COMMUNICATION,
+        "https://github.com/perplexityai/pplx-kernels/tree/master/csrc/all_to_all",
+    ),
+    Rule(
+        r"(?i)(?<![0-9])(?<!gemm_)a2av?(_|$|(dispatch|combine)kernel)|(^|_)(moe_?)?all_?2_?all",
+        _COMMUNICATION,
+        "all-to-all under its short name: moeA2ADispatchKernel, a2a_dispatch_send_kernel, pre_attn_all2all_kernel; "
+        "https://github.com/NVIDIA/TensorRT-LLM/tree/main/cpp/tensorrt_llm/kernels/communicationKernels, "
+        "https://github.com/perplexityai/pplx-garden/tree/main/p2p-all-to-all, "
+        "https://github.com/bytedance/flux/tree/main/src",
+    ),
+    Rule(
+        r"^(tile_)?kernel_(dispatch|combine|gather_combine|scatter)_(token|intra_?node|inter_?node)|"
+        r"^(dispatch|combine)_kernel_v\d$|^_forward_(push|pull)_|^kernel_ag_(intra|inter)_node|^ring_put",
+        _COMMUNICATION,
+        "https://github.com/ByteDance-Seed/Triton-distributed/tree/main/python/triton_dist/kernels/nvidia",
+    ),
+    Rule(
+        r"^(wait_(acks|combine|prefix)|(combine|store|reserve)_publish\w*)_kernel$",
+        _COMMUNICATION,
+        "https://github.com/flashinfer-ai/flashinfer/tree/main/flashinfer/moe_ep/kernel_src",
+    ),
+    Rule(
+        r"(^|::)dis_scatter_(forward|backward)|topk_gather_rs_",
+        _COMMUNICATION,
+        "https://github.com/bytedance/flux/tree/main/src/coll, https://github.com/bytedance/flux/tree/main/src/moe_gather_rs",
+    ),
+    # memory of other devices, read and written by the kernel itself
+    Rule(
+        r"(^|::)c10d::(symmetric_memory|intra_node_comm|\w+_extension)::|exchangeSplitAndOffset|(^|_|::)symm_mem_",
+        _COMMUNICATION,
+        "PyTorch's symmetric memory; https://github.com/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d/symm_mem",
+    ),
+    Rule(
+        r"cross_device_reduce",
+        _COMMUNICATION,
+        "the custom all-reduce of vLLM, SGLang and AITER; "
+        "https://github.com/vllm-project/vllm/blob/main/csrc/custom_all_reduce.cuh",
+    ),
+    Rule(
+        r"quick_?reduce|allreduce_prototype",
+        _COMMUNICATION,
+        "QuickReduce, vLLM and SGLang on ROCm; https://github.com/ROCm/aiter/blob/main/csrc/include/quick_all_reduce.cuh",
+    ),
+    Rule(
+        r"(^|_|::)multimem_",
+        _COMMUNICATION,
+        "NVLink multicast: multimem_all_reduce_kernel; "
+        "https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemoryOps.cu",
+    ),
+    Rule(
+        r"(?i)(one|two)_?shot_?(all_?)?(reduce|param)|lamport",
+        _COMMUNICATION,
+        "all-reduces in one or two rounds, and those that wait for data by Lamport's flags; "
+        "https://github.com/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
+    ),
+    Rule(
+        r"(^|::|_)(barrier|put_signal|wait_signal|get_signal)_kernel$|(?i:(^|::|_|Ipc)barrier_?all)|^barrier(_triton_kernel)?$|"
+        r"(^|_)(ipc|p2p|peer)_\w*(rsag|push|pull|put|get|copy|signal|barrier)|(copy|barrier\w*)_(kernel_)?(p2p|ipc)(_|$)",
+        _COMMUNICATION,
+        "signals between devices, and copies to and from them; "
+        "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/pcie_ipc_all_reduce.cuh, "
+        "https://github.com/bytedance/flux/blob/main/src/cuda/cudaipc_barrier_all.cu",
+    ),
+    Rule(
+        r"userbuffers_|(^|_)ubx_kernel_",
+        _COMMUNICATION,
+        "userbuffers; "
+        "https://github.com/NVIDIA/TransformerEngine/tree/main/transformer_engine/common/comm_gemm_overlap/userbuffers",
+    ),
+    Rule(
+        r"push_pull_halos|halo_exchange",
+        _COMMUNICATION,
+        "neighbours' edges in convolutions; https://github.com/NVIDIA/apex/tree/master/apex/contrib/csrc/peer_memory",
+    ),
+    Rule(
+        r"(?i)(?<!sm)(?<!w)all_?reduce|(?<!sm)all_?gather|reduce_?scatter|(?<!sm)all_?(to|2)_?all|hybrid_?cube_?mesh",
+        _COMMUNICATION,
+        "a kernel named after a collective performs one, perhaps fused with a little arithmetic; "
+        "https://github.com/ROCm/aiter/blob/main/csrc/include/custom_all_reduce.cuh",
     ),
     Rule(
         r"^__amd_rocclr_(copy|fill)",
@@ -112,10 +238,6 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """The rules that ship; the first that matches decides."""
-
-_UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
-_ARGUMENTS = re.compile("[<(]")
-_BEFORE_THE_NAME = re.compile(r"^(?:void |(?:typename )?std::enable_if.*?>::type )")
 
 
 def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -> None:
@@ -154,15 +276,6 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
     return _TABLE.from_file(path)
 
 
-def function_name(name: str) -> str:
-    """Return the qualified function name alone: no return type, anonymous namespace, template or call arguments.
-
-    Template arguments may name functors and types of anything; only the function itself says what a kernel does.
-    """
-    plain = _BEFORE_THE_NAME.sub("", _UNNAMED.sub("", name))
-    return _ARGUMENTS.split(plain, maxsplit=1)[0]
-
-
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
     """Return what the rules in force say of a name; None for rows that are no work."""
     return _matcher(active_rules(), event_kind)(name)
@@ -188,7 +301,7 @@ def _matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], 
     compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
 
     def kind(name: str) -> KernelKind | None:
-        text = function_name(name)
+        text = function_name(name)[:_SCANNED_LENGTH]
         matching = (kind for pattern, kind in compiled if pattern.search(text))
         return next(matching, KernelKind.COMPUTATION)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta.figures.names import hover_text, label_text, short_label
+from hta.figures.names import hover_text, label_text, short_labels
 from hta.figures.theme import (
     COMMUNICATION,
     COMPUTATION,
@@ -94,7 +94,8 @@ def _traces(bars: pd.DataFrame, hovers: pd.DataFrame) -> list[go.Bar]:
     by_time = (bars["end"] - bars["start"]).groupby(bars["color"]).sum().sort_values(ascending=False, kind="stable")
     own = dict(zip(by_time.index[: len(_COLORS)].tolist(), _COLORS, strict=False))
     rest = len(by_time) - len(own)
-    groups = [(short_label(name, _NAME_LENGTH), color, bars["color"] == name) for name, color in own.items()]
+    labels = short_labels(own, _NAME_LENGTH)
+    groups = [(labels[name], color, bars["color"] == name) for name, color in own.items()]
     if rest:
         groups.append((f"{rest:,} other names", IDLE, ~bars["color"].isin(own)))
     return [_trace(name, color, bars[is_own], hovers[is_own]) for name, color, is_own in groups]

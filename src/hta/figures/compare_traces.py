@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import plotly.graph_objects as go
 
-from hta.figures.names import hover_text, label_text, short_label
+from hta.figures.names import hover_text, label_text, short_labels
 from hta.figures.stacked_bars import Heading, exact_duration, largest_unit, stacked_layout
 from hta.figures.theme import COMPUTATION, IDLE, Theme, empty_figure
 
@@ -97,7 +97,7 @@ def _bars(names: Sequence[str], side: Side, color: str) -> go.Bar:
 
 
 def _name_axis(names: Sequence[str]) -> dict[str, object]:
-    """Place names by their position; shortened names may be equal and must not share a bar."""
-    keys = [str(position) for position in range(len(names))]
-    ticks = {"tickmode": "array", "tickvals": keys, "ticktext": [short_label(name) for name in names]}
+    """Place names by their position, under labels that tell them apart."""
+    keys, labels = [str(position) for position in range(len(names))], short_labels(names)
+    ticks = {"tickmode": "array", "tickvals": keys, "ticktext": [labels[name] for name in names]}
     return {"type": "category", "showgrid": False, "autorange": "reversed", **ticks}

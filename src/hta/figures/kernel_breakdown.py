@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from hta.figures.names import hover_text, short_label
+from hta.figures.names import hover_text, short_labels
 from hta.figures.stacked_bars import (
     MARGIN_HEIGHT,
     Heading,
@@ -162,16 +162,16 @@ def _kernel_hover(row: dict[str, Any]) -> str:
 
 
 def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
-    """Place kernels by their position; shortened names may be equal and must not share a bar."""
-    keys = keyed.get_column("key").to_list()
-    names = [short_label(name) for name in keyed.get_column("name")]
+    """Place kernels by their position, under labels that tell them apart."""
+    keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
+    labels = short_labels(names)
     return {
         "type": "category",
         "categoryorder": "array",
         "categoryarray": keys,
         "tickmode": "array",
         "tickvals": keys,
-        "ticktext": names,
+        "ticktext": [labels[name] for name in names],
         "range": [len(keys) - 0.4, -0.6],
         "ticklabelposition": "inside top",
         "showgrid": False,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
-from hta.figures.names import short_label
+from hta.figures.names import short_labels
 from hta.figures.stacked_bars import MARGIN_HEIGHT, Heading, Part, stacked_layout
 from hta.figures.theme import Theme, ink_on
 
@@ -20,10 +20,11 @@ def named_bars(  # noqa: PLR0913 -- what the bars are, and how they are called
     axis_title: str,
     theme: Theme,
     *,
-    label: Callable[[str], str] = short_label,
+    labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw a bar of stacked parts for each name, the name above its bar as `label` shortens it."""
+    """Draw a bar of stacked parts for each name, the name above its bar as `labels` shortens it."""
     keys = [str(position) for position in range(len(names))]
+    label_of = labels(names)
     figure = go.Figure([_bar(keys, part) for part in parts])
     height = max(2, len(keys)) * _BAR_HEIGHT + MARGIN_HEIGHT
     figure.update_layout(**stacked_layout(heading, theme), height=height, hovermode="closest")
@@ -34,7 +35,7 @@ def named_bars(  # noqa: PLR0913 -- what the bars are, and how they are called
         categoryarray=keys,
         tickmode="array",
         tickvals=keys,
-        ticktext=[label(name) for name in names],
+        ticktext=[label_of[name] for name in names],
         range=[len(keys) - 0.4, -0.6],
         ticklabelposition="inside top",
         showgrid=False,

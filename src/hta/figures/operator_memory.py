@@ -8,7 +8,7 @@ import polars as pl
 
 from hta.analyses.operator_memory import summed_operator_memory
 from hta.figures.named_bars import named_bars
-from hta.figures.names import cut_label, hover_text
+from hta.figures.names import cut_labels, hover_text
 from hta.figures.stacked_bars import Heading, Part
 from hta.figures.theme import COMMUNICATION, COMPUTATION, Theme, empty_figure
 from hta.units import size_text
@@ -55,7 +55,7 @@ def plot_operator_memory(
         if shown[column].sum()
     ]
     heading = Heading(_QUESTION, f"Allocated by the operator itself on {chosen}, over all calls and ranks")
-    return named_bars(shown["operator"].to_list(), parts, heading, f"memory ({unit})", theme, label=cut_label)
+    return named_bars(shown["operator"].to_list(), parts, heading, f"memory ({unit})", theme, labels=cut_labels)
 
 
 def _busiest(allocating: pl.DataFrame) -> str:

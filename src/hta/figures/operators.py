@@ -8,7 +8,7 @@ import polars as pl
 
 from hta.analyses.operators import summed_operators
 from hta.figures.named_bars import named_bars
-from hta.figures.names import cut_label, hover_text
+from hta.figures.names import cut_labels, hover_text
 from hta.figures.stacked_bars import Heading, Part, exact_duration, largest_unit
 from hta.figures.theme import COMPUTATION, IDLE, MEMORY, Theme, empty_figure
 from hta.units import percent_text
@@ -57,7 +57,7 @@ def plot_operators(
         if shown[column].sum()
     ]
     heading = Heading(_QUESTION, _EXPLANATIONS[chosen])
-    return named_bars(shown["operator"].to_list(), parts, heading, f"time ({unit})", theme, label=cut_label)
+    return named_bars(shown["operator"].to_list(), parts, heading, f"time ({unit})", theme, labels=cut_labels)
 
 
 def _with_parts(table: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import polars as pl
 
-from hta.tables import cell, heading
+from hta.tables import cell, heading, shown_names
 from hta.web.page import Table
 
 MOST_ORDERS = 16
@@ -81,11 +82,15 @@ class Rows:
         """Return the rows asked for, as texts, and how many there are in all."""
         order = self._order(request)
         chosen = self.frame[order[request.first : max(request.first, request.last)]]
-        return [_texts(chosen.columns, row) for row in chosen.iter_rows()], len(order)
+        return [_texts(chosen.columns, row, self._short_names) for row in chosen.iter_rows()], len(order)
 
     def chosen(self, search: str) -> pl.DataFrame:
         """Return the rows that hold a text."""
         return self.frame[self._order(Request(search=search))]
+
+    @cached_property
+    def _short_names(self) -> dict[str, str]:
+        return shown_names(self.frame)
 
     def _order(self, request: Request) -> pl.Series:
         sort = tuple((name, down) for name, down in request.sort if name in self.frame.columns)
@@ -166,10 +171,10 @@ def _letters(column: pl.Series) -> int:
     return max((len(cell(column.name, value).text) for value in column.head(_ROWS_MEASURED)), default=0)
 
 
-def _texts(names: Sequence[str], row: tuple[Any, ...]) -> dict[str, str]:
+def _texts(names: Sequence[str], row: tuple[Any, ...], short: Mapping[str, str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, value in zip(names, row, strict=True):
-        shown = cell(name, value)
+        shown = cell(name, value, short)
         texts[name] = shown.text
         texts[f"{name}|exact"] = shown.whole or _exact(name, value)
     return texts
