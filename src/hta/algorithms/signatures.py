@@ -216,7 +216,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 def _stands_alone(item: _Item) -> bool:
     """Whether this is a qualifier, a part of the return type's end, or a remark such as `[clone .kd]`."""
     if isinstance(item, _Group):
-        return item.bracket == "["
+        return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
 
 
@@ -260,6 +260,8 @@ def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
         while position < len(items) and isinstance(group := items[position], _Group) and group.bracket == bracket:
             if bracket == "<":
                 part.arguments = group
+            if bracket == "[" and not _flat(group).startswith("abi:"):
+                return position
             if bracket == "(":
                 if _flat(group) in _UNNAMED_SCOPES:
                     return position
