@@ -464,6 +464,7 @@ _CRITICAL_PATH = Analysis(
         ("host gaps", "time of a thread outside of all that was recorded: Python, mostly"),
         ("loading", "time inside ranges that load data, by their names"),
         ("launches", "launch delay: from the end of a launch to the start of its work, where nothing else held it up"),
+        ("unknown", "before the first recorded work of a stream, or work whose launch was not recorded"),
         (
             "between kernels",
             "kernel-kernel delay: from the end of work on a stream to the start of the next, launched before",

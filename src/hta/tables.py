@@ -223,6 +223,7 @@ _PATH_CLASSES = {
     PathClass.COMMUNICATION: "comm.",
     PathClass.COPY: "copies",
     PathClass.SYNCHRONISATION_WAIT: "sync",
+    PathClass.UNKNOWN: "unknown",
 }
 """Headings of the shares of a critical path, short enough to stand side by side."""
 

@@ -388,12 +388,84 @@ def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
     result = critical_path(builder.build())
 
     assert path_of(builder) == [
-        ("launch_delay", "a", 0, 15),
+        ("unknown", "a", 0, 15),
         ("compute", "a", 15, 35),
         ("kernel_kernel_delay", "b", 35, 36),
         ("compute", "b", 36, 40),
     ]
     assert any("whose launch is not recorded: 2;" in finding for finding in result.findings)
+
+
+def served(first_start_us: int) -> TraceBuilder:
+    """A launch at 10 µs whose kernel, the first on its device, begins at that time and takes 20 µs."""
+    builder = TraceBuilder().operator("aten::mm", start_us=8, duration_us=10)
+    return builder.kernel("decode", start_us=first_start_us, duration_us=20, launch_us=10, launch_duration_us=4)
+
+
+def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
+    """The recording begins between two requests: the kernel may wait for work of before, of which there is no event."""
+    result = critical_path(served(400).build())
+
+    assert result.path.select("path_class", "name", "duration_ns").rows() == [
+        ("cpu_operator", "aten::mm", 2_000),
+        ("cpu_operator", "cudaLaunchKernel", 4_000),
+        ("unknown", "decode", 386_000),
+        ("compute", "decode", 20_000),
+    ]
+    told = "rank 0: what a stream did before its first recorded work is not known, which is 386 µs of the path"
+    assert sum(finding.startswith(f"{told}: call torch.cuda.synchronize()") for finding in result.findings) == 1
+
+
+def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
+    """26 µs after its launch, as on an idle device."""
+    result = critical_path(served(40).build())
+
+    assert result.path.row(2, named=True)["path_class"] == "launch_delay"
+    assert not any("before its first recorded work" in finding for finding in result.findings)
+
+
+def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
+    """Work of 5 ms earlier says that the stream was recorded: the kernel waits for its launch alone."""
+    builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
+    builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
+
+    classes = critical_path(builder.build()).path["path_class"].to_list()
+
+    assert ("launch_delay" in classes, "unknown" in classes) == (True, False)
+
+
+def test_after_the_host_has_waited_for_the_device_nothing_of_before_is_left() -> None:
+    """The launch follows the call that waits."""
+    builder = served(400).runtime("hipDeviceSynchronize", start_us=1, duration_us=5)
+
+    assert "launch_delay" in critical_path(builder.build()).path["path_class"].to_list()
+
+
+def test_a_stream_that_waits_while_its_device_is_busy_waits_for_that() -> None:
+    """Stream 8 is new, and the device works on stream 7 for 300 of the 386 µs."""
+    builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
+
+    assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()
+
+
+@pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
+def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
+    """Another one worked before, which says nothing of this one."""
+    builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
+
+    assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
+)
+def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
+    """The device works on what was asked for before the recording, until the first graph begins."""
+    per_class = critical_path(open_trace(real_traces / "inference" / f"{name}.json.gz", cache=False)).per_class
+    fractions = dict(per_class.select("path_class", "fraction").iter_rows())
+    assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
+    assert fractions["launch_delay"] < 0.001
 
 
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
@@ -415,7 +487,7 @@ def test_every_rank_has_its_path() -> None:
         (0, "ProfilerStep#4", 10_000, 1),
         (1, "ProfilerStep#4", 20_000, 1),
     ]
-    assert result.per_class["rank"].to_list() == [0] * 9 + [1] * 9
+    assert result.per_class["rank"].to_list() == [0] * 10 + [1] * 10
     assert result.per_name.select("rank", "name", "duration_ns", "fraction", "segment_count").rows() == [
         (0, "a", 10_000, 1.0, 1),
         (1, "a", 20_000, 1.0, 1),

@@ -68,6 +68,13 @@ def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], 
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
+def test_time_of_unknown_cause_stays_without_launches() -> None:
+    """The first kernel of the device begins 386 µs after its call: only the call of 4 µs is an overhead for certain."""
+    builder = TraceBuilder().step(1, 0, 40)
+    builder.kernel("decode", start_us=400, duration_us=20, launch_us=10, launch_duration_us=4)
+    assert (predicted_us(builder), predicted_us(builder, NoLaunchOverhead())) == (420, 416)
+
+
 def test_a_prediction_never_passes_what_the_host_needs() -> None:
     """Kernels that take no time leave the 40 µs of the host."""
     assert predicted_us(gpu_bound(), Remove(pl.col("device").is_not_null())) == 40

@@ -15,6 +15,7 @@ from hta.enrich.synchronisations import has_recorded_waits
 from hta.enrich.window_activities import DATA_LOADING
 from hta.errors import InvalidOptionError, MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
+from hta.units import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +122,9 @@ def critical_path(  # noqa: PLR0913 -- options by name
     if not partials:
         raise missing[0]
     per_rank, per_class, per_name, path = (pl.concat(tables) for tables in zip(*partials, strict=True))
-    return CriticalPath(per_rank, per_class, per_name, path, (*map(str, missing), *_findings(per_rank)))
+    return CriticalPath(
+        per_rank, per_class, per_name, path, (*map(str, missing), *_findings(per_rank), *_unknown(per_class))
+    )
 
 
 class _Partial(NamedTuple):
@@ -229,7 +232,7 @@ _FINDINGS = (
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "pieces of device work whose launch is not recorded: {unknown_launch_count:,}; what the first of them on a stream waited for counts as launch delay",
+        "pieces of device work whose launch is not recorded: {unknown_launch_count:,}; what the first of them on a stream waited for is unknown",
     ),
     (
         pl.col("contradicted_count") > 0,
@@ -242,6 +245,23 @@ _FINDINGS = (
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
     concerned = ((per_rank.filter(condition), sentence) for condition, sentence in _FINDINGS)
     return tuple(f"{_ranks(rows)}: {sentence.format(**_counts(rows))}" for rows, sentence in concerned if len(rows))
+
+
+def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
+    """Say how much of the paths nobody knows the cause of, and what to do about it."""
+    rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("duration_ns") > 0)
+    if rows.is_empty():
+        return ()
+    told = f"what a stream did before its first recorded work is not known, which is {_together(rows)} of the path"
+    way_out = (
+        "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
+    )
+    return (f"{_ranks(rows)}: {told}: {way_out}",)
+
+
+def _together(rows: pl.DataFrame) -> str:
+    longest = duration_text(rows["duration_ns"].max())
+    return longest if len(rows) == 1 else f"up to {longest}"
 
 
 def _counts(rows: pl.DataFrame) -> dict[str, int]:

@@ -196,7 +196,8 @@ def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
     calls = nodes.gather(launches["source"]).unique()
     own = _own_time(graph, len(replay.length_ns))
     overhead = np.zeros(len(replay.length_ns), np.bool_)
-    overhead[: len(edges)] = (edges["type"] == EdgeType.LAUNCH).to_numpy()
+    is_overhead = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.UNKNOWN)
+    overhead[: len(edges)] = edges.select(is_overhead).to_series().to_numpy()
     return _scaled(replay, np.flatnonzero(overhead | np.isin(own, calls.to_numpy())), 0.0)
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hta.algorithms.intervals import covered_before, union
+from hta.enrich.device_work import device_rows, intervals_of
 from hta.enrich.event_graph import EdgeType, PathClass
 from hta.enrich.graph_edges import GraphEdges, graph_edges, same_as_before
-from hta.enrich.synchronisations import has_recorded_waits, host_synchronisations, stream_waits
+from hta.enrich.synchronisations import device_drained_ns, has_recorded_waits, host_synchronisations, stream_waits
 from hta.enrich.window_activities import CLOCK_NOISE_NS
 from hta.schema import KernelKind
 
@@ -40,7 +42,7 @@ def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[Gr
         _within_launches(activities),
         _event_waits(rank_trace, activities),
         _host_synchronisations(rank_trace, activities),
-        _launches(activities),
+        _launches(rank_trace, activities),
         _work(activities),
     ]
 
@@ -62,23 +64,55 @@ def _work(activities: WindowActivities) -> GraphEdges:
     )
 
 
-def _launches(activities: WindowActivities) -> GraphEdges:
+def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to its work.
 
-    Work that starts after the call was launched when that ended, and waited from then on. Of work that starts within
+    Work that starts after the call was launched when that ended, and waited from then on; for what, nobody knows where
+    that may be work of before the recording. Of work that starts within
     the call, the time until then is that of the call.
     """
     calls = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(calls >= 0)
     calls = calls[rows]
     is_after = activities.column("start_ns")[rows] > activities.column("end_ns")[calls]
+    is_unknown = _is_unknown(rank_trace, activities, rows, calls)
+    after = np.where(is_unknown, PathClass.UNKNOWN, PathClass.LAUNCH_DELAY)
     return graph_edges(
         np.where(is_after, activities.nodes.end[calls], activities.nodes.start[calls]),
         activities.nodes.start[rows],
         EdgeType.LAUNCH,
-        np.where(is_after, PathClass.LAUNCH_DELAY, PathClass.CPU_OPERATOR),
+        np.where(is_after, after, PathClass.CPU_OPERATOR).astype(np.uint8),
         activity=np.where(is_after, rows, calls),
     )
+
+
+def _is_unknown(
+    rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
+) -> npt.NDArray[np.bool_]:
+    """Say of each of these rows of work whether it may have waited for work of before the recording.
+
+    It may where it begins long after its launch, is the first recorded work of its stream, in the window or not, and
+    the host had not waited for the whole device by the time of the launch. Where the device works for most of that
+    time on what was recorded, it waited for that.
+    """
+    whole = rank_trace.unselected
+    first = device_rows(whole).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
+    work = activities.table[rows].select("device", "stream", "start_ns")
+    first_ns = work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
+    start_ns, launched_ns = work["start_ns"].to_numpy(), activities.column("end_ns")[calls]
+    unknown = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
+    unknown &= launched_ns <= whole.derive(device_drained_ns)
+    for row in np.flatnonzero(unknown):
+        busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
+        unknown[row] = 2 * busy_ns < start_ns[row] - launched_ns[row]
+    return unknown
+
+
+def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> int:
+    """Return for how long a device works between two moments."""
+    busy = union(*intervals_of(device_rows(rank_trace).filter(pl.col("device") == device)))
+    until_start, until_end = covered_before(busy, np.array([start_ns, end_ns]))
+    return int(until_end - until_start)
 
 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:

@@ -43,6 +43,8 @@ class PathClass(IntEnum):
     COMMUNICATION = 6
     COPY = 7
     SYNCHRONISATION_WAIT = 8
+    UNKNOWN = 9
+    """Before the first recorded work of a stream, or before work whose launch was not recorded."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
     first = inner[np.bincount(edges.target, minlength=count)[1:-1] == 0]
     last = inner[np.bincount(edges.source, minlength=count)[1:-1] == 0]
     begun = activities.nodes.activity[first]
+    is_launched = activities.is_host[begun] | activities.table["launch_index"].is_not_null().to_numpy()[begun]
+    before = np.where(is_launched, PathClass.LAUNCH_DELAY, PathClass.UNKNOWN).astype(np.uint8)
     beginning = np.full(len(first), _FIRST_NODE)
     if not len(inner):
         last = np.array([_FIRST_NODE])
@@ -74,7 +76,7 @@ def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
         [
             graph_edges(last, end, EdgeType.WINDOW, PathClass.HOST_GAP),
             edges,
-            graph_edges(beginning, first, EdgeType.WINDOW, PathClass.LAUNCH_DELAY, activity=begun),
+            graph_edges(beginning, first, EdgeType.WINDOW, before, activity=begun),
         ]
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import polars as pl
 
 from hta.enrich.device_work import device_rows
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _RECORD_NAME = r"(?i)event_?record|record_?event"
 _WAIT_NAME = r"(?i)synchroni[sz]e"
+_DEVICE_WAIT_NAME = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 """Words that all runtimes use: cudaEventRecord, hipStreamSynchronize, zeEventHostSynchronize, recordEvent."""
 
 _STREAM = ("device", "stream")
@@ -111,6 +113,16 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     tables.append(_blocking_copies(rank_trace))
     found = pl.concat([table.rename({"work_index": "source_index"}).select(_HOST_WAIT) for table in tables])
     return found.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
+
+
+def device_drained_ns(rank_trace: RankTrace) -> int:
+    """Return when the first call that waits for a whole device returned; use with `rank_trace.derive`.
+
+    No work of before the recording is left then. Where no call waits, it is a moment after all.
+    """
+    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
+    first = calls["end_ns"].min()
+    return first if isinstance(first, int) else np.iinfo(np.int64).max
 
 
 def has_recorded_waits(rank_trace: RankTrace) -> bool:

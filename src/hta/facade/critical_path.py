@@ -57,7 +57,7 @@ _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
 class BoundType(Enum):
-    """What a part of the path is bound by: HTA's six, and three that HTA counts among them or leaves out."""
+    """What a part of the path is bound by: HTA's six, and four that HTA counts among them or leaves out."""
 
     GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
     GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"
@@ -68,6 +68,7 @@ class BoundType(Enum):
     GPU_COPY_BOUND = "gpu_copy_bound"
     HOST_GAP = "host_gap"
     SYNCHRONIZATION_WAIT = "synchronization_wait"
+    UNKNOWN = "unknown"
 
 
 _BOUND_BY: Mapping[int, str] = {
@@ -80,6 +81,7 @@ _BOUND_BY: Mapping[int, str] = {
     PathClass.COMMUNICATION: BoundType.GPU_COMMUNICATION_BOUND.value,
     PathClass.COPY: BoundType.GPU_COPY_BOUND.value,
     PathClass.SYNCHRONISATION_WAIT: BoundType.SYNCHRONIZATION_WAIT.value,
+    PathClass.UNKNOWN: BoundType.UNKNOWN.value,
 }
 
 

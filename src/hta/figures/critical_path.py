@@ -36,6 +36,7 @@ from hta.figures.theme import (
     KERNEL_WAIT,
     MEMORY,
     OTHER,
+    UNKNOWN,
     Theme,
     empty_figure,
 )
@@ -54,6 +55,7 @@ _CLASSES = {
     "communication": ("communication", COMMUNICATION),
     "copy": ("copy", MEMORY),
     "synchronisation_wait": ("synchronisation wait", IDLE),
+    "unknown": ("unknown", UNKNOWN),
 }
 """Name and colour of each class, in the order of `PathClass`."""
 

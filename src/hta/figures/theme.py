@@ -25,6 +25,7 @@ KERNEL_WAIT = "#d9c15f"
 HOST_GAP = "#c7b3e5"
 DATA_LOADING = "#7a4a2b"
 KERNEL_GAP = "#e6c9a8"
+UNKNOWN = "#dcdfe3"
 
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by the name results give it."""
@@ -32,7 +33,7 @@ KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memo
 _SHARE_BUTTON = "sendChartToCloud"
 """plotly.js 7 offers to upload a figure; the template takes the button away wherever a figure is shown or written."""
 
-_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET}
+_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET, UNKNOWN}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 

@@ -27,6 +27,7 @@
     communication: "#d46a1e",
     copy: "#249078",
     "synchronisation wait": "#cf5573",
+    unknown: "#c9ced4",
   };
 
   const FINDINGS = { idle: "#8a93a0", waiting: "#d46a1e", advice: "#8a4fd0" };
