@@ -152,7 +152,7 @@ def _browser_cpu_s(context: BrowserContext) -> float:
 def served(trace: str, cache: str) -> Iterator[Server]:
     """Start `hta serve`, as users do."""
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0"]
+    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0", "--no-token"]
     environ = {**os.environ, "HTA_CACHE_DIR": cache, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603 -- hta
         try:

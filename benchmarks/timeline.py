@@ -73,7 +73,7 @@ def serving(trace: str) -> Iterator[Server]:
     """Start the server, and end it."""
     [run] = runs_under((trace,))
     rank = next(iter(hta.open_trace(trace).ranks))
-    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0"]
+    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0", "--no-token"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:
         yield Server(process, run.id, rank)

@@ -42,7 +42,7 @@ def main() -> None:
         job = Path(folder) / "sample_job"
         write_job(job)
         session = Session([job], cache=False)
-        with bound_server(session, Address(port=0)) as server, sync_playwright() as playwright:
+        with bound_server(session, Address(port=0, has_token=False)) as server, sync_playwright() as playwright:
             threading.Thread(target=server.run, daemon=True).start()
             browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
             for name in PAGES:

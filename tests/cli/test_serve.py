@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -41,7 +45,7 @@ def test_a_port_that_is_taken_is_told_at_once(tmp_path) -> None:
     """With the way out."""
     gpu_job().write(tmp_path)
     session = Session([tmp_path], cache=False)
-    with bound_server(session, Address(port=0)) as server:
+    with bound_server(session, Address(port=0, has_token=False)) as server:
         port = int(server.url.rsplit(":", 1)[1].strip("/"))
         with (
             pytest.raises(InvalidOptionError, match="choose another with --port"),
@@ -57,30 +61,78 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch) -> Non
     assert str(error) == "hta serve needs no_such_module_of_hta: pip install 'holistic-trace-analysis[web]'"
 
 
-def test_it_answers_its_own_address_and_no_other_name(tmp_path) -> None:
-    """The command, waitress, the guard and the pages together."""
-    gpu_job().write(tmp_path)
-    command = [sys.executable, "-m", "hta", "serve", str(tmp_path), "--port", "0", "--no-cache"]
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """Start the command, and return the address that it prints."""
+    command = [sys.executable, "-m", "hta", "serve", *arguments, "--port", "0", "--no-cache"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
-            url = process.stdout.readline().split()[-1]
-            with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 -- the server above
-                assert b"react-entry-point" in answer.read()
-                assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
-            other = urllib.request.Request(url, headers={"Host": "evil.example"})  # noqa: S310
-            with pytest.raises(urllib.error.HTTPError, match="403") as refusal:
-                urllib.request.urlopen(other, timeout=60)  # noqa: S310
-            refusal.value.close()
+            yield process.stdout.readline().split()[-1]
         finally:
             process.terminate()
 
 
-def test_an_address_for_other_machines_carries_a_token(tmp_path) -> None:
+def status_of(url: str, **headers: str) -> int:
+    """Return the status of an answer, after the redirects that a browser without cookies can follow."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:  # noqa: S310
+            return answer.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def test_it_answers_whoever_has_its_address_and_no_other_name(tmp_path) -> None:
+    """The command, waitress, the guard and the pages together: other users of this machine get nothing."""
+    gpu_job().write(tmp_path)
+    with serving(str(tmp_path)) as url:
+        place = url.partition("?token=")[0]
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(url, timeout=60) as answer:
+            assert answer.url == place
+            assert b"react-entry-point" in answer.read()
+            assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        paths = ("", "_dash-layout", "assets/hta.js", "timeline/file?rank=0", "download/csv/health.files?view=health")
+        assert {status_of(place + path) for path in paths} == {401}
+        assert status_of(url, Host="evil.example") == 403
+
+
+def test_the_token_can_be_left_out_on_this_machine_alone(tmp_path) -> None:
+    """Where nobody else works on it; not on an address that other machines reach."""
+    gpu_job().write(tmp_path)
+    with serving(str(tmp_path), "--no-token") as url:
+        assert url.endswith("/")
+        assert status_of(url) == 200
+    assert str(refused(str(tmp_path), "--no-token", "--host", "0.0.0.0", "--port", "0")) == (  # noqa: S104
+        "0.0.0.0 is reached from other machines, so the pages need their token: leave out --no-token"
+    )
+
+
+def test_the_browser_is_opened_without_showing_the_token_to_other_users(tmp_path, monkeypatch) -> None:
+    """Everyone sees the commands that run, so they name a file that leads to the pages and only its owner reads."""
+    gpu_job().write(tmp_path)
+    seen = []
+
+    def opened(address: str) -> None:
+        path = Path(address.removeprefix("file://"))
+        seen.append((path.read_text(), path.parent.stat().st_mode & 0o077, path))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve_module.webbrowser, "open", opened)
+    CliRunner().invoke(app, ["serve", str(tmp_path), "--port", "0", "--open"])
+
+    [(page, rights_of_others, path)] = seen
+    assert re.search(r"url=http://127\.0\.0\.1:\d+/\?token=[\w-]{32}", page)
+    assert (rights_of_others, path.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104
+def test_an_address_carries_a_token(tmp_path, host) -> None:
     """Printed once, different each time."""
     gpu_job().write(tmp_path)
     urls = set()
     for _ in range(2):
-        with bound_server(Session([tmp_path], cache=False), Address("0.0.0.0", 0)) as server:  # noqa: S104
+        with bound_server(Session([tmp_path], cache=False), Address(host, 0)) as server:
             urls.add(server.url.partition("?token=")[2])
     assert len(urls) == 2
     assert all(len(token) >= 32 for token in urls)

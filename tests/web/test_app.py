@@ -308,8 +308,8 @@ def test_the_guard_stands_before_the_pages(client) -> None:
     ("host", "is_loopback"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("nas", False)],  # noqa: S104
 )
-def test_only_this_machine_gets_in_without_a_token(host, is_loopback) -> None:
-    """Any other address wants the token; its own name is allowed as Host."""
+def test_only_this_machine_may_get_in_without_a_token(host, is_loopback) -> None:
+    """Its own name is allowed as Host."""
     address = Address(host, names=frozenset({"dev.example"}))
     assert address.is_loopback == is_loopback
     assert {"localhost", "dev.example"} <= address.allowed_hosts

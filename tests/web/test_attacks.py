@@ -29,13 +29,13 @@ def place(tmp_path_factory) -> Iterator[str]:
     (folder / "secret.txt").write_text(HIDDEN)
     gpu_job().write(folder / "runs")
     (folder / "runs" / "link.json").symlink_to(folder / "secret.txt")
-    with bound_server(Session([folder / "runs"], cache=False), Address(port=0)) as server:
+    with bound_server(Session([folder / "runs"], cache=False), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield urlsplit(server.url).netloc
 
 
 def ask(
-    place: str, path: str, method: str = "GET", body: str | None = None, **headers: str
+    place: str, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], str]:
     """Send a request as it is written, without a client that tidies its path; return status, headers and text."""
     connection = http.client.HTTPConnection(place, timeout=60)
@@ -55,10 +55,11 @@ def test_another_name_for_the_server_gets_nothing(place, path) -> None:
     assert len(text) < 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1"])
-def test_another_site_computes_nothing(place, origin) -> None:
-    """A POST is how Dash asks for everything."""
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
+def test_another_site_computes_nothing(place, origin, caplog) -> None:
+    """A POST is how Dash asks for everything; an origin that cannot be read is another one, and no news."""
     assert ask(place, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,15 @@ def test_no_path_leads_out_of_the_folder(place, path) -> None:
         json.dumps({"output": "page.children", "inputs": [], "changedPropIds": []}),
         json.dumps({"output": "../../secret.txt", "inputs": [{"id": "url", "property": "search", "value": {"a": 1}}]}),
         "[" * 100_000,
+        '{"output": "page.children", "n": ' + "9" * 5_000 + "}",
+        "\ud800",
     ],
 )
-def test_a_callback_that_means_nothing_tells_nothing(place, body) -> None:
-    """An error, if at all, without a trace of where it happened; the server goes on."""
-    status, _, text = ask(place, CALLBACK, "POST", body)
-    assert status >= 400
+def test_a_callback_that_means_nothing_tells_nothing(place, body, caplog) -> None:
+    """It is the fault of who asks, and no stack of ours goes to them or to the console; the server goes on."""
+    status, _, text = ask(place, CALLBACK, "POST", body.encode(errors="surrogatepass"))
+    assert 400 <= status < 500
+    assert not caplog.records
     assert "Traceback" not in text
     assert "site-packages" not in text
     assert ask(place, "/")[0] == 200

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +42,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 def serving(folder) -> Iterator[tuple[Session, str]]:
     """Serve a folder as `hta serve` does, and return its address."""
     session = Session([folder])
-    with bound_server(session, Address(port=0)) as server:
+    with bound_server(session, Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield session, server.url
 
@@ -111,6 +114,61 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
         again.settle(again.page.main_frame, "Kernel breakdown")
         again.page.wait_for_function("() => document.querySelector('input[value=gemm]')")
         assert not again.troubles
+
+
+@pytest.mark.parametrize("begins", ["typed", "a page on this disk", "a page of another site"])
+def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
+    """Typed, by the file that `--open` leads through, and by a link elsewhere; the token is gone from the address."""
+    gpu_job().write(tmp_path / "job")
+    with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        place = server.url.partition("?")[0]
+        with browser.new_context() as context, elsewhere(tmp_path) as other:
+            page = context.new_page()
+            if begins == "typed":
+                page.goto(server.url)
+            elif begins == "a page on this disk":
+                page.goto(link_to(server.url, tmp_path / "open.html").as_uri())
+            else:
+                link_to(server.url, tmp_path / "link.html")
+                page.goto(f"{other}/link.html")
+                page.get_by_text("here").click()
+            page.get_by_text("Verdict").wait_for(timeout=PATIENCE_MS)
+            assert "token" not in page.url
+            assert page.url.startswith(place)
+
+            link_to(f"{place}?view=health", tmp_path / "shared.html")
+            page.goto(f"{other}/shared.html")
+            page.get_by_text("here").click()
+            page.get_by_role("heading", name="Health").wait_for(timeout=PATIENCE_MS)
+        with browser.new_context() as stranger:
+            page = stranger.new_page()
+            assert page.goto(place).status == 401
+            assert "open the address that hta serve printed" in page.inner_text("body")
+
+
+def link_to(url: str, path: Path) -> Path:
+    """Write a page with a link; one that is opened from disk leads on by itself, as that of `--open`."""
+    leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
+    path.write_text(f'{leads}<a href="{url}">here</a>')
+    return path
+
+
+@contextmanager
+def elsewhere(folder: Path) -> Iterator[str]:
+    """Serve a folder under another name of this machine: to a browser, that is another site."""
+    handler = partial(QuietFiles, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+class QuietFiles(SimpleHTTPRequestHandler):
+    """Gives files away without a word."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
 
 
 def buttons_of(seen) -> set[str]:

@@ -46,7 +46,7 @@ def client(tmp_path) -> WebClient:
 def url(tmp_path) -> Iterator[str]:
     """A server for a small job."""
     hostile_job().write(tmp_path)
-    with bound_server(Session([tmp_path]), Address(port=0)) as server:
+    with bound_server(Session([tmp_path]), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield server.url
 
@@ -189,7 +189,7 @@ def test_a_run_that_is_chosen_before_the_address_names_one_is_shown(tmp_path, br
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
-    with bound_server(session, Address(port=0)) as server:
+    with bound_server(session, Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         with visit(browser, server.url) as seen:
             seen.page.locator("#selectors input").first.click()

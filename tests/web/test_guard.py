@@ -50,9 +50,21 @@ def test_a_name_that_was_made_to_point_here_is_refused(host) -> None:
     assert PAGE not in body
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "https://127.0.0.1", ""])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:9999",
+        "https://127.0.0.1",
+        "",
+        "http://[",
+        "http://[::1",
+        "\x00",
+    ],
+)
 def test_a_page_of_another_site_cannot_post(origin) -> None:
-    """A form or a fetch of another page, of a sandboxed one, or of another server of this machine."""
+    """A form or a fetch of another page, of a sandboxed one, or of another server of this machine; nor a malformed one."""
     assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
 
 
@@ -79,29 +91,72 @@ def test_other_methods_are_refused(method) -> None:
 
 @pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=secre", "token=secret%00", "token=%ff"])
 def test_without_the_token_nothing_is_shown(query) -> None:
-    """On an address that other machines reach."""
+    """Neither to other machines nor to other users of this one."""
     status, _, body = ask(guarded("secret"), query=query)
     assert status == 401
     assert b"secret" not in body
 
 
-@pytest.mark.parametrize("cookie", ["hta_token=wrong", "hta_token", "a=b; hta_token=", "\x00;;=", "hta_token=sécret"])
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "hta_token_8050=wrong",
+        "hta_token_8050",
+        "a=b; hta_token_8050=",
+        "\x00;;=",
+        "hta_token_8050=sécret",
+        "hta_token=secret",
+        "hta_token_8051=secret",
+    ],
+)
 def test_a_wrong_cookie_is_no_token(cookie) -> None:
-    """Nor is one that cannot be read."""
+    """Nor is one that cannot be read, or that of a server on another port."""
     assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
 
 
-def test_the_token_moves_from_the_address_into_a_cookie() -> None:
+@pytest.mark.parametrize(
+    ("path", "query", "location"),
+    [
+        ("/", "token=secret", "./"),
+        ("/", "token=secret&view=health&ranks=0-3,7&q.a=", "./?view=health&ranks=0-3,7&q.a="),
+        ("/download/csv/a b\r\n.1", "view=health&token=secret", "./a%20b%0D%0A.1?view=health"),
+    ],
+)
+def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
     """Addresses end up in histories; the cookie is for this server alone, and no script reads it."""
-    status, headers, _ = ask(guarded("secret"), query="token=secret&view=health")
-    assert (status, headers["Location"]) == (303, "./?view=health")
-    assert headers["Set-Cookie"] == "hta_token=secret; HttpOnly; SameSite=Strict; Path=/"
-    assert ask(guarded("secret"), HTTP_COOKIE="hta_token=secret")[0] == 200
+    status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
+    assert (status, headers["Location"]) == (303, location)
+    assert headers["Set-Cookie"] == "hta_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
+
+
+@pytest.mark.parametrize("others", ["", 'other={"a": 1}, b; ', "hta_token_8051=wrong; hta_token=wrong; ", "=; ;"])
+def test_the_cookie_opens_the_pages(others) -> None:
+    """Whatever other servers of this machine have the browser send beside it."""
+    assert ask(guarded("secret"), HTTP_COOKIE=f"{others}hta_token_8050=secret")[0] == 200
+
+
+LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", "HTTP_SEC_FETCH_DEST": "document"}
+
+
+def test_a_link_on_another_site_leads_here_in_two_steps() -> None:
+    """The browser keeps the cookie back at first; a page of ours that leads to itself gets it."""
+    status, headers, body = ask(guarded("secret"), **LINK)
+    assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
+    assert b'http-equiv="refresh"' in body
+    assert PAGE not in body
+
+
+@pytest.mark.parametrize(
+    "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
+)
+def test_whoever_has_no_token_is_not_sent_in_circles(brought) -> None:
+    """Nor is a frame in the page of another site asked to try again."""
+    assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 
 def test_the_token_does_not_open_the_other_doors() -> None:
     """Who has the token is still asked for the name of the server and where a request comes from."""
-    cookie = {"HTTP_COOKIE": "hta_token=secret"}
+    cookie = {"HTTP_COOKIE": "hta_token_8050=secret"}
     assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
     assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
 
@@ -130,15 +185,33 @@ def test_the_policy_of_a_page_without_scripts_allows_no_inline_script() -> None:
     assert "unsafe-inline" not in content_policy(b"<p>").split("style-src")[0]
 
 
-def test_a_host_with_its_own_rules_gets_only_the_origin_check() -> None:
-    """Users reach TensorBoard by names that it alone knows."""
-    open_guard = Guard(page, allowed_hosts=None)
-    assert ask(open_guard, HTTP_HOST="tensorboard.example")[0] == 200
-    assert ask(open_guard, "POST", HTTP_HOST="tensorboard.example", HTTP_ORIGIN="http://evil.example")[0] == 403
+def of_tensorboard() -> Guard:
+    """Guard the page as in TensorBoard."""
+    return Guard(page, allowed_hosts=HOSTS, any_address=True, may_be_framed=True, way_to_allow="set NAME")
 
 
-def test_only_a_host_with_its_own_rules_may_stand_in_pages_of_others() -> None:
+@pytest.mark.parametrize("host", ["localhost:6006", "10.1.2.3:6006", "[fe80::1]:6006"])
+def test_a_number_was_not_made_to_point_here(host) -> None:
+    """TensorBoard may be asked by any address of its machine; its pages are still the only ones that may post."""
+    assert ask(of_tensorboard(), HTTP_HOST=host)[0] == 200
+    assert ask(of_tensorboard(), "POST", HTTP_HOST=host, HTTP_ORIGIN="http://evil.example")[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
+def test_tensorboards_tab_does_not_answer_to_any_name(host) -> None:
+    """DNS rebinding; the refusal says how to allow a proxy's name."""
+    status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
+    assert (status, PAGE in body) == (403, False)
+    assert body.endswith(b"set NAME\n")
+
+
+def test_all_names_can_be_allowed() -> None:
+    """For proxies that make names up."""
+    assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
+
+
+def test_only_tensorboard_may_stand_in_pages_of_others() -> None:
     """TensorBoard stands in frames of notebooks and editors; `hta serve` in none but its own."""
     frames = "frame-ancestors 'self'"
     assert frames in ask(guarded())[1]["Content-Security-Policy"]
-    assert "frame-ancestors" not in ask(Guard(page, allowed_hosts=None))[1]["Content-Security-Policy"]
+    assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

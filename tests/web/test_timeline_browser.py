@@ -45,7 +45,7 @@ def job() -> TraceBuilder:
 @contextmanager
 def serving(folder) -> Iterator[str]:
     """Serve the runs under a folder."""
-    with bound_server(Session([folder], cache=False), Address(port=0)) as server:
+    with bound_server(Session([folder], cache=False), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield f"{server.url}?view=timeline"
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,9 +16,12 @@ from hta.cli.options import NoCache, Sources
 from hta.cli.output import console, print_line
 from hta.errors import InvalidOptionError, TraceNotFoundError
 
-Host = Annotated[str, typer.Option("--host", help="Address to listen on; others than this machine's need the token.")]
+Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port; 0 takes a free one.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the browser.")]
+NoToken = Annotated[
+    bool, typer.Option("--no-token", help="Answer any user of this machine, not only who has the address printed.")
+]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
@@ -30,6 +38,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     host: Host = "127.0.0.1",
     port: Port = 8050,
     open_browser: Open = False,
+    no_token: NoToken = False,
     allow_host: AllowHost = None,
     no_cache: NoCache = False,
 ) -> None:
@@ -44,13 +53,26 @@ def serve(  # noqa: PLR0913 -- one argument an option
     for run in session.runs:
         if run.root is None:  # named one by one: what is wrong with them is told before anything is served
             session.whole(run.id)
-    with bound_server(session, Address(host, port, frozenset(allow_host or ()))) as server:
+    address = Address(host, port, frozenset(allow_host or ()), has_token=not no_token)
+    with bound_server(session, address) as server, ExitStack() as until_the_end:
         to = console()
         print_line(to, f"{len(session.runs):,} run{'' if len(session.runs) == 1 else 's'} at {server.url}", "bold")
         print_line(to, "Ctrl-C ends it.")
         if open_browser:
-            typer.launch(server.url)
+            webbrowser.open(until_the_end.enter_context(_way_to(server.url)))
         server.run()
+
+
+@contextmanager
+def _way_to(url: str) -> Iterator[str]:
+    """Give the address of a file that leads to the pages.
+
+    The commands by which a browser is started are shown to every user of the machine, and the address holds the token.
+    """
+    with tempfile.TemporaryDirectory(prefix="hta-") as folder:
+        page = Path(folder, "open.html")
+        page.write_text(f'<!doctype html><title>hta</title><meta http-equiv="refresh" content="0;url={url}">')
+        yield page.as_uri()
 
 
 def _expect_extra() -> None:

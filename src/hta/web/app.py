@@ -14,6 +14,7 @@ from flask import Flask, Response, has_request_context, request
 
 from hta.errors import HtaError
 from hta.figures.theme import SURFACES, template
+from hta.web.callback_bodies import register_body_check
 from hta.web.client import client
 from hta.web.pages import PAGES, Page
 from hta.web.parts import Parts, problem, with_run
@@ -23,11 +24,11 @@ from hta.web.session import Session
 from hta.web.state import FIRST_VIEW, Selection
 from hta.web.table_routes import register_tables
 
+MOST_BYTES_ASKED = 256 << 10
+"""A request holds selections, never data; it is kept until it is whole, for anyone who sends one."""
+
 SCHEME_COOKIE = "hta-color-scheme"
 """What `hta.js` keeps there: the colours that were shown last."""
-
-MOST_BYTES_ASKED = 4 << 20
-"""A request holds selections, never data."""
 
 
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
@@ -52,6 +53,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
     flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no script of that name
     register_scripts(flask)
+    register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part})
     _register_shell(app, session, parts)
     register_selectors(app)

@@ -8,20 +8,16 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from waitress import create_server
+from typing import TYPE_CHECKING
 
 from hta.errors import InvalidOptionError
 from hta.web.app import create_app
+from hta.web.connections import ConnectionServer
 from hta.web.guard import Guard
 from hta.web.session import Session
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
-THREADS = 16
-"""Requests answered at once: a page asks for several parts, each waiting for its work at most a fraction of a second."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound to
@@ -29,11 +25,12 @@ _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound t
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen, and further names by which browsers may call the server."""
+    """Where to listen, further names by which browsers may call the server, and whether its address carries a token."""
 
     host: str = "127.0.0.1"
     port: int = 8050
     names: frozenset[str] = frozenset()
+    has_token: bool = True
 
     @property
     def is_loopback(self) -> bool:
@@ -46,7 +43,7 @@ class Address:
     @property
     def allowed_hosts(self) -> frozenset[str]:
         """Names that the Host header may have; of a server that listens everywhere, the machine's own ones."""
-        own = {socket.gethostname(), socket.getfqdn(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
+        own = {*_own_names(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
         return frozenset({*_LOOPBACK_NAMES, *own, *self.names})
 
 
@@ -55,7 +52,7 @@ class Server:
     """A server that is bound to its port."""
 
     url: str
-    _waitress: Any
+    _waitress: ConnectionServer
 
     def run(self) -> None:
         """Answer requests until interrupted."""
@@ -71,12 +68,14 @@ def bound_server(session: Session, address: Address) -> Iterator[Server]:
     """Bind the port, so that a port that is taken is told at once.
 
     Raises:
-        InvalidOptionError: the address cannot be listened on.
+        InvalidOptionError: the address cannot be listened on, or other machines reach it and there is no token.
     """
-    token = None if address.is_loopback else secrets.token_urlsafe(24)
+    token = _token(address)
     listening = _listen(address)
-    waitress = create_server(guarded(session, address, token), sockets=[listening], threads=THREADS, ident="hta")
-    server = Server(_url(address, listening.getsockname()[1], token), waitress)
+    server = Server(
+        _url(address, listening.getsockname()[1], token),
+        ConnectionServer(guarded(session, address, token), listening),
+    )
     try:
         yield server
     finally:
@@ -87,6 +86,16 @@ def bound_server(session: Session, address: Address) -> Iterator[Server]:
 def guarded(session: Session, address: Address, token: str | None) -> WSGIApplication:
     """Return the application behind its guard."""
     return Guard(create_app(session).server.wsgi_app, allowed_hosts=address.allowed_hosts, token=token)
+
+
+def _token(address: Address) -> str | None:
+    """Return a fresh token; other users of this machine reach a port of it, too."""
+    if address.has_token:
+        return secrets.token_urlsafe(24)
+    if address.is_loopback:
+        return None
+    message = f"{address.host} is reached from other machines, so the pages need their token: leave out --no-token"
+    raise InvalidOptionError(message)
 
 
 def _listen(address: Address) -> socket.socket:
@@ -102,6 +111,11 @@ def _url(address: Address, port: int, token: str | None) -> str:
     host = socket.gethostname() if address.host in _ANY_ADDRESS else address.host
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _own_names() -> set[str]:
+    names = {socket.gethostname(), socket.getfqdn()}
+    return names | {name.partition(".")[0] for name in names}
 
 
 def _own_addresses() -> set[str]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_FOLDERS = 1_000
 """Folders looked through for a trace; TensorBoard waits for the answer."""
 
+HOSTS_VARIABLE = "HTA_ALLOW_HOST"
+"""Environment variable: names, separated by commas, by which browsers may call TensorBoard besides its own."""
+
 _ENDINGS = (".json", ".json.gz", ".json.zst")
 
 
@@ -32,6 +35,7 @@ class HtaPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has 
     def __init__(self, context: base_plugin.TBContext) -> None:
         """Take the log folder; nothing is read."""
         self._logdir = str(context.logdir or "")
+        self._flags = context.flags
         self._mount = Mount("/app", self._app)
         self._has_traces = False
 
@@ -55,7 +59,22 @@ class HtaPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has 
         from hta.web.session import Session  # noqa: PLC0415
 
         app: WSGIApplication = create_app(Session([self._logdir])).server.wsgi_app
-        return Guard(app, allowed_hosts=None)  # TensorBoard answers to any host
+        return Guard(
+            app,
+            allowed_hosts=self._allowed_hosts(),
+            any_address=True,
+            may_be_framed=True,  # TensorBoard stands in pages of notebooks and editors
+            way_to_allow=f"set {HOSTS_VARIABLE}=NAME and start TensorBoard again",
+        )
+
+    def _allowed_hosts(self) -> frozenset[str]:
+        """Return the names that TensorBoard goes by; a proxy may pass on others, which only its owner knows."""
+        from hta.web.server import Address  # noqa: PLC0415
+
+        everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"
+        host = getattr(self._flags, "host", None) or everywhere
+        named = (each.strip() for each in os.environ.get(HOSTS_VARIABLE, "").split(","))
+        return Address(host, names=frozenset(named)).allowed_hosts - {""}
 
 
 def _index(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:

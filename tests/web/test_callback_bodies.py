@@ -1,0 +1,108 @@
+"""Questions to the callbacks: those of a page are answered, anything else is the fault of who asks."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dash", reason="the extra `web` is not installed")
+
+from jobs import gpu_job
+from web_client import WebClient
+
+CALLBACK = "/_dash-update-component"
+TABLE = "kernel_breakdown.1"
+MUTATIONS = 400
+VALUES: tuple[Any, ...] = (
+    *(None, True, 0, -1, 2**70, 1.5, "", "x", "\ud800", "\x00", [], {}, [[]], {"a": 1}, ["MATCH"]),
+    *("?view=\ud800&run=%ED%A0%80", "?run=~~&ranks=1-99999999", "?" + "a=b&" * 3_000, "?view=idle_time&steps=9"),
+    {"startRow": "a", "endRow": [], "sortModel": {}},
+)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> WebClient:
+    """The pages of a small job."""
+    folder = tmp_path_factory.mktemp("job")
+    gpu_job().write(folder)
+    return WebClient(folder)
+
+
+@pytest.fixture(scope="module")
+def questions(client) -> list[dict[str, Any]]:
+    """What a page asks: of the shell, of a part, of rows, and of a table that is grouped."""
+    asked: list[dict[str, Any]] = []
+    send = client.http.post
+
+    def keep(path: str, *, json: dict[str, Any]) -> Any:
+        asked.append(copy.deepcopy(json))
+        return send(path, json=json)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client.http, "post", keep)
+        client.page("?view=overview")
+        client.part("?view=kernel_breakdown", "kernel_breakdown")
+        client.rows("?view=kernel_breakdown", TABLE, {"startRow": 0, "endRow": 10, "sortModel": []})
+        client._ask('"MATCH"],"type":"box"}', {"name": TABLE}, {"url.search": "?view=kernel_breakdown"})
+    return asked
+
+
+def places(body: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to everything in a body."""
+    children = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
+    for key, value in children:
+        yield (*here, key)
+        yield from places(value, (*here, key))
+
+
+def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """Return a body with something else, or nothing, in one place."""
+    body = copy.deepcopy(body)
+    *way, last = chance.choice(list(places(body)))
+    around: Any = body
+    for key in way:
+        around = around[key]
+    if chance.random() < 0.7:
+        around[last] = copy.deepcopy(chance.choice(VALUES))
+    else:
+        del around[last]
+    return body
+
+
+def test_whatever_is_sent_no_question_is_an_error_of_the_server(client, questions, caplog) -> None:
+    """Each body is answered or refused with 4xx, and nothing is written to the console."""
+    chance = random.Random(12)  # noqa: S311 -- the same bodies each time
+    for _ in range(MUTATIONS):
+        body = json.dumps(mutated(chance.choice(questions), chance))
+        status = client.http.post(CALLBACK, data=body, content_type="application/json").status_code
+        assert status < 500, body
+        assert not caplog.records, body
+
+
+def test_an_answer_to_a_page_stays_what_it_was(client, questions) -> None:
+    """The questions that were mutated are answered."""
+    assert len(questions) >= 4
+    for question in questions:
+        assert client.http.post(CALLBACK, json=question).status_code in {200, 204}
+
+
+@pytest.mark.parametrize(
+    "output", ["url.search", "theme.forceColorScheme", "nowhere.children", "", "..", "....", "{.x"]
+)
+def test_what_the_server_does_not_compute_cannot_be_asked(client, output) -> None:
+    """A callback of the browser, one that is not there, and names that are none."""
+    body = {"output": output, "outputs": [], "inputs": [], "state": [], "changedPropIds": []}
+    assert client.http.post(CALLBACK, json=body).status_code == 400
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "", "application/x-www-form-urlencoded"])
+def test_a_form_cannot_ask(client, content_type, caplog) -> None:
+    """Only JSON is a question."""
+    status = client.http.post(CALLBACK, data="{}", content_type=content_type).status_code
+    assert 400 <= status < 500
+    assert not caplog.records

@@ -1,0 +1,50 @@
+"""The names by which browsers may call the tab in TensorBoard."""
+
+from __future__ import annotations
+
+import socket
+from argparse import Namespace
+from pathlib import Path
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("tensorboard")
+
+from hta.web.tensorboard import plugin
+
+
+def status_under(name: str, folder: Path, **flags: object) -> str:
+    """Return the status of the first page, asked for by a name, of a TensorBoard with these options."""
+    context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
+    tab_of = plugin.HtaPlugin(context(logdir=str(folder), flags=Namespace(**flags)))
+    environ = {"PATH_INFO": "/data/plugin/hta/app/index.html", "HTTP_HOST": name}
+    setup_testing_defaults(environ)
+    seen: list[str] = []
+    list(tab_of.get_plugin_apps()["/app/*"](environ, lambda status, *_: seen.append(status)))
+    return seen[0].partition(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ({"host": None, "bind_all": False}, ["localhost:6006", "127.0.0.1:6006", "[::1]:6006"]),
+        ({"host": "board.lan", "bind_all": False}, ["board.lan:6006", "localhost"]),
+        ({"host": None, "bind_all": True}, [f"{socket.gethostname()}:6006", "192.168.0.7:6006", "localhost:6006"]),
+        ({}, ["localhost"]),
+    ],
+)
+def test_the_tab_answers_to_the_names_that_tensorboard_listens_on(tmp_path, flags, names) -> None:
+    """And to no name that another site made to point here; see tests/web/test_guard.py."""
+    assert {status_under(name, tmp_path, **flags) for name in names} == {"200"}
+    assert {status_under(name, tmp_path, **flags) for name in ("evil.example", "localhost.evil.example", "")} == {"403"}
+
+
+def test_a_proxys_name_is_allowed_by_the_environment(tmp_path, monkeypatch) -> None:
+    """Several ones by commas, and any by a star."""
+    assert status_under("board.example", tmp_path) == "403"
+    monkeypatch.setenv(plugin.HOSTS_VARIABLE, "other.example, board.example,")
+    assert [status_under(name, tmp_path) for name in ("board.example", "evil.example", "")] == ["200", "403", "403"]
+    monkeypatch.setenv(plugin.HOSTS_VARIABLE, "*")
+    assert status_under("any.example", tmp_path) == "200"
