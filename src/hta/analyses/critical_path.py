@@ -260,7 +260,7 @@ def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _together(rows: pl.DataFrame) -> str:
-    longest = duration_text(rows["duration_ns"].max())
+    longest = duration_text(max(rows["duration_ns"].to_list()))
     return longest if len(rows) == 1 else f"up to {longest}"
 
 

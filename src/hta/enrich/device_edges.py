@@ -100,7 +100,7 @@ def _is_unknown(
     work = activities.table[rows].select("device", "stream", "start_ns")
     first_ns = work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
     start_ns, launched_ns = work["start_ns"].to_numpy(), activities.column("end_ns")[calls]
-    unknown = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
+    unknown: npt.NDArray[np.bool_] = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
     unknown &= launched_ns <= whole.derive(device_drained_ns)
     for row in np.flatnonzero(unknown):
         busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
