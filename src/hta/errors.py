@@ -11,7 +11,9 @@
     ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
     ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
     ├── WorkerLostError       (RuntimeError)       the process that worked on a rank was killed, again and again
-    └── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
+    ├── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
+    ├── LimitReachedError     (RuntimeError)       a query took more time or memory than it may
+    └── OutputError           (OSError)            what a command prints could not be written
 
 A message is one string: it says what was found, where, and the way out, and it survives pickling.
 """
@@ -149,3 +151,16 @@ class WorkerLostError(HtaError, RuntimeError):
 
 class InconsistentTimesError(HtaError, ValueError):
     """The times of a trace contradict each other too much to compute with."""
+
+
+class LimitReachedError(HtaError, RuntimeError):
+    """A query took more time or memory than it may; the message says which option or argument raises the limit."""
+
+
+class OutputError(HtaError, OSError):
+    """What a command prints could not be written, for instance because the disk is full."""
+
+    @classmethod
+    def of_stdout(cls, error: OSError) -> OutputError:
+        """Name the stream and the reason that the system gives."""
+        return cls(f"stdout cannot be written: {error.strerror or error}; what was printed is incomplete")

@@ -5,7 +5,7 @@ The terminal, the report and the pages print the same `View`s of a result, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -233,6 +233,7 @@ _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 _KERNELS_SHOWN = 3
 _PATHS_SHOWN = 30
 _KERNEL_LENGTH = 40
+_SEQUENCE_COLUMN = "first kernels"
 _MOST_NAMES = 20_000
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -299,12 +300,17 @@ def heading(column: str) -> str:
 
 
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
-    """Return the short names of the kernels in a table; no two kernels have the same, of up to `_MOST_NAMES` kernels."""
+    """Return the short texts of the kernels and sequences of kernels in a table.
+
+    No two kernels have the same, of up to `_MOST_NAMES` kernels.
+    """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
         value: None for column in columns for value in column.drop_nulls().unique() if _is_short(column.name, value)
     }
-    return short_names(names) if len(names) <= _MOST_NAMES else {}
+    sequences = frame.get_column(_SEQUENCE_COLUMN).unique() if _SEQUENCE_COLUMN in frame.columns else ()
+    first = _first_kernels(sequences) if len(sequences) <= _MOST_NAMES else {}
+    return first | (short_names(names) if len(names) <= _MOST_NAMES else {})
 
 
 def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
@@ -702,9 +708,9 @@ def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
 
 
 def frequent_sequences(result: KernelSequences) -> pl.DataFrame:
-    """Return the sequences over all ranks, the most frequent first; of long ones the first kernels."""
+    """Return the sequences over all ranks, the most frequent first; a cell of a page shows their first kernels."""
     table = sequences_over_ranks(result)
-    kernels = _first_kernels([_kernels_of_pattern(pattern) for pattern in table.get_column("pattern")])
+    kernels = table.get_column("pattern").map_elements(_kernels_of_a_pattern, pl.String).alias(_SEQUENCE_COLUMN)
     return table.select("operator", kernels, "count", "kernel_count", "kernel_ns", "operator_ns")
 
 
@@ -716,21 +722,22 @@ def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
 
 
 def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
-    """Return the kernels of each operator on each rank, the most frequent first; of long sequences the first."""
+    """Return the kernels of each operator on each rank, the most frequent first."""
     table = result.per_sequence
-    kernels = _first_kernels([kernels.split(SEQUENCE_SEPARATOR) for kernels in table.get_column("kernels")])
     delays = ("launch_delay_mean_ns", "start_delay_mean_ns")
-    return table.select("rank", "operator", kernels, "count", "kernel_ns", *delays)
+    return table.select("rank", "operator", pl.col("kernels").alias(_SEQUENCE_COLUMN), "count", "kernel_ns", *delays)
 
 
-def _kernels_of_pattern(pattern: str) -> list[str]:
-    return pattern.split(PATTERN_SEPARATOR)[1:]
+def _kernels_of_a_pattern(pattern: str) -> str:
+    _, _, kernels = pattern.partition(PATTERN_SEPARATOR)
+    return kernels.replace(PATTERN_SEPARATOR, SEQUENCE_SEPARATOR)
 
 
-def _first_kernels(sequences: Sequence[Sequence[str]]) -> pl.Series:
+def _first_kernels(sequences: Iterable[str]) -> dict[str, str]:
     """Shorten sequences to the short names of their first kernels, and count the others."""
-    short = short_names((name for names in sequences for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
-    return pl.Series("first kernels", [_sequence_text(names, short) for names in sequences], pl.String)
+    kernels = {sequence: sequence.split(SEQUENCE_SEPARATOR) for sequence in sequences}
+    short = short_names((name for names in kernels.values() for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
+    return {sequence: _sequence_text(names, short) for sequence, names in kernels.items()}
 
 
 def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
@@ -765,7 +772,11 @@ def _one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
 
 def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
     whole = printable(value)
-    shown = short.get(value) or short_name(value) if _is_short(column, value) else whole
+    if column == _SEQUENCE_COLUMN:
+        shown = short.get(value) or _first_kernels([value])[value]
+    else:
+        shown = short.get(value) or short_name(value) if _is_short(column, value) else whole
+    shown = printable(shown)
     return Cell(shown, is_number=False, whole=None if shown == whole else whole)
 
 

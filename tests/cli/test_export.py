@@ -29,7 +29,7 @@ def run(*arguments: object) -> str:
     """Run `hta export`; return what it prints."""
     result = CliRunner().invoke(app, ["export", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.stdout.replace("\n", "")
+    return result.stdout
 
 
 @pytest.mark.parametrize(

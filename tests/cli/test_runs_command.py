@@ -38,7 +38,7 @@ def test_every_span_has_a_line(tmp_path) -> None:
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
     assert "0-4" in lines[4]
     assert lines[6].split()[-2:] == ["a", "b"]
-    assert "notes.txt: no profiler trace: a text" in "".join(lines[7:]).replace("\n", "")
+    assert "notes.txt: no profiler trace: a text" in "".join(lines[7:])
 
 
 def test_json_has_every_recording(tmp_path) -> None:
@@ -69,6 +69,6 @@ def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
     """It is named, and what is in it is not."""
     hta.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
-        text = run(str(folder)).replace("\n", "")
+        text = run(str(folder))
         assert "no trace, 1 file left out" in text
         assert "job.store: a store of a whole job; open it by its path" in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from hta.catalogue import ANALYSES
 from hta.cli.advice import advice
@@ -22,6 +24,7 @@ from hta.cli.kernel_sequences import kernel_sequences
 from hta.cli.launch_statistics import launch_statistics
 from hta.cli.operator_kernels import operator_kernels
 from hta.cli.operator_memory import operator_memory
+from hta.cli.output import UNLIMITED, print_text
 from hta.cli.queue_length import queue_length
 from hta.cli.report import report
 from hta.cli.runs import runs
@@ -34,7 +37,24 @@ from hta.cli.user_annotations import user_annotations
 
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
-app = typer.Typer(name="hta", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+class _Commands(TyperGroup):
+    """The commands, whose help is wrapped on a terminal alone."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings a click of its own
+        if not sys.stdout.isatty():
+            settings.setdefault("terminal_width", UNLIMITED)
+        return super().make_context(*arguments, **settings)
+
+
+app = typer.Typer(
+    name="hta",
+    cls=_Commands,
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 for command in (summary, report, serve, advice, check, runs, export, ingest, sql, diff, compare_operators):
     app.command()(command)
 
@@ -62,7 +82,7 @@ for entry in ANALYSES:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
     if wanted:
-        typer.echo(f"hta {version('holistic-trace-analysis')}")
+        print_text(f"hta {version('holistic-trace-analysis')}")
         raise typer.Exit
 
 
@@ -74,3 +94,16 @@ ShowVersion = Annotated[
 @app.callback(help=_HELP)
 def options(*, show_version: ShowVersion = False) -> None:
     """Take the options that come before a command; `show_version` has done its work when this runs."""
+
+
+def misuse(error: Exception) -> str | None:
+    """Return what is wrong with the options or arguments, and how to see those that exist; None for other errors.
+
+    Typer raises the errors of click, or of the copy of click that it brings, so they are known by what they have.
+    """
+    context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
+    if format_message is None:
+        return "aborted" if isinstance(error, typer.Abort) else None
+    command = "hta" if context is None else context.command_path
+    message = " ".join(format_message().split()).rstrip(".")
+    return f"{message}; {command} --help shows what it takes"

@@ -10,9 +10,9 @@ import typer
 
 from hta.cli.job import ReadingOptions, opened_alone
 from hta.cli.option_groups import with_option_groups
-from hta.cli.options import Force, Target
+from hta.cli.options import Force, RawText, Target
 from hta.cli.output import console, print_line
-from hta.export.tables import export_tables
+from hta.export.tables import TableFormat, export_tables
 from hta.export.trace_with_counters import write_traces_with_counters
 from hta.locations import Location, expect_writable_folder, located, status_of
 from hta.store.trace import Trace
@@ -50,18 +50,20 @@ def export(
     to: To,
     output: Folder,
     force: Force = False,
+    raw_text: RawText = False,
 ) -> None:
     """Write the trace for other tools: Perfetto, or anything that reads CSV or Parquet."""
     expect_writable_folder(output if output.exists() else output.absolute().parent)
     with opened_alone(job) as trace:
-        _print_files(_exported(trace, to, output, force=force))
+        _print_files(_exported(trace, to, output, force=force, raw_text=raw_text))
 
 
-def _exported(trace: Trace, to: ExportFormat, output: Location, *, force: bool) -> Iterable[Location]:
+def _exported(trace: Trace, to: ExportFormat, output: Location, *, force: bool, raw_text: bool) -> Iterable[Location]:
     if to is ExportFormat.perfetto:
         output.mkdir(exist_ok=True)
         return write_traces_with_counters(trace, output, overwrite=force).values()
-    return export_tables(trace, output, "csv" if to is ExportFormat.csv else "parquet", overwrite=force)
+    table_format: TableFormat = "csv" if to is ExportFormat.csv else "parquet"
+    return export_tables(trace, output, table_format, overwrite=force, escape_formulas=not raw_text)
 
 
 def _print_files(paths: Iterable[Location]) -> None:

@@ -87,3 +87,6 @@ Figure = Annotated[
     typer.Option("--figure", parser=located, metavar="FILE", help="Also write the figure, as an HTML file."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+RawText = Annotated[
+    bool, typer.Option("--raw-text", help="In CSV, leave texts that a spreadsheet would run as formulas as they are.")
+]

@@ -14,7 +14,7 @@ from hta.ingest.runs import Run, Runs, find_runs
 from hta.tables import print_frame
 
 _MOST_ROWS = 200
-_MOST_NAMES = 4
+_SHORTEST_RANGE = 4
 
 Folder = Annotated[
     str,
@@ -69,14 +69,13 @@ def _span(run: Run, span: int) -> dict[str, str | int]:
 
 def _ranks(ranks: list[int | None]) -> str:
     known = sorted(rank for rank in ranks if rank is not None)
-    if len(known) > _MOST_NAMES and known == list(range(known[0], known[-1] + 1)):
+    if len(known) > _SHORTEST_RANGE and known == list(range(known[0], known[-1] + 1)):
         return f"{known[0]}-{known[-1]}"
     return _listed(["?" if rank is None else str(rank) for rank in ranks])
 
 
 def _listed(names: list[str]) -> str:
-    shown = names if len(names) <= _MOST_NAMES else [*names[:2], "…", names[-1]]
-    return ", ".join(shown)
+    return ", ".join(names)
 
 
 def _as_dict(found: Runs) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import json
+import math
+import re
+import sys
 from decimal import Decimal
 from enum import Enum
 from typing import IO, Annotated
@@ -14,17 +17,20 @@ from polars import selectors
 
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
-from hta.cli.options import Force, Target
-from hta.cli.output import console, print_line, print_table
+from hta.cli.options import Force, RawText, Target
+from hta.cli.output import console, print_json_text, print_line, print_table, print_text
 from hta.errors import InvalidOptionError
+from hta.export.csv_text import json_text, write_csv
 from hta.export.new_file import expect_writable, new_file
-from hta.figures.names import printable
 from hta.locations import Location, located
-from hta.sql.query import named_views
+from hta.sql.query import DEFAULT_TIMEOUT_S, named_views
 from hta.sql.views import VIEWS
 from hta.tables import Cell, PrintedTable
+from hta.visible_text import visible
 
 _MOST_ROWS = 100
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_PREFIXES = ("", "k", "m", "g", "t")
 
 
 class ResultFormat(str, Enum):
@@ -49,15 +55,28 @@ Output = Annotated[
     Target | None,
     typer.Option("--output", "-o", parser=located, metavar="FILE", help="Write the rows there, a path or a URL."),
 ]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop the query after so many seconds; 0 for no limit."),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="4GiB", help="What the query may take of memory; by default half of what is free."
+    ),
+]
 
 
 @with_option_groups
-def sql(
+def sql(  # noqa: PLR0913 -- one argument an option
     job: JobOptions,
     query: Query,
     *,
     result_format: Format = None,
     output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    memory_limit: MemoryLimit = None,
+    raw_text: RawText = False,
     force: Force = False,
 ) -> None:
     """Answer a question in SQL about a trace or a store; the documentation lists the views and their columns."""
@@ -65,17 +84,36 @@ def sql(
     if output is not None:
         expect_writable(output, overwrite=force)
     _expect_a_view(query)
+    memory_bytes = None if memory_limit is None else parse_size(memory_limit)
     with opened_job(job) as (trace, executor):
-        rows = trace.sql(query, executor=executor)
+        rows = trace.sql(query, timeout_s=timeout or None, memory_limit_bytes=memory_bytes, executor=executor)
     if output is not None:
         with new_file(output, overwrite=force) as file:
-            _WRITE[chosen](rows, file)
+            _write(rows, file, chosen, raw_text=raw_text)
     elif chosen is ResultFormat.table:
         _print(rows)
     else:
         text = io.BytesIO()
-        _WRITE[chosen](rows, text)
-        typer.echo(text.getvalue().decode().rstrip("\n"))
+        _write(rows, text, chosen, raw_text=raw_text)
+        _print_text(text.getvalue().decode().rstrip("\n"), chosen)
+
+
+def parse_size(text: str) -> int:
+    """Read an amount of memory such as `500MB` or `4GiB`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        message = f"{text!r} is no amount of memory; write it like 500MB or 4GiB"
+        raise typer.BadParameter(message)
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1_024 if binary else 1_000) ** _PREFIXES.index(prefix.lower()))
+
+
+def _print_text(text: str, chosen: ResultFormat) -> None:
+    """Print JSON or CSV; on a terminal, the texts in CSV are made harmless, elsewhere they stay exact."""
+    if chosen is ResultFormat.json:
+        print_json_text(text)
+    else:
+        print_text("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text)
 
 
 def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat:
@@ -90,11 +128,15 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
             raise InvalidOptionError(message)
         return asked or ResultFormat.table
     ending = target.name.rpartition(".")[2].lower()
-    known = [each for each in _WRITE if each.value == ending]
+    written = {each.value: each for each in ResultFormat if each is not ResultFormat.table}
+    known = written.get(ending)
     if asked is ResultFormat.table or not (asked or known):
         message = f"{target} may be .csv, .json, .parquet or .arrow; or name one of these with --format"
         raise InvalidOptionError(message)
-    return asked or known[0]
+    if asked and known and asked is not known:
+        message = f"{target} says {known.value}, and --format {asked.value}; let both say the same"
+        raise InvalidOptionError(message)
+    return asked or written[ending]
 
 
 def _expect_a_view(query: str) -> None:
@@ -109,7 +151,7 @@ def _print(rows: pl.DataFrame) -> None:
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
     more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""
-    print_table(to, PrintedTable(f"{len(shown):,} rows{more}", tuple(map(printable, rows.columns)), cells, 0, ""))
+    print_table(to, PrintedTable(f"{len(shown):,} rows{more}", tuple(rows.columns), cells, 0, ""))
     if more:
         print_line(to, "--format and --output give all of them", "dim")
 
@@ -117,20 +159,42 @@ def _print(rows: pl.DataFrame) -> None:
 def _cell(value: object) -> Cell:
     if value is None:
         return Cell("", is_number=True)
+    if isinstance(value, bytes):
+        return Cell(value.hex(), is_number=False)
+    if isinstance(value, list | dict):
+        return Cell(json_text(value), is_number=False)
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    return Cell(f"{value:g}" if isinstance(value, float) else printable(str(value)), is_number=is_number)
+    return Cell(f"{value:g}" if isinstance(value, float) else str(value), is_number=is_number)
+
+
+def _write(rows: pl.DataFrame, file: IO[bytes], chosen: ResultFormat, *, raw_text: bool) -> None:
+    if chosen is ResultFormat.csv:
+        write_csv(rows, file, escape_formulas=not raw_text)
+    elif chosen is ResultFormat.json:
+        _write_json(rows, file)
+    elif chosen is ResultFormat.parquet:
+        rows.write_parquet(file)
+    else:
+        rows.write_ipc(file)
 
 
 def _write_json(rows: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write an array of objects; decimals as other numbers, and those that JSON does not know as null."""
-    plain = rows.with_columns(selectors.decimal().cast(pl.Float64))
+    """Write an array of objects; decimals as other numbers, those that JSON does not know as null, bytes in hex."""
+    plain = rows.with_columns(selectors.decimal().cast(pl.Float64), selectors.binary().bin.encode("hex"))
+    if any(each.is_nested() for each in plain.schema.values()):
+        file.write(json.dumps(_finite(plain.to_dicts()), default=_number_or_text, allow_nan=False).encode())
+        return
     finite = selectors.float()
     file.write(plain.with_columns(pl.when(finite.is_finite()).then(finite)).write_json().encode())
 
 
-_WRITE: dict[ResultFormat, Callable[[pl.DataFrame, IO[bytes]], object]] = {
-    ResultFormat.csv: lambda rows, file: rows.write_csv(file),
-    ResultFormat.json: _write_json,
-    ResultFormat.parquet: lambda rows, file: rows.write_parquet(file),
-    ResultFormat.arrow: lambda rows, file: rows.write_ipc(file),
-}
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number_or_text(value: object) -> object:
+    return float(value) if isinstance(value, Decimal) else str(value)

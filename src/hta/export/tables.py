@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from hta.errors import InvalidOptionError
+from hta.export.csv_text import write_csv
 from hta.export.new_file import new_file
 from hta.locations import Location, expect_writable_folder
 from hta.schema import TABLES
@@ -19,11 +21,17 @@ _RESOLVED = ("string", "json")
 
 
 def export_tables(
-    trace: Trace, folder: Location, table_format: TableFormat, *, overwrite: bool = False
+    trace: Trace,
+    folder: Location,
+    table_format: TableFormat,
+    *,
+    overwrite: bool = False,
+    escape_formulas: bool = True,
 ) -> list[Location]:
     """Write every table with rows of every rank as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
 
-    Columns are those of `hta.schema.TABLES`. The folder is made where its parent exists.
+    Columns are those of `hta.schema.TABLES`. The folder is made where its parent exists. In CSV, an apostrophe goes
+    before texts that a spreadsheet would run as a formula, unless `escape_formulas` is false.
 
     Returns:
         The files, in the order of ranks and tables.
@@ -37,9 +45,17 @@ def export_tables(
     for rank_trace in trace.ranks.values():
         rank_folder = _rank_folder(folder, rank_trace.rank)
         rank_folder.mkdir(parents=True, exist_ok=True)
-        paths += _export_rank(rank_trace, rank_folder, table_format, overwrite=overwrite)
+        to = _Target(table_format, overwrite=overwrite, escape_formulas=escape_formulas)
+        paths += _export_rank(rank_trace, rank_folder, to)
         rank_trace.forget()
     return paths
+
+
+@dataclass(frozen=True)
+class _Target:
+    table_format: TableFormat
+    overwrite: bool
+    escape_formulas: bool
 
 
 def _expect_room(trace: Trace, folder: Location, *, overwrite: bool) -> None:
@@ -54,27 +70,25 @@ def _rank_folder(folder: Location, rank: int) -> Location:
     return folder / f"rank_{rank}"
 
 
-def _export_rank(
-    rank_trace: RankTrace, folder: Location, table_format: TableFormat, *, overwrite: bool
-) -> list[Location]:
+def _export_rank(rank_trace: RankTrace, folder: Location, to: _Target) -> list[Location]:
     paths = []
     for name in TABLES:
         table = pl.DataFrame() if name == "strings" else rank_trace.table(name)
         if len(table):
-            path = folder / f"{name}.{table_format}"
-            _write(rank_trace, name, table, path, overwrite=overwrite)
+            path = folder / f"{name}.{to.table_format}"
+            _write(rank_trace, name, table, path, to)
             paths.append(path)
     return paths
 
 
-def _write(rank_trace: RankTrace, name: str, table: pl.DataFrame, path: Location, *, overwrite: bool) -> None:
-    with new_file(path, overwrite=overwrite) as file:
-        if path.suffix == ".parquet":
+def _write(rank_trace: RankTrace, name: str, table: pl.DataFrame, path: Location, to: _Target) -> None:
+    with new_file(path, overwrite=to.overwrite) as file:
+        if to.table_format == "parquet":
             _resolved(rank_trace, name, table).write_parquet(file)
             return
         for start in range(0, len(table), _ROWS_AT_ONCE):
             rows = _resolved(rank_trace, name, table.slice(start, _ROWS_AT_ONCE))
-            rows.write_csv(file, include_header=start == 0)
+            write_csv(rows, file, include_header=start == 0, escape_formulas=to.escape_formulas)
 
 
 def _resolved(rank_trace: RankTrace, name: str, table: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import glob
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,13 +21,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hta.enrich.tensor_cores import with_current_rules
-from hta.errors import InvalidOptionError
+from hta.errors import HtaError, InvalidOptionError, LimitReachedError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.execution.processes import available_cores, available_memory_bytes
 from hta.schema import TABLES
+from hta.sql.running import Limits, RunningQuery
 from hta.sql.views import VIEWS, SqlView
 from hta.store.job_store import StoredFile
 from hta.store.parquet_tables import parquet_types, write_parquet
+from hta.units import size_text
 
 if TYPE_CHECKING:
     from hta.store.trace import RankTrace, Trace
@@ -34,8 +37,16 @@ if TYPE_CHECKING:
 STORED = "stored"
 """The schema of DuckDB that holds the tables as a store has them."""
 
+DEFAULT_TIMEOUT_S = 600.0
+"""Seconds that a query may take, without the time in which its views are written."""
+
 _SHARE_OF_MEMORY = 2
 _LEAST_MEMORY_BYTES = 128 << 20
+_UNKNOWN_MEMORY_BYTES = 4 << 30
+_LEAST_SETTING_BYTES = 16 << 20
+_SHARE_OF_DISK = 2
+"""The part of the free disk that a query may fill with what does not fit into memory."""
+
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
     pl.Int32: "INTEGER",
@@ -49,22 +60,33 @@ _DUCKDB_TYPES: dict[Any, str] = {
 
 
 def sql(
-    trace: Trace, query: str, *, memory_limit_bytes: int | None = None, executor: Executor = IN_PROCESS
+    trace: Trace,
+    query: str,
+    *,
+    memory_limit_bytes: int | None = None,
+    timeout_s: float | None = DEFAULT_TIMEOUT_S,
+    executor: Executor = IN_PROCESS,
 ) -> pl.DataFrame:
     """Answer a query; see `Trace.sql`."""
     duckdb = _duckdb()
+    memory_bytes = _memory_bytes(memory_limit_bytes)
     stored, derived = named_views(query)
     with tempfile.TemporaryDirectory(prefix="hta-sql-") as name:
         folder = Path(name)
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
             trace.map(with_current_rules(write), executor)
-        settings = _settings(folder, memory_limit_bytes)
-        with duckdb.connect(":memory:", config=settings) as connection, _errors_told(duckdb, query):
-            _make_views(connection, folder, stored, derived)
-            _lock(connection, [folder, *_linked_stores(trace)])
-            _expect_one_select(connection, duckdb, query)
-            return _plain(connection.sql(query).pl())
+        with _errors_told(duckdb, query, memory_bytes):
+            connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
+            running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))
+            try:
+                _make_views(connection, folder, stored, derived)
+                _lock(connection, [folder, *_linked_stores(trace)])
+                _expect_one_select(connection, duckdb, query)
+                return _plain(running.answer(query))
+            finally:
+                if not running.is_stuck:  # closing would wait for it
+                    connection.close()
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -126,11 +148,26 @@ def _emptied(target: Path) -> Path:
     return target
 
 
-def _settings(folder: Path, memory_limit_bytes: int | None) -> dict[str, str]:
+def _memory_bytes(asked: int | None) -> int:
+    """Return the memory that a query may take: by default half of what is free.
+
+    Raises:
+        InvalidOptionError: less is asked for than DuckDB needs for anything.
+    """
+    if asked is None:
+        free = available_memory_bytes()
+        return _UNKNOWN_MEMORY_BYTES if free is None else max(_LEAST_MEMORY_BYTES, free // _SHARE_OF_MEMORY)
+    if asked < _LEAST_SETTING_BYTES:
+        message = f"a memory limit of {size_text(asked)} is too small; give {size_text(_LEAST_SETTING_BYTES)} or more"
+        raise InvalidOptionError(message)
+    return asked
+
+
+def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
     """Return the settings under which the views are made: what is temporary goes into the folder as well."""
-    free = available_memory_bytes()
-    limit = memory_limit_bytes or (None if free is None else max(_LEAST_MEMORY_BYTES, free // _SHARE_OF_MEMORY))
-    settings = {
+    return {
+        "memory_limit": f"{memory_bytes}B",
+        "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
         "threads": str(available_cores()),
         "temp_directory": str(folder / "spilled"),
         "autoinstall_known_extensions": "false",
@@ -138,7 +175,6 @@ def _settings(folder: Path, memory_limit_bytes: int | None) -> dict[str, str]:
         "allow_community_extensions": "false",
         "python_enable_replacements": "false",
     }
-    return settings if limit is None else settings | {"memory_limit": f"{limit}B"}
 
 
 def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is loaded late
@@ -198,10 +234,18 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _errors_told(duckdb: Any, query: str) -> Iterator[None]:  # noqa: ANN401 -- as above
+def _errors_told(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
     try:
         yield
-    except duckdb.Error as error:
+    except duckdb.OutOfMemoryException as error:
+        message = (
+            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; sum up or "
+            "join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
+        )
+        raise LimitReachedError(message) from error
+    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # errors in the midst of the rows are OSErrors
+        if isinstance(error, HtaError):
+            raise
         told = " ".join(re.split(r"\n\s*\n|\nLINE \d", str(error), maxsplit=1)[0].split())
         others = f"the tables of {STORED}: {', '.join(TABLES)}" if STORED in query else f"and {STORED}.<table>"
         message = f"{told.rstrip('.')}. The views are: {', '.join(VIEWS)}; {others}"

@@ -353,7 +353,12 @@ class Trace:
                 self.ranks[oldest].forget()
 
     def sql(
-        self, query: str, *, memory_limit_bytes: int | None = None, executor: Executor = IN_PROCESS
+        self,
+        query: str,
+        *,
+        memory_limit_bytes: int | None = None,
+        timeout_s: float | None = 600.0,
+        executor: Executor = IN_PROCESS,
     ) -> pl.DataFrame:
         """Answer one SELECT about the ranks with DuckDB.
 
@@ -364,19 +369,22 @@ class Trace:
 
         Args:
             query: names its views literally.
-            memory_limit_bytes: what DuckDB may take before it goes on in temporary files; by default half of what is
-                free.
+            memory_limit_bytes: what DuckDB may take before it goes on in temporary files, and the most that the result
+                may take; by default half of what is free.
+            timeout_s: seconds that the query may take, once its views are written; None for any number.
             executor: makes the rows of the views; its workers need to be on this machine.
 
         Returns:
-            The rows; `.to_arrow()` and `.to_pandas()` give them to others.
+            The rows; `.to_arrow()` and `.to_pandas()` give them to others. Types that a frame has no place for, such
+            as intervals, unions and enums, come as text.
 
         Raises:
             InvalidOptionError: DuckDB is not installed or refuses the query; the message says why, and what there is.
+            LimitReachedError: the query took more time or memory than it may.
         """
         # By its name, because SQL knows the analyses' facts and is a layer above: the notation is `trace.sql`.
         answer: pl.DataFrame = import_module("hta.sql.query").sql(
-            self, query, memory_limit_bytes=memory_limit_bytes, executor=executor
+            self, query, memory_limit_bytes=memory_limit_bytes, timeout_s=timeout_s, executor=executor
         )
         return answer
 

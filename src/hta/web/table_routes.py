@@ -12,6 +12,7 @@ from dash.exceptions import PreventUpdate
 from flask import Flask, Response, abort, request
 
 from hta.errors import HtaError
+from hta.export.csv_text import write_csv
 from hta.web.client import client
 from hta.web.components import grid, shape_of
 from hta.web.page import Page, Table
@@ -108,7 +109,7 @@ def _download(session: Session, pages: Mapping[str, Page], name: str, form: str)
         abort(404)
     frame, file = rows.chosen(selection.option(f"q.{name}")), io.BytesIO()
     if form == "csv":
-        frame.write_csv(file)
+        write_csv(frame, file)
     else:
         frame.write_parquet(file)
     disposition = f'attachment; filename="{name}.{form}"'

@@ -1,0 +1,142 @@
+"""Names from a trace must act nowhere: on a terminal, in an error, in JSON, in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hostile import ACTING, FORMULA, hostile_job, steering
+from hta.catalogue import ANALYSES
+from hta.cli.app import main
+from hta.cli.progress import TerminalProgress, bars_on
+
+NAMES_IN_SQL = "SELECT name AS \"=cmd()\", name || chr(27) || '[31m' AS n FROM kernels ORDER BY ALL"
+
+COMMANDS: dict[str, list[str]] = {
+    **{each.command: [each.command, "{job}"] for each in ANALYSES},
+    **{f"{each.command} --json": [each.command, "{job}", "--json"] for each in ANALYSES},
+    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
+    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+    "check --strict": ["check", "{job}", "--strict"],
+    "diff": ["diff", "{job}", "{other}"],
+    "diff --json": ["diff", "{job}", "{other}", "--json"],
+    "compare-operators": ["compare-operators", "{job}", "{other}"],
+    "compare-operators --json": ["compare-operators", "{job}", "{other}", "--json"],
+    "critical-path --scale": ["critical-path", "{job}", "--scale", "gemm=0.5"],
+    "sql": ["sql", "{job}", NAMES_IN_SQL],
+    "sql --format csv": ["sql", "{job}", NAMES_IN_SQL, "--format", "csv"],
+    "sql --format json": ["sql", "{job}", NAMES_IN_SQL, "--format", "json"],
+    "export csv": ["export", "{job}", "--to", "csv", "-o", "{out}"],
+    "export perfetto": ["export", "{job}", "--to", "perfetto", "-o", "{out}"],
+    "ingest": ["ingest", "{job}", "-o", "{out}"],
+    "report": ["report", "{job}", "-o", "{out}.html"],
+    "an unknown annotation": ["stragglers", "{job}", "--annotation", "nothing"],
+    "an unknown operator": ["kernel-sequences", "{job}", "--operator", f"aten{ACTING}x"],
+    "a folder that is not there": ["summary", f"{{job}}{ACTING}"],
+    "an option that is not there": ["summary", "{job}", f"--{ACTING}"],
+    "a command that is not there": [f"sum{ACTING}"],
+    "a wrong value": ["summary", "{job}", "--ranks", ACTING],
+    "a column that is not there": ["sql", "{job}", f'SELECT "{ACTING}" FROM kernels'],  # noqa: S608 -- a test of names
+    "a wrong file": ["summary", "{wrong}"],
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """A cache of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Path:
+    """The hostile job, in a folder whose name acts as well, beside another and a file that is no trace."""
+    folder = tmp_path_factory.mktemp("traces") / f"job{ACTING.replace('/', '')}"
+    hostile_job().write(folder)
+    hostile_job(ranks=1).write(folder.with_name("other"))
+    folder.with_name(f"wrong{ACTING}.json").write_text(f"{ACTING} is no trace")
+    return folder
+
+
+@pytest.mark.parametrize("on_terminal", [True, False], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
+    """Neither on stdout nor on stderr; CSV keeps names exact on its way to programs, which are no terminals."""
+    if command == "sql --format csv" and not on_terminal:
+        return
+    places = {
+        "job": job,
+        "other": job.with_name("other"),
+        "out": tmp_path / "out",
+        "wrong": job.with_name(f"wrong{ACTING}.json"),
+    }
+    arguments = [each.format(**places) if each.startswith("{") else each for each in COMMANDS[command]]
+    code, output = run(monkeypatch, capsys, arguments, on_terminal=on_terminal)
+    assert code in {0, 1, 2}
+    assert steering(output) == set()
+    assert "Traceback" not in output
+    assert "a bug of hta" not in output
+
+
+def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tuple[int, str]:
+    """Run a command, as if on a terminal without colours; return its exit code and all that it prints."""
+    monkeypatch.setattr(sys, "argv", ["hta", *arguments])
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
+    code = 0
+    try:
+        main()
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+def test_a_progress_bar_shows_a_name_letter_by_letter() -> None:
+    """Its own sequences move the cursor; those of a name do not arrive."""
+    stream = io.StringIO()
+    bars = bars_on(Console(file=stream, force_terminal=True, width=200, no_color=True))
+    with bars:
+        TerminalProgress(bars).start(10, f"rank{ACTING}.json")
+        bars.refresh()
+    assert r"\x1b[31m\x9b31m\u202e" in stream.getvalue()
+    assert steering(stream.getvalue()) <= {"\x1b", "\r"}
+
+
+def test_json_keeps_names_exact(job, monkeypatch, capsys) -> None:
+    """Escapes of JSON, which programs undo."""
+    code, output = run(monkeypatch, capsys, ["kernels", str(job), "--json"], on_terminal=False)
+    assert code == 0
+    assert f"gemm{ACTING}" in {row["name"] for row in json.loads(output)["by_name"]}
+
+
+@pytest.mark.parametrize("is_raw", [False, True], ids=["escaped", "raw"])
+def test_formulas_in_csv(is_raw, job, tmp_path, monkeypatch, capsys) -> None:
+    """An apostrophe goes before texts that a spreadsheet would run, in `sql` and in `export`; --raw-text leaves it out."""
+    options = ["--raw-text"] if is_raw else []
+    code, output = run(
+        monkeypatch,
+        capsys,
+        ["sql", str(job), 'SELECT name AS "=n", -1 AS number FROM kernels', "--format", "csv", *options],
+        on_terminal=False,
+    )
+    (heading, number), *rows = list(csv.reader(io.StringIO(output, newline="")))
+    assert (code, heading, number) == (0, "=n" if is_raw else "'=n", "number")
+    assert {row[1] for row in rows} == {"-1"}
+    run(
+        monkeypatch,
+        capsys,
+        ["export", str(job), "--to", "csv", "-o", str(tmp_path / "out"), *options],
+        on_terminal=False,
+    )
+    with (tmp_path / "out" / "rank_0" / "events.csv").open(newline="", encoding="utf-8") as file:
+        names = {row["name"] for row in csv.DictReader(file)}
+    shown = FORMULA if is_raw else f"'{FORMULA}"
+    assert shown in {row[0] for row in rows}
+    assert shown in names

@@ -1,0 +1,183 @@
+"""What a query may take, how it ends before it is done, and results of every type that DuckDB has."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from hta.cli.commands import app
+from hta.cli.sql import parse_size
+from hta.errors import InvalidOptionError, LimitReachedError
+from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
+
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
+MUCH = "SELECT range FROM range(1000000000000)"
+NOT_INTERRUPTIBLE = "SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))"
+ALL_TYPES = "SELECT * EXCLUDE (medium_enum) FROM test_all_types()"
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    """A trace with one kernel."""
+    return TraceBuilder().kernel("k", start_us=0, duration_us=1).build()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    """The same as a file."""
+    (path,) = TraceBuilder().kernel("k", start_us=0, duration_us=1).write(tmp_path_factory.mktemp("job"))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """A cache of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    "query", [ENDLESS, "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = 3"]
+)
+def test_a_query_ends_at_its_time_limit(query, trace) -> None:
+    """In one line that says how to raise it; nothing is left behind."""
+    before = set(Path(tempfile.gettempdir()).glob("hta-sql-*"))
+    with pytest.raises(
+        LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
+    ):
+        trace.sql(query, timeout_s=0.2)
+    assert set(Path(tempfile.gettempdir()).glob("hta-sql-*")) <= before
+    assert trace.sql("SELECT 1 AS one", timeout_s=None).item() == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (MUCH, "the result is larger than 100 MiB"),
+        ("SELECT len(list(range)) FROM range(10000000000)", "the query needs more than 100 MiB of memory"),
+    ],
+)
+def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
+    """While it works, and with what it returns."""
+    with pytest.raises(LimitReachedError, match=reason):
+        trace.sql(query, memory_limit_bytes=100 << 20)
+
+
+def test_a_limit_that_is_too_small_is_refused(trace) -> None:
+    """DuckDB needs some memory for anything."""
+    with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
+        trace.sql("SELECT 1", memory_limit_bytes=1_024)
+
+
+def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
+    """It comes while the rows are handed over."""
+    query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
+    with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
+        trace.sql(query)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("query", [ENDLESS, NOT_INTERRUPTIBLE], ids=["endless", "not interruptible"])
+def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
+    """Without a word, and with nothing left behind; also where DuckDB does not look whether it is interrupted."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", PROGRAM, "sql", str(file), query, "--timeout", "100"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"running\n"
+        process.send_signal(number)
+        output, error = process.communicate(timeout=60)
+    assert (process.returncode, output, error) == (128 + number, b"", b"")
+    assert list(tmp_path.glob("hta-sql-*")) == []
+
+
+PROGRAM = """
+import sys
+import hta.sql.running as running
+wait = running._wait
+def told(*arguments):
+    sys.stdout.write("running\\n")
+    sys.stdout.flush()
+    return wait(*arguments)
+running._wait = told
+from hta.cli.app import main
+main()
+"""
+"""The command line, which says when it begins to wait for DuckDB."""
+
+
+@pytest.mark.parametrize("result_format", ["table", "csv", "json"])
+def test_results_of_every_type_are_printed(result_format, file) -> None:
+    """With infinite dates, intervals, blobs, unions, and whatever else DuckDB has."""
+    result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
+    assert result.exit_code == 0
+    if result_format == "csv":
+        (heading, *rows) = csv.reader(io.StringIO(result.stdout, newline=""))
+        assert {len(row) for row in rows} == {len(heading)}
+        first = dict(zip(heading, rows[0], strict=True))
+    elif result_format == "json":
+        rows = json.loads(result.stdout)
+        first = rows[0]
+    else:
+        rows, first = result.stdout.splitlines()[3:], {}
+    assert len(rows) == 3
+    assert not first or first["interval"] == "00:00:00"
+    assert not first or first["blob"] == b"thisisalongblob\x00withnullbytes".hex()
+    assert not first or first["date"].lstrip("'") == "-2147483646 days from 1970"
+
+
+@pytest.mark.parametrize(("ending", "read"), [("parquet", pl.read_parquet), ("arrow", pl.read_ipc)])
+def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) -> None:
+    """Binary formats keep what the frame holds."""
+    target = tmp_path / f"rows.{ending}"
+    CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "-o", str(target)], catch_exceptions=False)
+    assert read(target).schema == trace.sql(ALL_TYPES).schema
+
+
+def test_common_types_stay_what_they_are(trace) -> None:
+    """Numbers, texts, times, lists and structs; what a frame has no place for is text, a map a list of pairs."""
+    rows = trace.sql(
+        "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "
+        "[1, 2] AS list, {'a': 1} AS struct, MAP {'k': 1} AS map, INTERVAL 36 HOUR AS i, 7 AS same, 8 AS same, "
+        "'x'::ENUM('x', 'y') AS e, uuid() IS NOT NULL AS u"
+    )
+    assert dict(rows.schema) == {
+        "d": pl.Decimal(4, 1),
+        "day": pl.Date(),
+        "at": pl.Datetime("us"),
+        "list": pl.List(pl.Int32),
+        "struct": pl.Struct({"a": pl.Int32}),
+        "map": pl.List(pl.Struct({"key": pl.String, "value": pl.Int32})),
+        "i": pl.String(),
+        "same": pl.Int32(),
+        "same_1": pl.Int32(),
+        "e": pl.String(),
+        "u": pl.Boolean(),
+    }
+    assert rows.select("map", "i", "same_1").row(0) == ([{"key": "k", "value": 1}], "36:00:00", 8)
+
+
+def test_the_order_of_rows_stays_where_types_are_replaced(trace) -> None:
+    """The replacement is a projection over the ordered rows."""
+    query = "SELECT to_days(range::INT) AS i, range AS n FROM range(5000) ORDER BY n DESC"
+    assert trace.sql(query)["n"].to_list() == list(range(4_999, -1, -1))
+
+
+@pytest.mark.parametrize(
+    ("text", "byte_count"), [("500MB", 500_000_000), ("4GiB", 4 << 30), ("1.5 gb", 1_500_000_000), ("7", 7)]
+)
+def test_an_amount_of_memory_can_be_written_in_units(text, byte_count) -> None:
+    """Decimal and binary ones."""
+    assert parse_size(text) == byte_count

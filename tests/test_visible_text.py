@@ -1,0 +1,46 @@
+"""Text that must not act where it is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hostile import ACTING, FORMULAS, steering
+from hta.visible_text import inert_cell, visible, visible_json
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain 名前 é\u00a0x", "plain 名前 é\u00a0x"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\x9b31m", r"\x9b31m"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\u202e\u2066\u2028\u200b\x7f", r"\u202e\u2066\u2028\u200b\x7f"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_what_steers_a_terminal_is_an_escape(text, shown) -> None:
+    """Letters, spaces and everything else that has a shape stay; doing it twice changes nothing."""
+    assert (visible(text), visible(visible(text))) == (shown, shown)
+
+
+def test_json_means_the_same_afterwards() -> None:
+    """Escapes in a JSON text are those of JSON, beyond 16 bits as well."""
+    value = {"name": f"{ACTING}\U000e0041", "list": [1, None]}
+    text = visible_json(json.dumps(value, ensure_ascii=False, indent=1))
+    assert steering(text) == set()
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_is_inert(text) -> None:
+    """An apostrophe makes it text."""
+    assert inert_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "gemm", "-1", "+1.5e-3", "a=b", "'=1"])
+def test_what_is_no_formula_stays(text) -> None:
+    """Numbers written as text are harmless."""
+    assert inert_cell(text) == text
