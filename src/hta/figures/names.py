@@ -16,8 +16,6 @@ from hta.algorithms.signatures import demangled, signature
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-from hta.visible_text import visible
-
 LABEL_LENGTH = 80
 HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
@@ -58,8 +56,8 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    """Show characters that steer a terminal or reverse the reading order as escapes; a name must not act."""
-    return visible(text)
+    """Replace characters that steer a terminal or reverse the reading order; a name must not act when printed."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def label_text(text: str) -> str:
