@@ -9,6 +9,7 @@
     ├── DuplicateRankError    (ValueError)         two files were given the same rank
     ├── UnknownRankError      (KeyError, ValueError) a rank was asked for that the job does not have
     ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
+    │   └── WrongTypeError    (TypeError)          its type means nothing
     ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
     ├── WorkerLostError       (RuntimeError)       the process that worked on a rank was killed, again and again
     ├── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
@@ -109,6 +110,10 @@ class InvalidOptionError(HtaError, ValueError):
         asked = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} at all is asked for"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{asked}; its {what}s are: {listed}")
+
+
+class WrongTypeError(InvalidOptionError, TypeError):
+    """An option is of a type that means nothing."""
 
 
 class MissingDataError(HtaError, LookupError):

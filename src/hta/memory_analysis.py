@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +28,19 @@ CATEGORIES = (
     "Unknown",
 )
 """What a block of memory is for, in the order of the numbers in the file."""
+
+
+class Category(Enum):
+    """What a block of memory is for, in HTA's words."""
+
+    INPUT = 1
+    TEMPORARY = 2
+    ACTIVATION = 3
+    GRADIENT = 4
+    AUTOGRAD_DETAIL = 5
+    PARAMETER = 6
+    OPTIMIZER_STATE = 7
+
 
 _GIB = 1 << 30
 _PLOT_PATH = Path("images", "memory_plot.html")

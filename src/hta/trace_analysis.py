@@ -25,6 +25,7 @@ from hta.analyses.modules import modules
 from hta.analyses.operators import operators
 from hta.analyses.step_time import step_time
 from hta.analyses.temporal_breakdown import temporal_breakdown
+from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
 from hta.errors import InvalidOptionError, MissingDataError
@@ -33,6 +34,7 @@ from hta.facade.counters import traces_with_counters
 from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
 from hta.facade.cupti_counters import counters_with_operators
 from hta.facade.dashboard import Dashboard
+from hta.facade.elsewhere import names_of
 from hta.facade.kernel_sequences import sequence_frame
 from hta.facade.launch_statistics import launch_frames
 from hta.facade.memory import memory_frame, memory_within
@@ -70,6 +72,24 @@ if TYPE_CHECKING:
     from hta.recommendations.rules import Thresholds
     from hta.store.trace import Trace
 
+if not TYPE_CHECKING:
+    __getattr__ = names_of(
+        __name__,
+        {
+            "BreakdownAnalysis": "hta.analyzers.breakdown_analysis",
+            "CUDA_MAX_LAUNCH_QUEUE_PER_STREAM": "hta.common.constants",
+            "CommunicationAnalysis": "hta.analyzers.communication_analysis",
+            "CriticalPathAnalysis": "hta.analyzers.critical_path_analysis",
+            "CudaKernelAnalysis": "hta.analyzers.cuda_kernel_analysis",
+            "CuptiCounterAnalysis": "hta.analyzers.cupti_counter_analysis",
+            "StragglerAnalysis": "hta.analyzers.straggler_analysis",
+            "Trace": "hta.common.trace",
+            "TraceCounters": "hta.analyzers.trace_counters",
+            "find_stragglers_with_late_start_comm_kernels": "hta.analyzers.straggler",
+            "logger": "hta.configs.config",
+        },
+    )
+
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
 
@@ -91,13 +111,20 @@ class TraceAnalysis:
     def __init__(
         self,
         trace_files: Mapping[int, str] | Sequence[str] | None = None,
-        trace_dir: str = "/tmp/trace",  # noqa: S108 -- HTA's default
+        trace_dir: str = DEFAULT_TRACE_DIR,
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
         parser_config: ParserConfig | None = None,
     ) -> None:
         trace = open_trace(source_of(trace_files, trace_dir))
         kept = trace if include_last_profiler_step else trace.where(before_last_step)
         self.t = TraceView(kept, trace_dir, parser_config)
+
+    @classmethod
+    def of(cls, t: TraceView) -> TraceAnalysis:
+        """Return the analyses of a trace that is open: `hta.common.trace.Trace`, or `analyzer.t` of another analyzer."""
+        analyzer = TraceAnalysis.__new__(cls)
+        analyzer.t = t
+        return analyzer
 
     @property
     def _trace(self) -> Trace:
@@ -392,6 +419,7 @@ class TraceAnalysis:
         rank: int,
         expand_names: bool = True,  # noqa: FBT001, FBT002
         shorten_names: bool = True,  # noqa: FBT001, FBT002
+        shortern_names: bool | None = None,  # noqa: FBT001 -- as HTA 0.5 spelled it
     ) -> pd.DataFrame:
         """Return the device work of a rank, each row with the innermost annotation it begins in.
 
@@ -405,7 +433,8 @@ class TraceAnalysis:
         Raises:
             UnknownRankError: there is no such rank.
         """
-        return kernels_with_annotations(self.t, rank, expand_names=expand_names, shorten_names=shorten_names)
+        is_short = shorten_names if shortern_names is None else shortern_names
+        return kernels_with_annotations(self.t, rank, expand_names=expand_names, shorten_names=is_short)
 
     def get_gpu_user_annotation_breakdown(  # noqa: PLR0913, PLR0917 -- HTA's signature
         self,

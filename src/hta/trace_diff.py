@@ -28,6 +28,7 @@ from hta.ingest.open_trace import open_trace
 from hta.locations import located
 from hta.store.trace import Trace
 
+TraceDir: TypeAlias = str
 Numbers: TypeAlias = int | Iterable[int] | None
 
 

@@ -180,7 +180,7 @@ def test_nothing_to_show_is_a_figure_that_says_so(view, shown) -> None:
 
 
 def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> None:
-    """As HTML; never over a file."""
+    """As HTML; an earlier file is replaced."""
     monkeypatch.chdir(tmp_path)
     bars = prepared(view)
     html = plot_events_timeline("x", bars, TimelinePlotSetting(plot_format=PlotFormat.HTML))
@@ -189,8 +189,7 @@ def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> Non
     setting = TimelinePlotSetting(plot_format=PlotFormat.File)
     assert plot_events_timeline("My Kernels: 1/2", bars, setting) is None
     assert "gpu stream 007" in (tmp_path / "my_kernels_1_2.html").read_text(encoding="utf-8")
-    with pytest.raises(InvalidOptionError, match="exists"):
-        plot_events_timeline("My Kernels: 1/2", bars, setting)
+    plot_events_timeline("My Kernels: 1/2", bars, setting)
 
 
 def test_modules_are_as_long_as_their_kernels(view) -> None:

@@ -36,7 +36,7 @@ def test_events_are_found_by_patterns() -> None:
         trace_df.find_events_by_name_patterns_using_symbol_table(FRAME, ["aten::mm$", "n"], SYMBOLS),
         trace_df.find_events_by_name_patterns_using_decoded_names(FRAME, ["aten::mm$", "n"]),
     ):
-        assert found["index"].tolist() == [4, 6, 7]
+        assert found.tolist() == [4, 6, 7]
 
 
 def test_the_steps_of_a_frame() -> None:

@@ -220,8 +220,8 @@ def test_a_copy_is_refused_where_it_means_nothing(analyzer, graph, tmp_path) -> 
 
 
 def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
-    """Nodes, edges, path and breakdown; a second save asks before it replaces the first."""
-    path = graph.save(str(tmp_path / "new" / "saved"))
+    """Nodes, edges, path and breakdown; a second save replaces the first, unless it may not."""
+    path = graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
     restored = restore_cpgraph(path, analyzer.t, 0)
 
     assert path == str(tmp_path / "new" / "saved.zip")
@@ -230,7 +230,7 @@ def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
     pd.testing.assert_frame_equal(restored.get_critical_path_breakdown(), graph.get_critical_path_breakdown())
     assert restored.critical_path()
     with pytest.raises(InvalidOptionError, match="exists already"):
-        graph.save(str(tmp_path / "new" / "saved"))
+        graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
     assert graph.save(str(tmp_path / "new" / "saved"), overwrite=True) == path
 
 
@@ -300,3 +300,22 @@ def test_functions_of_the_trace_do_the_same(analyzer, graph, tmp_path) -> None:
         edge_types_to_viz=launches,
     )
     assert [event["args"]["type"] for event in copied(path)[1]] == ["critical_path_kernel_launch_delay"] * 2
+
+
+def test_functions_of_networkx_take_the_graph(graph) -> None:
+    """As they take the DiGraph that it converts to; weights that were set count."""
+    nx = pytest.importorskip("networkx")
+    converted = graph.to_networkx()
+    assert nx.is_directed_acyclic_graph(graph)
+    assert nx.dag_longest_path(graph, "weight") == nx.dag_longest_path(converted, "weight")
+    assert list(nx.topological_sort(graph)) == list(nx.topological_sort(converted))
+    assert nx.descendants(graph, 0) == nx.descendants(converted, 0)
+    assert dict(graph.in_degree()) == dict(converted.in_degree())
+    assert list(graph.successors(0)) == list(converted.successors(0))
+    assert (list(graph), 0 in graph, len(graph) in graph) == (list(converted), True, False)
+    assert list(graph.nodes(data=True)) == list(converted.nodes(data=True))
+    (begin, end) = next(iter(graph.edges))
+    graph.edges[begin, end]["weight"] = 12_345
+    assert graph[begin][end]["weight"] == 12_345
+    with pytest.raises(AttributeError, match="CPGraph"):
+        _ = graph.nothing_like_it

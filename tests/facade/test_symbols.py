@@ -63,7 +63,7 @@ def test_frames_are_encoded_and_decoded() -> None:
     assert frame["s_name"].tolist() == ["f", "aten::mm"]
     frame["annotation"] = [-1, 3]
     table.add_symbols_to_trace_df(frame, "annotation")
-    assert frame["s_annotation"].tolist() == ["", "aten::mm"]
+    assert frame["annotation"].tolist() == ["", "aten::mm"]
     table.decode_df(frame, create_new_columns=False)
     assert frame["cat"].tolist() == ["kernel", "cpu_op"]
 

@@ -74,4 +74,4 @@ def test_a_folder_is_checked(tmp_path) -> None:
     assert is_valid_directory(str(tmp_path), must_be_writable=True).success
     assert is_valid_directory(str(tmp_path)).reason == ""
     outcome = is_valid_directory(str(tmp_path / "nothing"), must_be_writable=True)
-    assert (outcome.success, "no folder" in outcome.reason) == (False, True)
+    assert (outcome.success, "does not exist" in outcome.reason) == (False, True)

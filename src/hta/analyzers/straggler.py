@@ -7,6 +7,9 @@ NCCL 2.20 and later and of RCCL count, and so do step 0 and stream 0; one rank, 
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
@@ -15,10 +18,26 @@ from hta.facade.show import show
 from hta.facade.symbols import TraceSymbolTable
 from hta.figures.theme import HOST_WAIT, IDLE, template
 
+if TYPE_CHECKING:
+    from hta.facade.trace_view import TraceView
+
 _KERNELS = r"^(?:nccl(?:Dev)?Kernel|rcclKernel|hcom_)"
+_STEP = r"ProfilerStep\s*#\s*(\d+)"
 _OPERATION = ["stream", "iteration", "name"]
 _METRIC = "normalized_start_time"
 _WORDS = {0: "in time", 1: "among the last"}
+
+
+def extract_iteration_info(trace: TraceView) -> pd.DataFrame:
+    """Return the steps of all ranks of `analyzer.t`: rank, iter, ts, dur, end."""
+    names = trace.symbol_table.get_sym_index()
+    numbers = {number: int(found[1]) for text, number in names.items() if (found := re.match(_STEP, text))}
+    steps = []
+    for rank, frame in trace.get_all_traces().items():
+        own = frame[frame["name"].isin(list(numbers)) & (frame["stream"] < 0)]
+        known = own.assign(rank=rank, iter=own["name"].map(numbers), end=own["ts"] + own["dur"])
+        steps.append(known[["rank", "iter", "ts", "dur", "end"]])
+    return pd.concat(steps, ignore_index=True)
 
 
 def find_stragglers_with_late_start_comm_kernels(

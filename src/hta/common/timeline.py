@@ -130,6 +130,8 @@ def prepare_timeline_events(
         InvalidOptionError: a column is missing, or names are numbers and there is no symbol table.
     """
     missing = [name for name in DefaultMustHaveColumns if name not in df.columns]
+    if missing and df.empty:
+        return df
     if missing:
         message = f"a timeline needs the columns {', '.join(DefaultMustHaveColumns)}; missing: {', '.join(missing)}"
         raise InvalidOptionError(message)
@@ -177,7 +179,7 @@ def plot_events_timeline(
         raise InvalidOptionError(message)
     path = output_image_path or f"{get_fig_name_from_fig_title(title)}.html"
     if setting.plot_format is PlotFormat.File:
-        expect_writable(located(path), overwrite=False)
+        expect_writable(located(path), overwrite=True)
     columns = [name for name in hover_columns or DefaultHoverColumns if name in events.columns]
     figure = timeline_figure(
         title,
@@ -281,12 +283,12 @@ def align_module_with_kernels(
 
 def get_fig_title_from_fig_name(fig_name: str, sep: str = r"\s+|_+|-+") -> str:
     """Turn the name of a file into a title: `my_fig-name` becomes `My Fig Name`."""
-    return " ".join(word.capitalize() for word in re.split(sep, fig_name) if word)
+    return " ".join(word.capitalize() for word in re.split(sep, fig_name) if word) or "Untitled Figure"
 
 
 def get_fig_name_from_fig_title(title: str) -> str:
     """Turn a title into the name of a file: `My Fig Name` becomes `my_fig_name`."""
-    return re.sub(r"[^\w.\-]+", "_", title.lower()).strip("_") or "timeline"
+    return re.sub(r"[^\w.\-]+", "_", title.lower()).strip("_") or "untitled_figure"
 
 
 def _has_several(events: pd.DataFrame, column: str) -> bool:

@@ -4,19 +4,50 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from hta.common.trace_file import read_trace
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
 from hta.errors import MissingDataError
+from hta.facade.elsewhere import names_of
+from hta.facade.frame_columns import add_iteration, transform_correlation_to_index
 from hta.facade.sources import source_of
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta.facade.trace_view import TraceView
 from hta.ingest.open_trace import open_trace
 from hta.store.trace import Trace as OpenTrace
+
+__all__ = [
+    "PHASE_COUNTER",
+    "PHASE_FLOW_END",
+    "PHASE_FLOW_START",
+    "Trace",
+    "UnknownBaseTimeError",
+    "add_iteration",
+    "decode_symbol_id_to_symbol_name",
+    "get_cpu_gpu_correlation",
+    "parse_trace_dict",
+    "parse_trace_file",
+    "trace_event_timestamp_to_unixtime_ns",
+    "transform_correlation_to_index",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(
+        __name__,
+        {
+            "CPUOperatorFilter": "hta.common.trace_filter",
+            "GPUKernelFilter": "hta.common.trace_filter",
+            "create_rank_to_trace_dict": "hta.common.trace_file",
+            "get_trace_files": "hta.common.trace_file",
+            "normalize_path": "hta.utils.utils",
+            "parse_trace_dataframe": "hta.common.trace_parser",
+        },
+    )
 
 logger = logging.getLogger("hta")
 
@@ -128,6 +159,11 @@ def parse_trace_file(
     trace.parse_traces()
     (rank,) = trace.get_ranks()
     return trace.meta_data[rank], trace.get_trace(rank), trace.symbol_table
+
+
+def parse_trace_dict(trace_file_path: str) -> dict[str, Any]:
+    """Return the content of a file as Python's json reads it; see `hta.common.trace_file.read_trace`."""
+    return read_trace(trace_file_path)
 
 
 def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta.algorithms.nesting import NO_PARENT, depths
+from hta.common.trace import Trace
 from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import device_rows
 from hta.enrich.event_rows import rows_of_events
 from hta.enrich.launches import launches
 from hta.errors import InvalidOptionError
+from hta.facade.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode
 from hta.facade.trace_view import TraceView
-from hta.store.trace import RankTrace
+
+if TYPE_CHECKING:
+    from hta.facade.symbols import TraceSymbolTable
+    from hta.store.trace import RankTrace
 
 _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
@@ -43,6 +49,10 @@ class CallGraph:
     last_kernel_end     when the last of them ends; -1 for none
     kernel_span         from the one to the other; 0 for none
 
+    As objects the same is in `rank_to_stacks` ({rank: {whose stack: its graph}}), `rank_to_nodes` ({rank: {index of an
+    event: its node}}), `call_stacks` (all graphs), and `mapping` (a row for each graph: rank, pid, tid, label,
+    stack_index, stack_root, count). They are made when a script asks for them.
+
     Args:
         trace: `analyzer.t`, or a loaded `hta.common.trace.Trace`.
         ranks: only these; by default all.
@@ -63,6 +73,75 @@ class CallGraph:
             columns = _stack_columns(trace.trace.ranks[rank], frame["index"], trace.frame_origin_ns(rank))
             for name in self.stack_columns:
                 frame[name] = columns[name]
+
+    @staticmethod
+    def from_dataframe(df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None, rank: int = -1) -> CallGraph:
+        """Make the call graph of a frame; the frame stays as it is.
+
+        Args:
+            df: events of a rank, as `analyzer.t.get_trace(rank)` has them, or some of them.
+            symbol_table: the texts of the numbers in `name` and `cat`; not needed where those are texts.
+            rank: what to call the rank.
+        """
+        trace = Trace(trace_files={}, trace_dir="")
+        if symbol_table is not None:
+            trace.symbol_table = symbol_table
+        trace.traces[rank] = df.copy()
+        trace.is_parsed = True
+        return CallGraph(trace)
+
+    @cached_property
+    def rank_to_nodes(self) -> dict[int, dict[int, CallStackNode]]:
+        """The node of each event of each rank, and of the root of each thread."""
+        return {
+            rank: {index: node for stack in stacks.values() for index, node in stack.nodes.items()}
+            for rank, stacks in self.rank_to_stacks.items()
+        }
+
+    @cached_property
+    def rank_to_stacks(self) -> dict[int, dict[CallStackIdentity, CallStackGraph]]:
+        """The graph of each thread of each rank that has call stacks."""
+        return {rank: _stacks(self._frame(rank), rank, self.trace_data.symbol_table) for rank in self.ranks}
+
+    @cached_property
+    def call_stacks(self) -> list[CallStackGraph]:
+        """The graphs of all threads of all ranks."""
+        return [stack for stacks in self.rank_to_stacks.values() for stack in stacks.values()]
+
+    @cached_property
+    def mapping(self) -> pd.DataFrame:
+        """A row for each graph; `label` is main, bwd, or the name of the first event."""
+        texts = self.trace_data.symbol_table.get_sym_table()
+        rows = [
+            (*stack.identity, _label(stack, texts), place, stack.root_index, 1)
+            for place, stack in enumerate(self.call_stacks)
+        ]
+        return pd.DataFrame(rows, columns=["rank", "pid", "tid", "label", "stack_index", "stack_root", "count"])
+
+    def get_call_stacks(
+        self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
+    ) -> Iterator[CallStackGraph]:
+        """Yield the graphs of a rank, process or thread, or the one at a place of `call_stacks`; by default all."""
+        for place, stack in enumerate(self.call_stacks):
+            wanted = zip((rank, pid, tid, stack_index), (*stack.identity, place), strict=True)
+            if all(asked is None or asked == value for asked, value in wanted):
+                yield stack
+
+    def get_csg_of_node(self, index: int, rank: int | None = None) -> CallStackGraph:
+        """Return the graph of the thread of an event, for device work that of the call which launched it.
+
+        Raises:
+            InvalidOptionError: there is no such event, or it is in no call stack.
+        """
+        node = self.get_node_attributes(index, rank)
+        if node["stream"] >= 0 and node["parent"] != _NONE:
+            node = self.get_node_attributes(int(node["parent"]), rank)
+        of_rank = self.ranks[0] if rank is None else rank
+        found = next(self.get_call_stacks(of_rank, node["pid"], node["tid"]), None)
+        if found is None:
+            message = f"event {index} of rank {of_rank} is in no call stack"
+            raise InvalidOptionError(message)
+        return found
 
     def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series[Any]:
         """Return the row of an event, by default of the first rank.
@@ -109,6 +188,26 @@ class CallGraph:
 
     def _frame(self, rank: int | None) -> pd.DataFrame:
         return self.trace_data.get_trace(self.ranks[0] if rank is None else rank)
+
+
+def _stacks(frame: pd.DataFrame, rank: int, symbols: TraceSymbolTable) -> dict[CallStackIdentity, CallStackGraph]:
+    """Return the graphs of the threads of a frame that has the columns of a CallGraph."""
+    on_host = frame[(frame["stream"] < 0) & (frame["height"] > 0)]
+    launched = frame[(frame["height"] == 0) & (frame["parent"] != _NONE)]
+    pairs = pd.DataFrame({"gpu_index": launched["index"], "cpu_index": launched["parent"]})
+    owners: Any = on_host.groupby(["pid", "tid"])
+    stacks = {CallStackIdentity(rank, *owner): events for owner, events in owners}
+    return {
+        owner: CallStackGraph(events, owner, pairs, frame, symbols, save_call_stack_to_df=False)
+        for owner, events in stacks.items()
+    }
+
+
+def _label(stack: CallStackGraph, texts: list[str]) -> str:
+    names = [texts[number] if isinstance(number, int) else number for number in stack.df["name"].unique().tolist()]
+    if any(name.startswith("ProfilerStep#") for name in names):
+        return "main"
+    return "bwd" if any("autograd::" in name for name in names) else names[0]
 
 
 def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:

@@ -24,12 +24,14 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
         return False, {}
 
 
-def create_rank_to_trace_dict(file_list: Iterable[str]) -> tuple[bool, dict[int, str]]:
-    """Return True and {rank: file} of these files.
+def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dict[int, str]]:
+    """Return True and {rank: file} of these files; of a folder, as before HTA 0.5, what `…_from_dir` returns.
 
     Raises:
         TraceNotFoundError, DuplicateRankError: a file is missing, or two have the same rank.
     """
+    if isinstance(file_list, str):
+        return create_rank_to_trace_dict_from_dir(file_list)
     return True, _files(list(file_list))
 
 

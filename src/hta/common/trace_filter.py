@@ -6,14 +6,18 @@ it returns the rows that pass, in their order, and leaves the frame as it is.
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 
-from hta.errors import InvalidOptionError
+from hta.errors import InvalidOptionError, WrongTypeError
 from hta.facade.symbols import TraceSymbolTable
+
+logger = logging.getLogger("hta")
 
 _SYNCHRONISATIONS = r"(Event|Context) Sync$"
 _COPIES = r"(gpu_memcpy|Memcpy)$"
@@ -36,18 +40,23 @@ class IterationFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass."""
-        return df[df["iteration"].isin(self.iterations)]
+        return df[df["iteration"].isin(self.iterations)] if _has(df, "iteration") else df
 
 
 class IterationIndexFilter(Filter):
-    """Keep the events of some steps, given by their place among the steps of the frame: 0 is the first one."""
+    """Keep the events of some steps, given by their place among the steps of the frame: 0 is the first one.
+
+    A frame without steps passes whole.
+    """
 
     def __init__(self, iteration_index: int | Iterable[int]) -> None:
         self.iteration_index = _listed(iteration_index)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass; none where the frame has no such step."""
-        existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1})
+        existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1}) if _has(df, "iteration") else []
+        if not existing:
+            return df
         chosen = [existing[place] for place in self.iteration_index if 0 <= place < len(existing)]
         return df[df["iteration"].isin(chosen)]
 
@@ -86,18 +95,25 @@ class TimeRangeFilter(Filter):
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass."""
         begin, end = self.time_range
-        return df[(df["ts"] >= begin) & (df["ts"] + df["dur"] <= end)]
+        return df[(df["ts"] >= begin) & (df["ts"] + df["dur"] <= end)] if _has(df, "ts") else df
 
 
 class NameStringColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression from its beginning; names are texts in the frame."""
+    """Keep the events whose name matches a regular expression from its beginning.
 
-    def __init__(self, name_pattern: str, name_column: str = "name") -> None:
+    Names are texts in `name_column`, by default in `s_name` or `name`; a frame without such a column passes whole.
+    """
+
+    def __init__(self, name_pattern: str, name_column: str | None = None) -> None:
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the rows that pass."""
-        names = df[self.name_column]
+        columns = [self.name_column] if self.name_column else _text_columns(df)
+        if not columns:
+            logger.warning("the frame has no column of names as texts; all of its rows pass")
+            return df
+        names = df[columns[0]]
         matching = {name for name in names.unique() if re.match(self.name_pattern, str(name))}
         return df[names.isin(matching)]
 
@@ -132,6 +148,8 @@ class NameFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the rows that pass."""
+        if df.empty:
+            return df
         chosen = [self.name_column] if self.name_column else [name for name in _TEXT_COLUMNS if name in df.columns]
         texts = [name for name in chosen if not pd.api.types.is_numeric_dtype(df[name])]
         if texts:
@@ -150,12 +168,20 @@ class QueryFilter(Filter):
         return df.query(self.query_str)
 
 
-class ZeroDurationFilter(Filter):
-    """Keep the events that take any time, as HTA's filter of this name does."""
+class _LastingFilter(Filter):
+    """Keep the events that take any time. `ZeroDurationFilter` is such a filter, and `ZeroDurationFilter()` as well."""
 
-    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+    def __call__(
+        self,
+        df: pd.DataFrame | None = None,
+        symbol_table: TraceSymbolTable | None = None,  # noqa: ARG002
+    ) -> Any:  # noqa: ANN401 -- without a frame it is its own maker
         """Return the rows that pass."""
-        return df[df["dur"] > 0]
+        return self if df is None else df[df["dur"] > 0]
+
+
+ZeroDurationFilter = _LastingFilter()
+"""Keeps the events that take any time, as HTA's filter of this name does: `ZeroDurationFilter(df)`."""
 
 
 class GPUKernelFilter(Filter):
@@ -163,7 +189,7 @@ class GPUKernelFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the rows that pass."""
-        return df[_is_on_device(df, symbol_table)]
+        return df[_is_on_device(df, symbol_table)] if _has(df, "stream") else df
 
 
 class CPUOperatorFilter(Filter):
@@ -171,7 +197,7 @@ class CPUOperatorFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the rows that pass."""
-        return df[~_is_on_device(df, symbol_table)]
+        return df[~_is_on_device(df, symbol_table)] if _has(df, "stream") else df
 
 
 class MemCopyEventFilter(Filter):
@@ -182,6 +208,8 @@ class MemCopyEventFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the rows that pass; none where there is no such name."""
+        if df.empty:
+            return df
         known = _needed(symbol_table or self.symbol_table, "MemCopyEventFilter")
         name = known.get_sym_index().get(self.memory_copy_type, -1)
         return df[(df["name"] == name) & df["cat"].isin(known.ids_matching(_COPIES)) & (name >= 0)]
@@ -191,13 +219,16 @@ class CompositeFilter(Filter):
     """Keep what passes all of several filters.
 
     Raises:
-        InvalidOptionError: one of them is no filter.
+        WrongTypeError: one of them is no filter.
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
         wrong = [each for each in filters if not isinstance(each, Filter)]
         if wrong:
             message = f"{wrong[0]!r} is no filter of hta.common.trace_filter"
+            raise WrongTypeError(message)
+        if any(each is self for each in filters):
+            message = "a CompositeFilter cannot hold itself"
             raise InvalidOptionError(message)
         self.filters = list(filters)
 
@@ -232,4 +263,18 @@ def _checked_pattern(pattern: str) -> str:
 
 
 def _listed(numbers: int | Iterable[int]) -> list[int]:
+    if isinstance(numbers, str) or not isinstance(numbers, (int, Iterable)):
+        message = f"{numbers!r} is neither a number nor several"
+        raise WrongTypeError(message)
     return [numbers] if isinstance(numbers, int) else list(numbers)
+
+
+def _has(df: pd.DataFrame, column: str) -> bool:
+    """Say whether a frame has a column; a filter lets frames without it pass whole, as HTA's do."""
+    if column not in df.columns:
+        logger.warning("the frame has no column %s; all of its rows pass", column)
+    return column in df.columns
+
+
+def _text_columns(df: pd.DataFrame) -> list[str]:
+    return [name for name in _TEXT_COLUMNS if name in df.columns and not pd.api.types.is_numeric_dtype(df[name])]

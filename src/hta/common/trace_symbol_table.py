@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from hta.facade.names import shorten_name
 from hta.facade.patterns import (
     CPU_EVENTS_CATEGORY_PATTERN,
     KERNEL_CATEGORY_PATTERN,
     KERNEL_LAUNCH_CATEGORY_PATTERN,
+    GroupingPattern,
     MemoryKernelGroupingPattern,
     ProfilerStepGroupingPattern,
 )
@@ -15,8 +17,10 @@ __all__ = [
     "CPU_EVENTS_CATEGORY_PATTERN",
     "KERNEL_CATEGORY_PATTERN",
     "KERNEL_LAUNCH_CATEGORY_PATTERN",
+    "GroupingPattern",
     "MemoryKernelGroupingPattern",
     "ProfilerStepGroupingPattern",
     "TraceSymbolTable",
     "decode_symbol_id_to_symbol_name",
+    "shorten_name",
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-import pandas as pd
-
+from hta.facade.device_kind import DeviceType, infer_device_type
 from hta.facade.patterns import (
     ALL_CATEGORY_PATTERN,
     CPU_AND_GPU_EVENTS_CATEGORY_PATTERN,
@@ -18,6 +17,8 @@ from hta.facade.patterns import (
     KERNEL_LAUNCH_CATEGORY_PATTERN,
     MEMORY_CATEGORY_PATTERN,
     PYTHON_FUNCTION_PATTERN,
+    CommunicateKernelGroupingPattern,
+    ComputeKernelGroupingPattern,
     GroupingPattern,
     MemoryKernelGroupingPattern,
     MTIAMemoryKernelGroupingPattern,
@@ -35,28 +36,41 @@ __all__ = [
     "GPU_EVENT_CATEGORY_PATTERN",
     "KERNEL_CATEGORY_PATTERN",
     "KERNEL_LAUNCH_CATEGORY_PATTERN",
+    "MEMCPY_TYPE_TO_STR",
     "MEMORY_CATEGORY_PATTERN",
     "PYTHON_FUNCTION_PATTERN",
+    "CommunicateKernelGroupingPattern",
+    "ComputeKernelGroupingPattern",
     "DeviceType",
     "GroupingPattern",
     "MTIAMemoryKernelGroupingPattern",
+    "MemcpyType",
     "MemoryKernelGroupingPattern",
     "ProfilerStepGroupingPattern",
+    "common_grouping_patterns",
     "infer_device_type",
     "to_grouping_pattern",
 ]
 
 
-class DeviceType(Enum):
-    """Where events ran."""
+class MemcpyType(Enum):
+    """From where to where a copy goes."""
 
-    UNKNOWN = 0
-    CPU = 1
-    GPU = 2
-    ALL = 3
+    DTOD = 0
+    DTOH = 1
+    HTOD = 2
+    UNKNOWN = 3
 
 
-def infer_device_type(df: pd.DataFrame) -> DeviceType:
-    """Say where the events of a frame ran: on the host, on devices (any stream, also 0), or UNKNOWN for both or none."""
-    is_on_device = (df["stream"] >= 0).unique().tolist()
-    return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
+MEMCPY_TYPE_TO_STR = {
+    MemcpyType.DTOD: "memcpy_dtod",
+    MemcpyType.DTOH: "memcpy_dtoh",
+    MemcpyType.HTOD: "memcpy_htod",
+    MemcpyType.UNKNOWN: "memcpy_type_unknown",
+}
+
+common_grouping_patterns: dict[str, GroupingPattern] = {
+    "memory_kernels": MemoryKernelGroupingPattern,
+    "compute_kernels": ComputeKernelGroupingPattern,
+    "communicate_kernels": CommunicateKernelGroupingPattern,
+}

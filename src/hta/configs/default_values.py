@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+DEFAULT_CONFIG_FILENAME = "trace_analyzer.json"
+
 DEFAULT_TRACE_DIR = "/tmp/trace"  # noqa: S108 -- HTA's default
 
 

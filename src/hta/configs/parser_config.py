@@ -30,6 +30,7 @@ __all__ = [
     "AVAILABLE_ARGS",
     "DEFAULT_PARSE_VERSION",
     "DEFAULT_VER_EVENT_ARGS",
+    "MAX_EVENT_DURATION_US",
     "AttributeSpec",
     "EventArgs",
     "ParserBackend",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 DEFAULT_PARSE_VERSION = v1_0_0
+MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
+"""A week. HTA drops longer events; nothing here does."""
 DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
 
 _IN_BRACKETS = re.compile(r"\(.*?\)")
@@ -113,6 +116,7 @@ class ParserConfig:
         self.trace_memory = False
         self.drop_gpu_user_annotation = True
         self.min_required_cols = list(self.DEFAULT_MIN_REQUIRED_COLS)
+        self.max_event_duration_us = MAX_EVENT_DURATION_US
         self.selected_arg_keys: list[str] | None = None
         self.set_skip_event_types(skip_event_types)
         self.add_args(self.ARGS_DEFAULT if args is None else args)
@@ -120,7 +124,9 @@ class ParserConfig:
 
     def __repr__(self) -> str:
         """Show the columns."""
-        return f"ParserConfig(args={[spec.name for spec in self.get_args()]}, parse_all_args={self.parse_all_args})"
+        shown = {"parse_all_args": self.parse_all_args, "parser_backend": self.parser_backend, "version": self.version}
+        options = ", ".join(f"{name}={value}" for name, value in shown.items())
+        return f"ParserConfig(args={[spec.name for spec in self.get_args()]}, {options})"
 
     @property
     def args(self) -> list[AttributeSpec]:
@@ -149,17 +155,19 @@ class ParserConfig:
         for spec in list(args):
             self.arg_map.setdefault(spec.name, spec)
 
-    def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> None:
-        """Show only these columns, by their names; None shows all."""
+    def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> ParserConfig:
+        """Show only these columns, by their names, None shows all; return the configuration."""
         unknown = [name for name in selected_arg_keys or () if name not in self.arg_map]
         if unknown:
             message = f"{unknown[0]!r} is none of the columns of this configuration: {', '.join(self.arg_map)}"
             raise InvalidOptionError(message)
         self.selected_arg_keys = selected_arg_keys
+        return self
 
-    def set_parse_all_args(self, parse_all_args: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Say whether every arg becomes a column."""
+    def set_parse_all_args(self, parse_all_args: bool) -> ParserConfig:  # noqa: FBT001 -- HTA's signature
+        """Say whether every arg becomes a column; return the configuration."""
         self.parse_all_args = parse_all_args
+        return self
 
     def set_parser_backend(self, parser_backend: ParserBackend) -> None:
         """Keep the name of a parser; there is one."""
@@ -169,9 +177,10 @@ class ParserConfig:
         """Keep the option; memory is bounded without it."""
         self.trace_memory = trace_memory
 
-    def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> None:
-        """Keep the option; no event is skipped."""
+    def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
+        """Keep the option, no event is skipped; return the configuration."""
         self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
+        return self
 
     def set_min_required_cols(self, cols: list[str]) -> None:
         """Keep the option; every frame has these columns."""
@@ -261,7 +270,7 @@ class ParserConfig:
     ) -> dict[str, AttributeSpec]:
         """Return {arg: column} of all args in a series of dicts, those of `reference_specs` first."""
         values: dict[str, object] = {}
-        for each in args:
+        for each in args.dropna():
             for name, value in each.items():
                 values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}

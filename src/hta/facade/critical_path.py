@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from hta.export.critical_path_overlay import (
 )
 from hta.export.saved_path_graph import load_path_graph, save_path_graph
 from hta.facade.edited_rank import expect_events_of_file
-from hta.facade.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList
+from hta.facade.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList, NodeView
 from hta.facade.names import shorten_name
 from hta.facade.trace_frame import trace_frame
 from hta.locations import Location, expect_writable_folder, located
@@ -53,6 +53,9 @@ STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
 """Environment variable, 1: edges whose target was measured before their source make the analysis fail. Likewise."""
 
 _TYPES = {int(each): text for each, text in ARROW_TYPES.items()}
+_OF_NETWORKX = ("_adj", "_node", "_pred", "_succ")
+"""What functions of networkx look at within a graph."""
+
 _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
@@ -86,9 +89,9 @@ _BOUND_BY: Mapping[int, str] = {
 
 
 class CPGraph:
-    """The graph of a rank's events within a window, and its critical path; `to_networkx()` makes a `networkx.DiGraph`.
+    """The graph of a rank's events within a window, and its critical path.
 
-    Nodes are whole numbers in the order of time; the first and the last are the ends of the window. `edges`, `nodes`,
+    Functions of networkx take it as they take a `networkx.DiGraph`; `to_networkx()` makes one. Nodes are whole numbers in the order of time; the first and the last are the ends of the window. `edges`, `nodes`,
     `number_of_nodes()` and `number_of_edges()` are those of networkx; a weight that is set through `edges` counts at
     the next call of `critical_path()`.
 
@@ -107,6 +110,7 @@ class CPGraph:
         self._edges = EdgeTable(path_graph)
         self._measured_ns = self._edges.length_ns.copy()
         self._way = self._edges.places_of_rows(path_graph.segments["edge"])
+        self._drawn: tuple[nx.DiGraph, npt.NDArray[np.int64]] | None = None
 
     def __repr__(self) -> str:
         """Say what the graph is of."""
@@ -118,10 +122,35 @@ class CPGraph:
         """Return the number of nodes."""
         return len(self.path_graph.graph.nodes)
 
+    def __iter__(self) -> Iterator[int]:
+        """Go through the nodes."""
+        return iter(range(len(self)))
+
+    def __contains__(self, node: object) -> bool:
+        """Say whether there is a node of this number."""
+        return isinstance(node, (int, np.integer)) and 0 <= int(node) < len(self)
+
+    def __getitem__(self, node: int) -> Mapping[int, Mapping[str, object]]:
+        """Return {the node at the other end: attributes} of the edges that leave a node."""
+        found: Mapping[int, Mapping[str, object]] = self._as_networkx()[node]
+        return found
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
+        """Find what else a `networkx.DiGraph` has: `in_edges`, `out_degree`, `successors` and so on.
+
+        So functions of networkx take this graph. What they change is lost; set weights through `edges`.
+        """
+        is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
+        drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
+        if drawn is None or not hasattr(drawn, name):
+            message = f"'CPGraph' object has no attribute {name!r}"
+            raise AttributeError(message)
+        return getattr(drawn, name)
+
     @property
-    def nodes(self) -> range:
+    def nodes(self) -> NodeView:
         """The nodes."""
-        return range(len(self))
+        return NodeView(len(self))
 
     @property
     def edges(self) -> EdgeView:
@@ -265,8 +294,10 @@ class CPGraph:
         """Return the edges whose time belongs to an event."""
         return [self._edges.edge(place) for place in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
-    def save(self, out_dir: str, overwrite: bool = False) -> str:  # noqa: FBT001, FBT002 -- as the others here
+    def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- as the others here
         """Write the graph, as it was measured, to `<out_dir>.zip`, which `restore_cpgraph` reads; return that path.
+
+        An earlier file is replaced, unless `overwrite` is false.
 
         Raises:
             InvalidOptionError: the file exists and `overwrite` is false, or its folder cannot be written.
@@ -291,6 +322,13 @@ class CPGraph:
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from((begin, end, dict(attributes)) for begin, end, attributes in self.edges(data=True))
         return graph
+
+    def _as_networkx(self) -> nx.DiGraph:
+        """Return `to_networkx()`, made anew where weights were set since."""
+        lengths = self._edges.length_ns
+        if self._drawn is None or (self._drawn[1] != lengths).any():
+            self._drawn = (self.to_networkx(), lengths.copy())
+        return self._drawn[0]
 
     def path_edges(self) -> pl.Series:
         """Return the rows of `path_graph.graph.edges` on the path."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hta.enrich.event_ranges import event_ranges
 from hta.schema import LAUNCH_KINDS, EventKind
@@ -20,8 +22,18 @@ _CALLS = (
 
 def device_type(rank_trace: RankTrace) -> str:
     """Tell it from the calls that hand work to the device; `UNKNOWN GPU` where none of them is known."""
-    if "mtia" in str((rank_trace.header.raw.get("distributedInfo") or {}).get("backend", "")):
+    if is_mtia(rank_trace.header.raw):
         return "MTIA"
     kinds = (*LAUNCH_KINDS, EventKind.ACCELERATOR)
-    names = rank_trace.texts(event_ranges(rank_trace, kinds, ["name"])["name"].unique()).to_list()
-    return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in names)), UNKNOWN)
+    return vendor_of(rank_trace.texts(event_ranges(rank_trace, kinds, ["name"])["name"].unique()).to_list())
+
+
+def vendor_of(calls: Sequence[str]) -> str:
+    """Return whose runtime has these calls."""
+    return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in calls)), UNKNOWN)
+
+
+def is_mtia(header: Mapping[str, Any]) -> bool:
+    """Say whether the ranks of a trace talk to each other as MTIA's do."""
+    distributed = header.get("distributedInfo")
+    return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

@@ -254,6 +254,12 @@ class _Rows:
         self._refuse_what_nothing_reads()
 
     @property
+    def given_index(self) -> _Numbers:
+        """The column `index`, -1 where there is none."""
+        has_any = "index" in self._frame.columns
+        return self._whole_numbers("index") if has_any else np.full(len(self._frame), _NOTHING)
+
+    @property
     def source_index(self) -> _Numbers:
         """The event_index of the recorded event of each row, -1 for none."""
         return self._recorded_values("event_index", _NOTHING)
@@ -339,7 +345,7 @@ class _Rows:
 
         A row is of the event of its `index` where the category is the same, and the name or the start.
         """
-        numbers = self._whole_numbers("index") if "index" in self._frame.columns else np.full(len(self._frame), -1)
+        numbers = self.given_index
         known = self._events["event_index"].to_numpy()
         if not len(known):
             return np.full(len(numbers), _NOTHING)
@@ -458,7 +464,7 @@ class _Rows:
 
 def _file_of(rows: _Rows) -> EditedFile:
     table = rows.table()
-    numbers = _event_numbers(rows.source_index, _first_free(rows.recorded))
+    numbers = _event_numbers(rows.source_index, rows.given_index, _first_free(rows.recorded))
     listed = table.with_columns(pl.Series("event_index", numbers).cast(pl.UInt32)).select(table_types("events").names())
     events = pl.concat([listed, _unlisted(rows)]).sort("event_index").rechunk()
     return EditedFile(rows, events, numbers)
@@ -477,14 +483,18 @@ def _first_free(recorded: RankTrace | None) -> int:
     return 0 if recorded is None else recorded.health.event_count
 
 
-def _event_numbers(source_index: _Numbers, first_free: int) -> _Numbers:
-    """Return the event_index of each row: that of its recorded event, a new one for the second row of an event."""
-    _, first = np.unique(source_index, return_index=True)
-    is_own = np.zeros(len(source_index), np.bool_)
+def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
+    """Return the event_index of each row: that of its recorded event, else its `index` if no recorded event has it.
+
+    The second row of an event, or of an `index`, gets a new number.
+    """
+    wanted = np.where(source_index >= 0, source_index, given)
+    _, first = np.unique(wanted, return_index=True)
+    is_own = np.zeros(len(wanted), np.bool_)
     is_own[first] = True
-    is_own &= source_index >= 0
-    fresh = first_free + np.cumsum(~is_own) - 1
-    return np.where(is_own, source_index, fresh)
+    is_own &= (source_index >= 0) | (given >= first_free)
+    fresh = max(first_free, 1 + int(wanted[is_own].max(initial=-1))) + np.cumsum(~is_own) - 1
+    return np.where(is_own, wanted, fresh)
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -188,6 +188,28 @@ class EdgeAttributes(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return 2
+
+
+class NodeView(Mapping[int, Mapping[str, Any]]):
+    """The nodes, as networkx has them: iterates over their numbers; none has attributes."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __call__(self, data: bool | str = False) -> Iterable[Any]:  # noqa: FBT001, FBT002 -- as networkx
+        """Return the nodes, with `data=True` pairs of a node and its attributes."""
+        return self if not data else [(node, {}) for node in self]
+
+    def __getitem__(self, node: int) -> Mapping[str, Any]:
+        if not 0 <= node < self._count:
+            raise KeyError(node)
+        return {}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._count))
+
+    def __len__(self) -> int:
+        return self._count
 
 
 class EdgeView(Mapping[tuple[int, int], EdgeAttributes]):

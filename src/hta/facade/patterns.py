@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+
+from hta.enrich.kernel_kind import kind_of_name
+from hta.errors import InvalidOptionError
+from hta.schema import EventKind, KernelKind
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,45 @@ class GroupingPattern:
 
 
 def to_grouping_pattern(
-    pattern: Any,  # noqa: ANN401 -- a text, a compiled expression, or a group
+    pattern: str | list[str] | re.Pattern[str] | GroupingPattern,
     group_name: str | None = None,
     inverse_match: bool | None = None,  # noqa: FBT001 -- HTA's signature
 ) -> GroupingPattern:
-    """Make a group of a regular expression, or one like another group with another name or the other way round."""
-    known = pattern if isinstance(pattern, GroupingPattern) else GroupingPattern(re.compile(pattern))
+    """Make a group of a regular expression, or one like another group with another name or the other way round.
+
+    Of a list of expressions, a text that matches one of them belongs to the group.
+
+    Raises:
+        InvalidOptionError: it is nothing of the kind.
+    """
+    if isinstance(pattern, GroupingPattern) and group_name is None and inverse_match is None:
+        return pattern
+    known = pattern if isinstance(pattern, GroupingPattern) else GroupingPattern(_compiled(pattern))
     return GroupingPattern(
         known.pattern,
         known.inverse_match if inverse_match is None else inverse_match,
         known.group_name if group_name is None else group_name,
     )
+
+
+def _compiled(pattern: str | list[str] | re.Pattern[str]) -> re.Pattern[str]:
+    either = "|".join(f"({each})" for each in pattern) if isinstance(pattern, list) else pattern
+    try:
+        return re.compile(either)
+    except (TypeError, re.error) as error:
+        message = f"{pattern!r} is no regular expression: {error}"
+        raise InvalidOptionError(message) from error
+
+
+@dataclass(frozen=True)
+class _KernelGroup(GroupingPattern):
+    """The names of device work of a kind, which rules decide and not one expression."""
+
+    kind: KernelKind = KernelKind.OTHER
+
+    def match(self, name: str) -> bool:
+        """Say whether the rules in force find that work of this name is of the kind."""
+        return kind_of_name(name, EventKind.ACCELERATOR) is self.kind
 
 
 def _group(pattern: str, name: str) -> GroupingPattern:
@@ -61,3 +92,9 @@ KERNEL_LAUNCH_CATEGORY_PATTERN = _group(
 MemoryKernelGroupingPattern = _group("(hip)?Mem(cpy|set)|dma", "Memory")
 MTIAMemoryKernelGroupingPattern = _group("dma", "MTIA Memory")
 ProfilerStepGroupingPattern = _group(r"ProfilerStep\s*#\s*\d+", "Profiler Step")
+CommunicateKernelGroupingPattern: GroupingPattern = _KernelGroup(
+    re.compile(".*nccl|.*rccl|.*allreduce", re.IGNORECASE), group_name="Communicate", kind=KernelKind.COMMUNICATION
+)
+ComputeKernelGroupingPattern: GroupingPattern = _KernelGroup(
+    re.compile(".*"), group_name="Compute", kind=KernelKind.COMPUTATION
+)

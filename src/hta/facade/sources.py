@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hta.errors import InvalidOptionError
+from hta.errors import InvalidOptionError, WrongTypeError
 from hta.ingest.discover import TraceSource
 from hta.locations import is_url, located
 
@@ -21,6 +21,9 @@ def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str]
         return trace_dir
     if isinstance(trace_files, Mapping):
         return {_rank(rank): _located(path, trace_dir) for rank, path in trace_files.items()}
+    if not isinstance(trace_files, Iterable):
+        message = f"trace_files={trace_files!r} is neither {{rank: file}} nor a list of files"
+        raise WrongTypeError(message)
     return [_located(path, trace_dir) for path in trace_files]
 
 

@@ -39,9 +39,16 @@ class TraceSymbolTable:
 
     @classmethod
     def create_from_df(cls, df: pd.DataFrame) -> TraceSymbolTable:
-        """Make a table of the texts in `cat` and `name`."""
+        """Make a table of the texts in `cat` and `name`.
+
+        Raises:
+            InvalidOptionError: they hold numbers.
+        """
         table = cls()
         for column in ("cat", "name"):
+            if pd.api.types.is_numeric_dtype(df[column]):
+                message = f"the column {column} holds numbers, not texts"
+                raise InvalidOptionError(message)
             table.add_symbols(df[column].unique())
         return table
 
@@ -161,6 +168,14 @@ class TraceSymbolTable:
         is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
         return is_call & (df["index_correlation"] >= 0)
 
+    def get_operator_or_cuda_runtime_query(self) -> str:
+        """Return `get_operator_or_cuda_runtime_mask` as a query of pandas, as HTA 0.5 had it."""
+        return f"cat in {[*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)]}"
+
+    def get_runtime_launch_events_query(self) -> str:
+        """Return `get_runtime_launch_events_mask` as a query of pandas, as HTA 0.5 had it."""
+        return f"cat in {self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)} and index_correlation >= 0"
+
     def update_encoded_df(self, df: pd.DataFrame, old_symbol_table: TraceSymbolTable) -> None:
         """Replace the numbers of another table in `cat` and `name` by those of this one, new ones where needed."""
         for column in ("cat", "name"):
@@ -174,8 +189,8 @@ class TraceSymbolTable:
         return [number for number, text in enumerate(self.sym_table) if compiled.match(text)]
 
     def add_symbols_to_trace_df(self, trace_df: pd.DataFrame, col: str) -> None:
-        """Add `s_<col>`, the text of each number in `col`; "" where it stands for none."""
-        trace_df[f"s_{col}"] = self._texts(trace_df[col], shorten=False)
+        """Replace each number in a column by its text; "" where it stands for none."""
+        trace_df[col] = self._texts(trace_df[col], shorten=False)
 
     def encode_df(self, df: pd.DataFrame) -> None:
         """Replace the texts of `cat` and `name` by numbers, new ones where needed."""

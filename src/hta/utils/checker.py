@@ -21,9 +21,12 @@ def is_valid_directory(
     must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> OperationOutcome:
     """Say whether a path leads to a folder, and to one that can be written if that is asked."""
+    if not path_to_directory:
+        return OperationOutcome(success=False, reason="the path needs to be a non-empty string")
     path = located(path_to_directory)
     if not path.is_dir():
-        return OperationOutcome(success=False, reason=f"{path} is no folder")
+        fault = "is not a directory" if path.exists() else "does not exist"
+        return OperationOutcome(success=False, reason=f"{path} {fault}")
     try:
         if must_be_writable:
             expect_writable_folder(path)

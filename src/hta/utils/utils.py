@@ -13,11 +13,19 @@ import pandas as pd
 
 from hta.enrich.kernel_kind import kind_of_name
 from hta.facade.names import shorten_name
+from hta.facade.patterns import (
+    CommunicateKernelGroupingPattern,
+    ComputeKernelGroupingPattern,
+    MemoryKernelGroupingPattern,
+)
 from hta.schema import EventKind, KernelKind
 
 __all__ = [
+    "CommunicateKernelGroupingPattern",
+    "ComputeKernelGroupingPattern",
     "IdleTimeType",
     "KernelType",
+    "MemoryKernelGroupingPattern",
     "flatten_column_names",
     "get_kernel_type",
     "get_memory_kernel_type",
@@ -25,14 +33,17 @@ __all__ = [
     "get_value_from_dict",
     "is_comm_kernel",
     "is_compute_kernel",
+    "is_computer_kernel",
     "is_memory_kernel",
     "merge_kernel_intervals",
+    "normalize_gpu_stream_numbers",
     "normalize_path",
     "shorten_name",
 ]
 
 _WAITS = re.compile(r"(Stream|Event|Context|Device) Sync|Stream Wait Event")
 _COPIES = re.compile(r"(Memcpy \w+|Memset)")
+_NO_STREAM = -1
 _UNKNOWN_COPY = "Memcpy Unknown"
 
 
@@ -78,6 +89,16 @@ def is_memory_kernel(name: str) -> bool:
 def is_compute_kernel(name: str) -> bool:
     """Say whether device work of this name computes."""
     return get_kernel_type(name) == KernelKind.COMPUTATION.name
+
+
+is_computer_kernel = is_compute_kernel
+"""As HTA spelled it first."""
+
+
+def normalize_gpu_stream_numbers(df: pd.DataFrame) -> None:
+    """Let the column `stream`, where there is one, hold whole numbers, in place; -1 for what is no number."""
+    if "stream" in df.columns:
+        df["stream"] = pd.to_numeric(df["stream"], errors="coerce").fillna(_NO_STREAM).astype(int)
 
 
 def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,21 @@
+"""Communication as a function of `analyzer.t`, where scripts written for Holistic Trace Analysis import it from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hta.trace_analysis import TraceAnalysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hta.facade.trace_view import TraceView
+
+
+class CommunicationAnalysis:
+    """A method of `TraceAnalysis`, which says what it returns."""
+
+    @classmethod
+    def get_comm_comp_overlap(cls, t: TraceView, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002
+        """See `TraceAnalysis.get_comm_comp_overlap`."""
+        return TraceAnalysis.of(t).get_comm_comp_overlap(visualize)

@@ -1,0 +1,56 @@
+"""Launches and sequences as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from hta.trace_analysis import TraceAnalysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hta.facade.trace_view import TraceView
+
+
+class CudaKernelAnalysis:
+    """Methods of `TraceAnalysis`, which say what they return."""
+
+    @classmethod
+    def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        cls,
+        t: TraceView,
+        operator_name: str,
+        output_dir: str,
+        min_pattern_len: int = 3,
+        rank: int = 0,
+        top_k: int = 5,
+        visualize: bool = True,  # noqa: FBT001, FBT002
+        compress_other_kernels: bool = True,  # noqa: FBT001, FBT002
+    ) -> pd.DataFrame:
+        """See `TraceAnalysis.get_frequent_cuda_kernel_sequences`."""
+        return TraceAnalysis.of(t).get_frequent_cuda_kernel_sequences(
+            operator_name, output_dir, min_pattern_len, rank, top_k, visualize, compress_other_kernels
+        )
+
+    @classmethod
+    def get_aten_op_kernels_and_delay(
+        cls, trace: TraceView, ranks: Iterable[int] | None = None, sort_by: Sequence[str] | None = None
+    ) -> dict[int, pd.DataFrame]:
+        """See `TraceAnalysis.get_aten_op_kernels_and_delay`."""
+        return TraceAnalysis.of(trace).get_aten_op_kernels_and_delay(ranks, sort_by)
+
+    @classmethod
+    def cuda_kernel_launch_stats(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        cls,
+        t: TraceView,
+        ranks: Iterable[int] | None = None,
+        runtime_cutoff: float = 50,
+        launch_delay_cutoff: float = 100,
+        include_memory_events: bool = True,  # noqa: FBT001, FBT002
+        visualize: bool = True,  # noqa: FBT001, FBT002
+    ) -> dict[int, pd.DataFrame]:
+        """See `TraceAnalysis.get_cuda_kernel_launch_stats`."""
+        return TraceAnalysis.of(t).get_cuda_kernel_launch_stats(
+            ranks, runtime_cutoff, launch_delay_cutoff, include_memory_events, visualize
+        )

@@ -1,0 +1,34 @@
+"""Stragglers as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hta.trace_analysis import TraceAnalysis
+
+if TYPE_CHECKING:
+    from hta.facade.stragglers import StragglerMethod
+    from hta.facade.trace_view import TraceView
+
+
+class StragglerAnalysis:
+    """Methods of `TraceAnalysis`, which say what they return."""
+
+    @classmethod
+    def get_profiler_steps(cls, t: TraceView) -> list[int]:
+        """See `TraceAnalysis.get_profiler_steps`."""
+        return TraceAnalysis.of(t).get_profiler_steps()
+
+    @classmethod
+    def get_potential_stragglers(
+        cls,
+        t: TraceView,
+        profiler_steps: list[int] | None = None,
+        num_candidates: int = 2,
+        visualize: bool = False,  # noqa: FBT001, FBT002
+        straggler_identification_impl: StragglerMethod | None = None,
+    ) -> list[int]:
+        """See `TraceAnalysis.get_potential_stragglers`."""
+        return TraceAnalysis.of(t).get_potential_stragglers(
+            profiler_steps, num_candidates, visualize, straggler_identification_impl
+        )

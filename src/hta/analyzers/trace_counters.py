@@ -1,0 +1,50 @@
+"""Queues and bandwidth as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from hta.facade.queue_length import queue_length_summary
+from hta.trace_analysis import TraceAnalysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hta.facade.trace_view import TraceView
+
+
+class TraceCounters:
+    """Methods of `TraceAnalysis`, which say what they return."""
+
+    @classmethod
+    def get_queue_length_time_series(cls, t: TraceView, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
+        """See `TraceAnalysis.get_queue_length_time_series`."""
+        return TraceAnalysis.of(t).get_queue_length_time_series(ranks)
+
+    @classmethod
+    def get_queue_length_summary(cls, t: TraceView, ranks: Iterable[int] | None = None) -> pd.DataFrame:
+        """See `TraceAnalysis.get_queue_length_summary`."""
+        return TraceAnalysis.of(t).get_queue_length_summary(ranks)
+
+    @classmethod
+    def get_queue_length_summary_from_time_series(cls, queue_length_dict: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
+        """See `TraceAnalysis.get_queue_length_summary_from_time_series`."""
+        return queue_length_summary(queue_length_dict)
+
+    @classmethod
+    def get_time_spent_blocked_on_full_queue(
+        cls, t: TraceView, queue_length_dict: Mapping[int, pd.DataFrame], max_queue_length: int
+    ) -> pd.DataFrame:
+        """See `TraceAnalysis.get_time_spent_blocked_on_full_queue`."""
+        return TraceAnalysis.of(t).get_time_spent_blocked_on_full_queue(queue_length_dict, max_queue_length)
+
+    @classmethod
+    def get_memory_bw_time_series(cls, t: TraceView, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
+        """See `TraceAnalysis.get_memory_bw_time_series`."""
+        return TraceAnalysis.of(t).get_memory_bw_time_series(ranks)
+
+    @classmethod
+    def get_memory_bw_summary(cls, t: TraceView, ranks: Iterable[int] | None = None) -> pd.DataFrame:
+        """See `TraceAnalysis.get_memory_bw_summary`."""
+        return TraceAnalysis.of(t).get_memory_bw_summary(ranks)

@@ -1,0 +1,23 @@
+"""Call stacks of single threads, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from hta.facade.call_stack_nodes import (
+    EVENT_END,
+    EVENT_START,
+    NON_EXISTENT_NODE_INDEX,
+    NULL_NODE_INDEX,
+    CallStackGraph,
+    CallStackIdentity,
+    CallStackNode,
+)
+
+__all__ = [
+    "EVENT_END",
+    "EVENT_START",
+    "NON_EXISTENT_NODE_INDEX",
+    "NULL_NODE_INDEX",
+    "CallStackGraph",
+    "CallStackIdentity",
+    "CallStackNode",
+]

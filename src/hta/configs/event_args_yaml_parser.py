@@ -1,0 +1,12 @@
+"""The lists of args, where scripts written for Holistic Trace Analysis import them from; they are not in a YAML file."""
+
+from __future__ import annotations
+
+from hta.configs.default_values import EVENT_ARGS, EventArgs, YamlVersion, v1_0_0
+
+__all__ = ["parse_event_args_yaml", "v1_0_0"]
+
+
+def parse_event_args_yaml(version: YamlVersion) -> EventArgs:  # noqa: ARG001 -- HTA's signature
+    """Return the lists; there is one version."""
+    return EVENT_ARGS
