@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from hta.analyses.gpu_summary import gpu_summary
 from hta.analyses.idle_time import idle_time
 from hta.analyses.kernel_breakdown import kernel_breakdown
 from hta.analyses.memory_bandwidth import memory_bandwidth
@@ -21,6 +22,7 @@ from hta.tables import (
     queues_per_stream,
     states_over_ranks,
     temporal_per_device,
+    use_per_device,
 )
 from hta.testing.builder import TraceBuilder
 from hta.units import percent_text
@@ -113,4 +115,30 @@ def test_idle_categories_stand_side_by_side() -> None:
     assert idle_per_device(idle_time(gpu_job().build())).rows() == [
         (0, 40_000, 2, 0.5, 0.5, 0.0),
         (1, 0, 0, None, None, None),
+    ]
+
+
+def test_a_share_with_an_unknown_part_is_headed_as_a_bound() -> None:
+    """40 of 100 µs on tensor cores, 50 unknown; where nothing is unknown the table does not speak of it."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
+    known = builder.kernel("relu", start_us=40, duration_us=10).build()
+    partly = builder.kernel("mystery", start_us=50, duration_us=50).build()
+
+    rows = (
+        use_per_device(gpu_summary(partly)).select("tensor_core_least_fraction", "tensor_core_unknown_fraction").rows()
+    )
+    assert rows == [(0.4, 0.5)]
+    assert heading("tensor_core_least_fraction") == "on tensor cores, at least"
+    assert [name for name in use_per_device(gpu_summary(known)).columns if "tensor" in name] == ["tensor_core_fraction"]
+
+
+def test_kernels_that_look_alike_have_different_names_in_a_table() -> None:
+    """Their short names would be the same; the whole ones are kept beside them."""
+    names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(2)]
+
+    printed = print_frame("", pl.DataFrame({"name": names, "sum_ns": [2, 1]}), 9, telling="sum_ns")
+
+    assert [row[0] for row in printed.rows] == [
+        Cell("f<…0…>", is_number=False, whole=names[0]),
+        Cell("f<…1…>", is_number=False, whole=names[1]),
     ]

@@ -178,6 +178,8 @@ _HEADINGS = {
     "host_self_ns": "host, itself",
     "host_total_ns": "host, with inner",
     "tensor_core_self_fraction": "on tensor cores",
+    "tensor_core_self_least_fraction": "on tensor cores, at least",
+    "tensor_core_unknown_self_fraction": "tensor cores unknown",
     "is_tensor_core_eligible": "eligible",
     "input_shape": "input shapes",
     "operator_calls": "operators",
@@ -198,7 +200,8 @@ _HEADINGS = {
     "occupancy_fraction": "est. occupancy",
     "occupancy_known_fraction": "occupancy known for",
     "tensor_core_fraction": "on tensor cores",
-    "tensor_core_unknown_fraction": "unknown",
+    "tensor_core_least_fraction": "on tensor cores, at least",
+    "tensor_core_unknown_fraction": "tensor cores unknown",
     "uses_tensor_cores": "tensor cores",
     "is_operator_eligible": "eligible",
     "mean_blocks_per_sm": "blocks per SM",
@@ -399,12 +402,12 @@ def operators_by_stack(result: Operators) -> pl.DataFrame:
 def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     eligible = pl.when("is_tensor_core_eligible").then(pl.lit("yes")).otherwise(pl.lit("no"))
     summed = summed_operators(table).with_columns(eligible.alias("is_tensor_core_eligible"))
-    return _known(
-        summed.select(
-            *(*keys, "calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
-            *("tensor_core_self_fraction", "is_tensor_core_eligible", "^device_self_busy_ns$"),
-        )
+    cores = ("tensor_core_self_fraction", "tensor_core_unknown_self_fraction")
+    shown = summed.select(
+        *(*keys, "calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
+        *(*cores, "is_tensor_core_eligible", "^device_self_busy_ns$"),
     )
+    return _known(_with_bounds(shown, *cores))
 
 
 def times_of_modules(result: Modules) -> pl.DataFrame:
@@ -618,8 +621,14 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
     """Return what each device is and how well it is used; what is known, and what is not, only where that is a part."""
     table = _without_wholly_known(result.per_device.drop("start_ns", "end_ns", "is_estimated"))
-    unknown = "tensor_core_unknown_fraction"
-    return _one_device_hidden(table if table.get_column(unknown).sum() else table.drop(unknown))
+    return _one_device_hidden(_with_bounds(table, "tensor_core_fraction", "tensor_core_unknown_fraction"))
+
+
+def _with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
+    """Say that a share is one at least where a part is unknown; leave the unknown part out where there is none."""
+    if table.get_column(unknown).sum():
+        return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
+    return table.drop(unknown)
 
 
 def kernels_by_name(result: Kernels) -> pl.DataFrame:

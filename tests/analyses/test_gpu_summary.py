@@ -87,7 +87,10 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 def test_the_columns_and_their_types() -> None:
     """The tables are a contract: names, order and types, also of a device about which nothing is known."""
-    place, fractions = {"rank": pl.Int32, "device": pl.Int32}, dict.fromkeys(COLUMNS, pl.Float64)
+    place, fractions = (
+        {"rank": pl.Int32, "device": pl.Int32},
+        dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),
+    )
     times = {"start_ns": pl.Int64, "end_ns": pl.Int64}
     for builder in (one_device(), TraceBuilder().kernel("k", start_us=0, duration_us=1)):
         result = gpu_summary(builder.build())
@@ -97,7 +100,6 @@ def test_the_columns_and_their_types() -> None:
             "memory_bytes": pl.Int64,
             "compute_capability": pl.String,
             **fractions,
-            "tensor_core_unknown_fraction": pl.Float64,
             "is_estimated": pl.Boolean,
             **times,
         }
@@ -105,16 +107,28 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_what_is_not_recorded_is_null_and_a_finding() -> None:
-    """No shape, no properties; what Triton's matrix products use the name does not tell."""
+    """No shape, no properties; a share of tensor cores is null where the names of all kernels do not tell."""
     result = gpu_summary(TraceBuilder().kernel("triton_tem_fused_mm_0", start_us=0, duration_us=1).build())
 
     (row,) = result.per_device.to_dicts()
-    assert [row[name] for name in METRICS] == [1.0, None, None, 0.0]
+    assert [row[name] for name in METRICS] == [1.0, None, None, None]
     assert (row["tensor_core_unknown_fraction"], row["device_name"]) == (1.0, None)
     assert result.findings == (
         "rank 0: blocks per SM were not recorded, so SM efficiency is unknown",
         "rank 0: the file does not describe its devices",
     )
+
+
+def test_kernels_whose_names_do_not_tell_are_neither_on_tensor_cores_nor_elsewhere() -> None:
+    """40 of 100 µs are on them, of 50 µs it is not known: at least 40 %, and the same over time."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
+    builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
+
+    result = gpu_summary(builder.build(), parts=2)
+
+    columns = ["tensor_core_fraction", "tensor_core_unknown_fraction"]
+    assert result.per_device.select(columns).rows() == [(0.4, 0.5)]
+    assert result.series.select(columns).rows() == [(0.8, 0.0), (None, 1.0)]
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
@@ -179,7 +193,7 @@ def test_shapes_beside_the_launch_tell_it_for_amd() -> None:
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
         args = {"grid": [grid, 1, 1], "block": [256, 1, 1]}
         builder.runtime(name, start_us=start, duration_us=1, correlation=start + 1, args=args)
-        builder.kernel("k", start_us=start, duration_us=10, correlation=start + 1)
+        builder.kernel("relu", start_us=start, duration_us=10, correlation=start + 1)
 
     result = gpu_summary(builder.build())
 

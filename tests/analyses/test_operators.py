@@ -51,6 +51,10 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
         "tensor_core_self_ns": 60_000,
         "tensor_core_total_fraction": 60 / 70,
         "tensor_core_self_fraction": 60 / 70,
+        "tensor_core_unknown_total_ns": 0,
+        "tensor_core_unknown_self_ns": 0,
+        "tensor_core_unknown_total_fraction": 0.0,
+        "tensor_core_unknown_self_fraction": 0.0,
         "has_call_stack": False,
     }
     linear = {
@@ -62,9 +66,33 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
         "device_self_busy_ns": 0,
         "tensor_core_self_ns": 0,
         "tensor_core_self_fraction": None,
+        "tensor_core_unknown_self_fraction": None,
     }
 
     assert operators(job().build()).by_name.to_dicts() == [mm, linear]
+
+
+def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
+    """aten::mm: 30 of 100 µs on tensor cores at least, of 60 µs it is unknown; nothing is known of my::op's 7 µs."""
+    builder = (
+        TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
+    )
+    for start, duration, name, launch in (
+        (100, 30, GEMM, 1),
+        (200, 10, "relu", 3),
+        (300, 60, "mystery", 5),
+        (400, 7, "x", 31),
+    ):
+        builder.kernel(name, start_us=start, duration_us=duration, launch_us=launch, launch_duration_us=1)
+    columns = ["operator", "tensor_core_self_ns", "tensor_core_self_fraction"]
+
+    table = operators(builder.build()).by_name
+
+    unknown = ["tensor_core_unknown_self_ns", "tensor_core_unknown_self_fraction", "tensor_core_unknown_total_fraction"]
+    assert table.select(*columns, *unknown).rows() == [
+        ("aten::mm", 30_000, 0.3, 60_000, 0.6, 0.6),
+        ("my::op", 0, None, 7_000, 1.0, 1.0),
+    ]
 
 
 def test_each_shape_has_its_row() -> None:

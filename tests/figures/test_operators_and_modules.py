@@ -21,7 +21,7 @@ def job() -> TraceBuilder:
         place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
         builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
     builder.operator(MARKUP, start_us=12_000, duration_us=20_000)
-    builder.kernel("gemm", start_us=50_000, duration_us=7_000, launch_us=13_000, launch_duration_us=1_000)
+    builder.kernel("relu", start_us=50_000, duration_us=7_000, launch_us=13_000, launch_duration_us=1_000)
     return builder.kernel("s16816gemm", start_us=60_000, duration_us=3_000, launch_us=15_000, launch_duration_us=1_000)
 
 
@@ -32,6 +32,21 @@ def test_operators_are_split_by_tensor_cores() -> None:
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself, on tensor cores": [3], "itself, elsewhere": [7]}
     assert "<script>" not in figure.data[0].customdata[0]
     assert "30.0 % of it on tensor cores" in figure.data[0].customdata[0]
+
+
+def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
+    """3 of 10 ms on tensor cores, 5 unknown; the share is one at least."""
+    builder = TraceBuilder().operator("op", start_us=0, duration_us=10_000)
+    for start, name, duration in ((20_000, "s16816gemm", 3_000), (30_000, "mystery", 5_000), (40_000, "relu", 2_000)):
+        builder.kernel(name, start_us=start, duration_us=duration, launch_us=start / 10, launch_duration_us=1)
+    figure = plot_operators(operators(builder.build()))
+
+    assert {bar.name: list(bar.x) for bar in figure.data} == {
+        "itself, on tensor cores": [3],
+        "itself, on cores unknown": [5],
+        "itself, elsewhere": [2],
+    }
+    assert "at least 30.0 % of it on tensor cores, 50.0 % unknown" in figure.data[0].customdata[0]
 
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:

@@ -25,7 +25,12 @@ def job(ranks: int = 1) -> TraceBuilder:
             builder.step(number, start, length).operator("aten::mm", start_us=start, duration_us=2_000)
             args = {"blocks per SM": 0.5, "est. achieved occupancy %": 25}
             builder.kernel(
-                MARKUP, start_us=start + 3_000, duration_us=4_000, launch_us=start, launch_duration_us=0, args=args
+                f"relu{MARKUP}",
+                start_us=start + 3_000,
+                duration_us=4_000,
+                launch_us=start,
+                launch_duration_us=0,
+                args=args,
             )
     return builder
 
@@ -117,6 +122,28 @@ def test_kernels_lie_in_the_colour_of_their_cores() -> None:
     assert "<script>" not in figure.data[0].customdata[0]
     assert "mean blocks per SM 0.50" in figure.data[0].customdata[0]
     assert figure.layout.title.subtitle.text == "27.3 % of all kernel time is on tensor cores"
+
+
+def test_kernels_whose_names_do_not_tell_are_named_in_the_subtitle() -> None:
+    """A share of which a part is unknown is a bound."""
+    builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
+    builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
+
+    figure = plot_kernels(kernels(builder.build()))
+
+    told = "At least 60.0 % of all kernel time is on tensor cores; of 30.0 % the kernel's name does not tell"
+    assert figure.layout.title.subtitle.text == told
+
+
+def test_a_share_of_which_a_part_is_unknown_is_a_bound_over_time_too() -> None:
+    """40 of 100 µs are on tensor cores, of 50 µs it is not known."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
+    builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
+
+    line = plot_gpu_summary(gpu_summary(builder.build(), parts=1)).data[-1]
+
+    assert line.name == "kernel time on tensor cores"
+    assert line.customdata[0] == "at least 40.0 % (50.0 % of the kernel time unknown)"
 
 
 def test_kernels_beyond_the_top_are_counted_and_none_is_said() -> None:

@@ -170,6 +170,13 @@ def test_a_kernel_that_may_use_tensor_cores_is_no_reason() -> None:
     """One that does use them, and one whose name does not tell."""
     assert rules(multiplying("sm90_xmma_gemm_bf16bf16_bf16f32")) == []
     assert rules(multiplying("triton_tem_fused_mm_0")) == []
+    assert rules(multiplying("volta_sgemm_128x64_nn").kernel("mystery", start_us=90, duration_us=9, launch_us=2)) == []
+
+
+def test_an_unknown_kernel_of_an_operator_without_products_changes_nothing() -> None:
+    """What aten::relu launches is not asked about."""
+    builder = multiplying("volta_sgemm_128x64_nn").kernel("mystery", start_us=90, duration_us=9, launch_us=12)
+    assert rules(builder) == ["mixed_precision"]
 
 
 def filling(total: int, kind: int = 1) -> TraceBuilder:

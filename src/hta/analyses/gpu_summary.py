@@ -40,6 +40,7 @@ _METRICS = (
     "occupancy_fraction",
     "occupancy_known_fraction",
     "tensor_core_fraction",
+    "tensor_core_unknown_fraction",
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
@@ -52,7 +53,7 @@ _PER_DEVICE = pl.Schema(
         "device_name": pl.String(),
         "memory_bytes": pl.Int64(),
         "compute_capability": pl.String(),
-        **dict.fromkeys((*_METRICS, "tensor_core_unknown_fraction"), pl.Float64()),
+        **dict.fromkeys(_METRICS, pl.Float64()),
         "is_estimated": pl.Boolean(),
         "start_ns": pl.Int64(),
         "end_ns": pl.Int64(),
@@ -84,16 +85,17 @@ class GpuSummary:
         sm_efficiency_known_fraction  float64  0..1 of the time in which kernels run, for which that share is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, kernels weighed by their duration
         occupancy_known_fraction      float64  0..1 of the kernels' summed time, of those whose occupancy is known
-        tensor_core_fraction          float64  0..1 of the kernels' summed time, of those on tensor or matrix cores
+        tensor_core_fraction          float64  0..1 of the kernels' summed time, of those on tensor or matrix cores, at
+                                               least: others may be among the next; null where all are
         tensor_core_unknown_fraction  float64  0..1 of the same, of those whose name does not tell
         is_estimated                  bool     whether SM efficiency and occupancy are worked out from launch shapes
         start_ns, end_ns              int64    of the steps: begin of the first, end of the last
 
-    series      the first six over time, one row for each rank, device and part of the time, in that order:
+    series      the metrics over time, one row for each rank, device and part of the time, in that order:
 
         rank, device                  int32
         start_ns, end_ns              int64    of the part
-        utilization_fraction … tensor_core_fraction  float64  within it; null where there is nothing to measure
+        utilization_fraction … tensor_core_unknown_fraction  float64  within it; null where there is nothing to measure
 
     findings    a sentence for each rank that is left out, and for what was not recorded
     """
@@ -120,7 +122,7 @@ def gpu_summary(
         utilization   = |kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
         occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
-        tensor cores  = Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
+        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
 
     Args:
         trace: the job.
@@ -183,11 +185,9 @@ def _one_device(
 def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
     """Return the shares of the summed kernel time on tensor cores, and on cores that the names do not tell."""
     duration, uses = pl.col("end_ns") - pl.col("start_ns"), pl.col("uses_tensor_cores")
-    total = pl.when(duration.sum() > 0).then(duration.sum())
-    return kernels.select(
-        (duration.filter(uses).sum() / total).alias("tensor_core_fraction"),
-        (duration.filter(uses.is_null()).sum() / total).alias("tensor_core_unknown_fraction"),
-    )
+    total, unknown = pl.when(duration.sum() > 0).then(duration.sum()), duration.filter(uses.is_null()).sum()
+    known = pl.when(unknown < total).then(duration.filter(uses).sum() / total)
+    return kernels.select(known.alias("tensor_core_fraction"), (unknown / total).alias("tensor_core_unknown_fraction"))
 
 
 def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.DataFrame:
@@ -195,7 +195,8 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.D
     is_filling = pl.col("blocks_per_sm") > 0
     filling, unknown = kernels.filter(is_filling), _unknown(kernels, is_filling, compat)
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
-    running, on_tensor_cores = np.ones(len(kernels)), kernels.select(_uses()).to_series().to_numpy()
+    running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
+    on_tensor_cores = uses.fill_null(value=False).cast(pl.Float64).to_numpy()
     busy = covered_before(union(*_intervals(kernels)), moments)
     blocks = filling["blocks_per_sm"].to_numpy()
     return pl.DataFrame(
@@ -208,6 +209,7 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.D
             "occupancy": weight_before(_intervals(occupying), occupying["occupancy_fraction"].to_numpy(), moments),
             "running": weight_before(_intervals(kernels), running, moments),
             "on_tensor_cores": weight_before(_intervals(kernels), on_tensor_cores, moments),
+            "on_unknown_cores": weight_before(_intervals(kernels), uses.is_null().cast(pl.Float64).to_numpy(), moments),
         }
     )
 
@@ -232,7 +234,10 @@ def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
                 _ratio("known", "busy").alias("sm_efficiency_known_fraction"),
                 _ratio("occupancy", "occupied").alias("occupancy_fraction"),
                 _ratio("occupied", "running").alias("occupancy_known_fraction"),
-                _ratio("on_tensor_cores", "running").alias("tensor_core_fraction"),
+                pl.when(pl.col("on_unknown_cores") < pl.col("running"))
+                .then(_ratio("on_tensor_cores", "running"))
+                .alias("tensor_core_fraction"),
+                _ratio("on_unknown_cores", "running").alias("tensor_core_unknown_fraction"),
             )
         )
     )
@@ -240,10 +245,6 @@ def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
 
 def _ratio(part: str, whole: str) -> pl.Expr:
     return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
-
-
-def _uses() -> pl.Expr:
-    return pl.col("uses_tensor_cores").fill_null(value=False).cast(pl.Float64)
 
 
 def _intervals(kernels: pl.DataFrame) -> tuple[_Int64, _Int64]:

@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 _Rows = npt.NDArray[np.int64]
 
 HOST_TIMES = ("host_total_ns", "host_self_ns")
-DEVICE_TIMES = ("device_total_ns", "device_self_ns", "tensor_core_total_ns", "tensor_core_self_ns")
+DEVICE_TIMES = (
+    *("device_total_ns", "device_self_ns", "tensor_core_total_ns", "tensor_core_self_ns"),
+    *("tensor_core_unknown_total_ns", "tensor_core_unknown_self_ns"),
+)
 _BUSY = ("device_total_busy_ns", "device_self_busy_ns")
 _ON_DEVICE = (*DEVICE_TIMES, *_BUSY)
 _KEYS = ("rank", "operator", "input_shape", "call_stack")
 _COLUMNS = (
     *(*_KEYS, "calls", *HOST_TIMES, "device_total_ns", "device_self_ns", *_BUSY, "is_tensor_core_eligible"),
     *("tensor_core_total_ns", "tensor_core_self_ns", "tensor_core_total_fraction", "tensor_core_self_fraction"),
-    "has_call_stack",
+    *("tensor_core_unknown_total_ns", "tensor_core_unknown_self_ns"),
+    *("tensor_core_unknown_total_fraction", "tensor_core_unknown_self_fraction", "has_call_stack"),
 )
 
 
@@ -60,8 +64,12 @@ class Operators:
         is_tensor_core_eligible     bool     tensor or matrix cores could do some of its work, by its name
         tensor_core_total_ns        int64    the part of device_total_ns in kernels that use them
         tensor_core_self_ns         int64
-        tensor_core_total_fraction  float64  0..1 of device_total_ns; null where that is 0
-        tensor_core_self_fraction   float64  0..1 of device_self_ns
+        tensor_core_total_fraction  float64  0..1 of device_total_ns, at least; null where that is 0 or all is unknown
+        tensor_core_self_fraction   float64  0..1 of device_self_ns, likewise
+        tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
+                                    int64    the part in kernels whose name does not tell it
+        tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
+                                    float64  0..1 of the same wholes
         has_call_stack              bool     at least one call has a known call stack
 
     by_shape  the same for each operator and shapes of its inputs, with
@@ -264,9 +272,12 @@ def _finished(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Join the tables of the ranks, add the shares of tensor cores, and put rows and columns in order."""
     table = pl.concat(parts)
     for part in ("total", "self"):
-        whole = pl.col(f"device_{part}_ns")
-        share = pl.when(whole > 0).then(pl.col(f"tensor_core_{part}_ns") / whole)
-        table = table.with_columns(share.alias(f"tensor_core_{part}_fraction"))
+        whole, unknown = pl.col(f"device_{part}_ns"), pl.col(f"tensor_core_unknown_{part}_ns")
+        share = pl.when((whole > 0) & (unknown < whole)).then(pl.col(f"tensor_core_{part}_ns") / whole)
+        table = table.with_columns(
+            share.alias(f"tensor_core_{part}_fraction"),
+            pl.when(whole > 0).then(unknown / whole).alias(f"tensor_core_unknown_{part}_fraction"),
+        )
     longest = ["device_self_ns", "host_self_ns"]
     by = sorted(set(_KEYS) & set(table.columns), key=_KEYS.index)
     by[by.index("operator") : by.index("operator")] = longest

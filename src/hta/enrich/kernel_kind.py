@@ -278,12 +278,12 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
     """Return what the rules in force say of a name; None for rows that are no work."""
-    return _matcher(active_rules(), event_kind)(name)
+    return matcher(active_rules(), event_kind)(name)
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
     """Return `kind_of_name` for many names of one kind of event, with the rules as they are now."""
-    return _matcher(active_rules(), event_kind)
+    return matcher(active_rules(), event_kind)
 
 
 def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
@@ -297,7 +297,8 @@ def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], ran
 
 
 @lru_cache(maxsize=16)
-def _matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
+def matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
+    """Return `kind_of_name` under these rules."""
     compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
 
     def kind(name: str) -> KernelKind | None:

@@ -12,6 +12,7 @@ from hta.algorithms.nesting import NO_PARENT, levels, subtree_sums
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_names import Compat, NodeClass
 from hta.enrich.host_nodes import own_device_owner, own_host_nodes, own_runtime_owner
+from hta.enrich.kernel_kind import active_rules as active_kernel_rules
 from hta.enrich.tensor_cores import active_rules, is_tensor_core_eligible, uses_tensor_cores
 from hta.enrich.torch_tb_profiler import (
     plugin_durations,
@@ -47,9 +48,11 @@ def node_times(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFr
         host_total_ns, host_self_ns                  int64
         device_total_ns, device_self_ns              int64
         tensor_core_total_ns, tensor_core_self_ns    int64  of these, in kernels that use tensor or matrix cores
+        tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
+                                                     int64  of these, in kernels whose name does not tell it
         is_tensor_core_eligible                      bool
     """
-    remembered, key = rank_trace.derive(_times_by_rules), (compat, active_rules())
+    remembered, key = rank_trace.derive(_times_by_rules), (compat, active_rules(), active_kernel_rules())
     if key not in remembered:
         remembered[key] = _own_times(rank_trace) if compat is None else _plugin_times(rank_trace)
     return remembered[key]
@@ -81,7 +84,7 @@ def _times(
     rank_trace: RankTrace, nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, compat: Compat | None
 ) -> pl.DataFrame:
     parent = nodes["parent"].to_numpy()
-    device_ns, tensor_core_ns = _work_of_nodes(rank_trace, nodes, work, compat)
+    device_ns, tensor_core_ns, unknown_ns = _work_of_nodes(rank_trace, nodes, work, compat)
     by_level = levels(parent)
     total_ns = (nodes["end_ns"] - nodes["start_ns"]).to_numpy()
     taken_ns = _sum_by(parent, nodes["of_parent_ns"].to_numpy(), len(parent)) + _sum_by(
@@ -95,6 +98,8 @@ def _times(
             "device_self_ns": device_ns,
             "tensor_core_total_ns": subtree_sums(parent, tensor_core_ns, by_level),
             "tensor_core_self_ns": tensor_core_ns,
+            "tensor_core_unknown_total_ns": subtree_sums(parent, unknown_ns, by_level),
+            "tensor_core_unknown_self_ns": unknown_ns,
             "is_tensor_core_eligible": _eligible(rank_trace, nodes, tensor_core_ns > 0, by_level, compat),
         }
     )
@@ -102,15 +107,19 @@ def _times(
 
 def _work_of_nodes(
     rank_trace: RankTrace, nodes: pl.DataFrame, work: pl.DataFrame, compat: Compat | None
-) -> tuple[_Int64, _Int64]:
-    """Return the summed duration of each node's own device work, and of the part of it on tensor cores."""
+) -> tuple[_Int64, _Int64, _Int64]:
+    """Return the summed duration of each node's own device work, and the parts on tensor cores and on unknown ones."""
     durations = rank_trace.derive(device_durations if compat is None else plugin_durations)
+    answers = uses_tensor_cores(rank_trace, compat).with_columns(is_kernel=pl.lit(value=True))
     timed = work.join(durations, on="event_index", how="left", maintain_order="left").join(
-        uses_tensor_cores(rank_trace, compat), on="event_index", how="left", maintain_order="left"
+        answers, on="event_index", how="left", maintain_order="left"
     )
     node, duration_ns = timed["node"].to_numpy(), timed["duration_ns"].to_numpy()
     uses = timed["uses_tensor_cores"].fill_null(value=False).to_numpy()
-    return _sum_by(node, duration_ns, nodes.height), _sum_by(node[uses], duration_ns[uses], nodes.height)
+    unknown = (timed["is_kernel"].is_not_null() & timed["uses_tensor_cores"].is_null()).to_numpy()
+    parts = (np.ones(len(node), np.bool_), uses, unknown)
+    whole, on_tensor_cores, on_unknown = (_sum_by(node[part], duration_ns[part], nodes.height) for part in parts)
+    return whole, on_tensor_cores, on_unknown
 
 
 def device_durations(rank_trace: RankTrace) -> pl.DataFrame:
@@ -149,7 +158,7 @@ def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: _Boo
         values[is_made] = length_ns[is_made] if name in {"host_total_ns", "host_self_ns"} else 0
     for rows in reversed(levels(parent)):
         rows = rows[is_made[parent[rows]]]  # noqa: PLW2901 -- only sums of made nodes are open
-        for name in ("device_total_ns", "tensor_core_total_ns"):
+        for name in ("device_total_ns", "tensor_core_total_ns", "tensor_core_unknown_total_ns"):
             np.add.at(columns[name], parent[rows], columns[name][rows])
         np.subtract.at(columns["host_self_ns"], parent[rows], length_ns[rows])
         np.logical_or.at(columns["is_tensor_core_eligible"], parent[rows], columns["is_tensor_core_eligible"][rows])

@@ -27,6 +27,7 @@ class _Metric(NamedTuple):
     color: str
     dash: str
     known: str | None = None
+    unknown: str | None = None
 
     def is_in(self, table: pl.DataFrame) -> bool:
         """Whether the table has a value of it."""
@@ -34,11 +35,13 @@ class _Metric(NamedTuple):
 
     def texts(self, table: pl.DataFrame) -> list[str]:
         """Return each value, and for how much of the kernel time it is known where that is a part."""
-        known = [None] * len(table) if self.known is None else table.get_column(self.known).to_list()
-        return list(map(_with_known, table.get_column(self.column), known))
+        known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
+        return list(map(_with_known, table.get_column(self.column), known, unknown))
 
 
-def _with_known(value: float | None, known: float | None) -> str:
+def _with_known(value: float | None, known: float | None, unknown: float | None) -> str:
+    if value is not None and unknown:
+        return f"at least {percent_text(value)} ({percent_text(unknown)} of the kernel time unknown)"
     is_part = value is not None and known is not None and known < 1
     return percent_text(value) + (f" (known for {percent_text(known)} of the kernel time)" if is_part else "")
 
@@ -47,7 +50,10 @@ _METRICS = (
     _Metric("utilization", "utilization_fraction", COMPUTATION, "solid"),
     _Metric("est. SM efficiency", "sm_efficiency_fraction", COMMUNICATION, "dash", "sm_efficiency_known_fraction"),
     _Metric("est. achieved occupancy", "occupancy_fraction", MEMORY, "dot", "occupancy_known_fraction"),
-    _Metric("kernel time on tensor cores", "tensor_core_fraction", OTHER, "dashdot"),
+    _Metric(
+        *("kernel time on tensor cores", "tensor_core_fraction", OTHER, "dashdot"),
+        unknown="tensor_core_unknown_fraction",
+    ),
 )
 
 

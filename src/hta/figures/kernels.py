@@ -40,8 +40,14 @@ def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "lig
 
 
 def _explanation(kernels: pl.DataFrame, shown: int) -> str:
-    on_tensor_cores = kernels.filter("uses_tensor_cores").select(pl.col("fraction").sum()).item()
+    on_tensor_cores, unknown = kernels.select(
+        pl.col("fraction").filter("uses_tensor_cores").sum(),
+        pl.col("fraction").filter(pl.col("uses_tensor_cores").is_null()).sum().alias("unknown"),
+    ).row(0)
     rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
+    if unknown:
+        share = f"At least {percent_text(on_tensor_cores)} of all kernel time is on tensor cores"
+        return f"{share}; of {percent_text(unknown)} the kernel's name does not tell{rest}"
     return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
 
 

@@ -10,7 +10,7 @@ from hta.analyses.operators import summed_operators
 from hta.figures.named_bars import named_bars
 from hta.figures.names import cut_labels, hover_text
 from hta.figures.stacked_bars import Heading, Part, exact_duration, largest_unit
-from hta.figures.theme import COMPUTATION, IDLE, MEMORY, Theme, empty_figure
+from hta.figures.theme import COMPUTATION, IDLE, MEMORY, OTHER, Theme, empty_figure
 from hta.units import percent_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _EXPLANATIONS = {
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "device": (
         ("itself, on tensor cores", "tensor_core_self_ns", MEMORY),
+        ("itself, on cores unknown", "tensor_core_unknown_self_ns", OTHER),
         ("itself, elsewhere", "ordinary_self_ns", COMPUTATION),
         ("operators inside it", "inner_ns", IDLE),
     ),
@@ -67,17 +68,22 @@ def _with_parts(table: pl.DataFrame, side: str) -> pl.DataFrame:
         .sort(own, "operator", descending=[True, False])
         .with_columns(
             (total - own).alias("inner_ns"),
-            (own - pl.col("tensor_core_self_ns")).alias("ordinary_self_ns"),
+            (own - pl.col("tensor_core_self_ns") - pl.col("tensor_core_unknown_self_ns")).alias("ordinary_self_ns"),
         )
     )
 
 
 def _hover(row: dict[str, Any], side: str) -> str:
-    on_cores = ""
-    if side == "device":
-        on_cores = f", {percent_text(row['tensor_core_self_fraction'])} of it on tensor cores"
+    on_cores = _on_tensor_cores(row) if side == "device" else ""
     return (
         f"<b>{hover_text(row['operator'])}</b><br>{row['calls']:,} calls"
         f"<br>itself: {exact_duration(row[f'{side}_self_ns'])}{on_cores}"
         f"<br>with what is inside: {exact_duration(row[f'{side}_total_ns'])}"
     )
+
+
+def _on_tensor_cores(row: dict[str, Any]) -> str:
+    share, unknown = row["tensor_core_self_fraction"], row["tensor_core_unknown_self_fraction"]
+    if unknown:
+        return f", at least {percent_text(share or 0.0)} of it on tensor cores, {percent_text(unknown)} unknown"
+    return f", {percent_text(share)} of it on tensor cores"

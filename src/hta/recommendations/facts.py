@@ -60,7 +60,8 @@ class HostFacts(NamedTuple):
     eligible       share of the kernels' time that operators launch whose work tensor cores could do; None without any
     slow_eligible  these operators, by the time of their kernels that use no tensor cores
     eligible_ns    that time
-    used           share of the kernels' time on tensor cores, `unknown` that whose name does not tell; None without any
+    used           share of the kernels' time on tensor cores; None without any
+    unknown        of eligible operators, the share whose name does not tell; None without any
     """
 
     loading: pl.DataFrame
@@ -160,7 +161,7 @@ def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
             rank_trace, kernels.filter(pl.col("is_eligible") & ~pl.col("uses_tensor_cores").fill_null(value=False))
         ),
         used=_share(kernels, pl.col("uses_tensor_cores").fill_null(value=False)),
-        unknown=_share(kernels, pl.col("uses_tensor_cores").is_null()),
+        unknown=_share(kernels.filter("is_eligible"), pl.col("uses_tensor_cores").is_null()),
     )
 
 
