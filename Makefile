@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
+# Neighbouring tests share what they opened and started, so each worker gets a stretch of them, and takes from others at the end.
+WORKERS := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python test-rust test-pages test-clusters test-stores test-servers check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-clusters test-stores test-servers check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -16,13 +18,18 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 	@$(BIN)/hta summary $(DEMO)
 	@$(BIN)/hta report $(DEMO) -o report.html --force
 
-test: test-rust test-python ## run all tests
+test: test-rust test-python ## test every module and analysis, in a few minutes
+
+test-all: test-rust test-everything test-clusters test-stores ## run all tests, also slow ones and those with clusters and stores
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q -n auto -m "not clusters and not stores"
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores and not slow"
+
+test-everything: $(VENV)/.built $(VENV)/.test-tools
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores"
 
 test-pages: $(VENV)/.built $(VENV)/.test-tools ## of the tests, only those that look at every page in a real browser, which is chromium
-	$(BIN)/python -m pytest -q -n auto -m browser
+	$(BIN)/python -m pytest -q $(WORKERS) -m browser
 
 test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
 	$(BIN)/python -m pytest -q -m clusters
@@ -34,8 +41,11 @@ test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read fro
 test-servers: $(VENV)/bin/python ## install these servers into build/test-servers; needs Maven and a network
 	@scripts/install_test_servers.sh $(BIN)/python
 
+# Barely optimised, these tests run as fast and are built in less than half the CPU time; overflows are errors in them.
+test-rust: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
+test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
-	cargo test --release --quiet -p event-graph -p intervals -p keys -p trace-reader
+	cargo test --quiet -p event-graph -p intervals -p keys -p trace-reader
 
 check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -36,6 +38,13 @@ REAL_TRACES = {
     "amd_mi250": "amd_mi250",
     "cpu_only": "cpu_only",
 }
+
+
+def each_real_trace(*quick: str) -> pytest.MarkDecorator:
+    """Run a test for each of the real traces; of these, all but the quick ones in the slow tests."""
+    names = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in REAL_TRACES]
+    return pytest.mark.parametrize("name", names)
+
 
 FIRST_FIGURES = ("temporal_breakdown", "step_time")
 """The analyses whose figures the overview shows, where they can be made."""
@@ -106,8 +115,10 @@ def chromium() -> Iterator[Browser]:
     path = chromium_path()
     if path is None:
         pytest.skip(MISSING)
-    with driver.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    # Chromium makes sockets in its temporary folder, and the address of a socket has at most 108 bytes.
+    with TemporaryDirectory(prefix="hta-", dir="/tmp") as folder, driver.sync_playwright() as playwright:
+        environment = {**os.environ, "TMPDIR": folder}
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], env=environment)
         yield started
         started.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,5 +169,6 @@ def case(name: str, goldens: Path, traces: Path) -> Case:
     return Case(_opened(files[span]), goldens / name)
 
 
+@cache
 def _opened(path: Path) -> Trace:
     return open_trace(str(path), cache=False)

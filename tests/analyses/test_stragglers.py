@@ -240,6 +240,7 @@ def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
     assert table["last_count"].to_list() == [last[rank] for rank in range(8)]
 
 
+@pytest.mark.slow
 def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
     """512 ranks on 128 hosts whose clocks disagree."""
     write_job(tmp_path, ranks=512, steps=1, layers=1, straggler_rank=300)

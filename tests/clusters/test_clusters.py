@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
@@ -40,13 +41,21 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder) -> Run:
+def short_folder() -> Iterator[str]:
+    """A folder for the sockets of Ray, whose addresses have at most 108 bytes."""
+    with TemporaryDirectory(prefix="hta-", dir="/tmp") as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def run(folder, short_folder) -> Run:
     """Run Python with a module in a process of its own; return what it prints."""
     environment = {
         **os.environ,
         "HTA_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "POLARS_MAX_THREADS": "1",
+        "RAY_TMPDIR": short_folder,
     }
 
     def run_(*arguments: object, before: tuple[str, ...] = ()) -> bytes:

@@ -41,6 +41,13 @@ FOLDERS = (
 )
 """What HTA was asked: `__last` with the last step, `__nsfull` without its rounding."""
 
+REPEATING = ("df_index_resolver", "ns_resolution_trace", "trace_diff_pair", "trace_diff_test")
+"""Long traces on which HTA was asked the same as on others."""
+
+slow_where_repeating = [
+    pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS
+]
+
 NOT_OFFERED = {
     r"_env": "the versions HTA ran with, no call",
     r"critical_path_analysis\..*": "tests/facade/test_critical_path_goldens.py makes it",
@@ -221,7 +228,7 @@ def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
     monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_they_did_there(real_traces, goldens, tmp_path, folder) -> None:
     """Every call gives an answer; where there was none in HTA, a table without rows says why it has none."""
     calls = calls_of(goldens / "hta" / folder)

@@ -38,7 +38,7 @@ REAL = (
     "two_rank_128",
     "cupti",
     "critical_path/event_sync",
-    "ddp_gloo_4rank",
+    pytest.param("ddp_gloo_4rank", marks=pytest.mark.slow),
 )
 
 

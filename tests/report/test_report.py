@@ -245,6 +245,7 @@ def test_a_job_without_gpu_work_has_a_report() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
     """128 ranks with long kernel names fit a page that opens at once."""
     name = "void f<" + "x" * 20_000 + ">()"

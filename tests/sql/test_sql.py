@@ -21,7 +21,7 @@ from hta.store.parquet_tables import parquet_types
 from hta.testing.builder import TraceBuilder
 from jobs import cpu_job, gpu_job
 
-REAL = ("amd_mi250", "cpu_only", "two_rank_128", "ddp_gloo_4rank")
+REAL = ("amd_mi250", "cpu_only", "two_rank_128", pytest.param("ddp_gloo_4rank", marks=pytest.mark.slow))
 
 
 def small_job() -> TraceBuilder:

@@ -408,11 +408,20 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
     assert list(cache_folder.rglob("*")) == []
 
 
-def _open_together(path: str, barrier: threading.Barrier) -> int:
+_start: dict[str, threading.Barrier] = {}
+"""In a racing process: where it waits for the others. It has that from its beginning; later it would need a socket,
+whose address is too long where the name of the temporary folder is."""
+
+
+def _wait_at(barrier: threading.Barrier) -> None:
+    _start["barrier"] = barrier
+
+
+def _open_together(path: str) -> int:
     """Open a trace at the same moment as other processes, and count its events."""
     file = TraceFile(path, KinetoReader())
     file.table  # noqa: B018 -- everything is imported before the race begins
-    barrier.wait(timeout=30)
+    _start["barrier"].wait(timeout=30)
     return file.table("events").height
 
 
@@ -420,9 +429,8 @@ def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder:
     """Four processes read the same trace at once: all get the same answer, and one whole entry stays."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(5_000)])
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, context.Pool(4) as pool:
-        barrier = manager.Barrier(4)
-        assert pool.starmap(_open_together, [(str(path), barrier)] * 4, chunksize=1) == [5_000] * 4
+    with context.Pool(4, _wait_at, (context.Barrier(4),)) as pool:
+        assert pool.map(_open_together, [str(path)] * 4, chunksize=1) == [5_000] * 4
     (entry,) = entries_in(cache_folder)
     assert Entry.load(entry).tables.read("events", ["start_ns"]).height == 5_000
 

@@ -228,6 +228,7 @@ def test_a_single_rank_is_a_job(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_five_hundred_ranks_are_made(tmp_path):
     """512 small ranks, each with a file and a rank of its own."""
     truth = write_job(tmp_path, ranks=512, steps=1, layers=1)

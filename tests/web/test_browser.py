@@ -19,7 +19,7 @@ from dash import html
 
 import hta
 import hta.figures
-from browsing import PATIENCE_MS, REAL_TRACES, expect_rows, run_called, visit, walk
+from browsing import PATIENCE_MS, each_real_trace, expect_rows, run_called, visit, walk
 from hta.ingest.file_health import file_health
 from hta.overview import overview
 from hta.report.report import Contents, write_report
@@ -63,7 +63,7 @@ def small(tmp_path_factory):
         yield session_and_url
 
 
-@pytest.mark.parametrize("name", REAL_TRACES)
+@each_real_trace("dlrm_8rank", "ddp_gloo_4rank")
 def test_every_page_shows_its_figure_and_table(served, browser, name, real_traces) -> None:
     """Figure and rows of each analysis that the trace allows, and the reason for each that it does not."""
     session, url = served

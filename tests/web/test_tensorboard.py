@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("tensorboard")
 
-from browsing import PATIENCE_MS, REAL_TRACES, Visit, run_called, visit, walk
+from browsing import PATIENCE_MS, Visit, each_real_trace, run_called, visit, walk
 from hta.web.session import Scope, Session
 from hta.web.tensorboard import plugin
 from hta.web.tensorboard.mount import Mount
@@ -124,7 +124,7 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
     frame.locator(f'#nav a[href*="run={run}"]').first.wait_for(timeout=PATIENCE_MS)
 
 
-@pytest.mark.parametrize("name", REAL_TRACES)
+@each_real_trace("amd_mi250")
 def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
     """Figures and tables of every trace on every page."""
     session, url = tensorboard
