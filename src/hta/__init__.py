@@ -248,21 +248,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 -- as many types as names
-    """Import a public name when it is first used."""
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 -- takes longer than all else here
+if not TYPE_CHECKING:  # type checkers would take any name for one that this function finds
 
-        value: Any = version("holistic-trace-analysis")
-    elif name in _MODULES:
-        value = getattr(importlib.import_module(_MODULES[name]), name)
-    else:
-        message = f"module 'hta' has no attribute {name!r}"
-        raise AttributeError(message)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 -- as many types as names
+        """Import a public name when it is first used."""
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415 -- takes longer than all else here
+
+            value: Any = version("holistic-trace-analysis")
+        elif name in _MODULES:
+            value = getattr(importlib.import_module(_MODULES[name]), name)
+        else:
+            message = f"module 'hta' has no attribute {name!r}"
+            raise AttributeError(message)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
-    return __all__
+    """List the public names, and those that every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from hta.catalogue import ANALYSES, Analysis, Result
+from hta.content_equality import EqualByContent
 from hta.enrich.steps import steps
 from hta.errors import MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
@@ -59,8 +60,8 @@ _CPU_SCHEMA = {
 }
 
 
-@dataclass(frozen=True)
-class Overview:
+@dataclass(frozen=True, eq=False)
+class Overview(EqualByContent):
     """What all analyses found.
 
     verdict   one sentence on the whole job

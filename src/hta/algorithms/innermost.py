@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hta.algorithms.nesting import Nesting, nesting
+from hta.content_equality import EqualByContent
 
 NO_OWNER = -1
 
 _Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Innermost:
+@dataclass(frozen=True, eq=False)
+class Innermost(EqualByContent):
     """Time cut into segments, each with the shortest interval that covers it.
 
     bounds  the moments at which the answer may change, in rising order

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta import _native
+from hta.content_equality import EqualByContent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +49,8 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
     )
 
 
-@dataclass(frozen=True)
-class SummaryByNumber:
+@dataclass(frozen=True, eq=False)
+class SummaryByNumber(EqualByContent):
     """`summary` without quartiles of the values of each number, in the order in which the numbers first occur."""
 
     number: npt.NDArray[np.uint32]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from hta.algorithms.intervals import covered_length, intersection_length
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.execution.executor import IN_PROCESS, Executor
@@ -27,8 +28,8 @@ _PER_RANK = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class CommunicationOverlap:
+@dataclass(frozen=True, eq=False)
+class CommunicationOverlap(EqualByContent):
     """How much of each rank's communication ran while the rank also computed.
 
     per_rank  one row for each rank, sorted by rank; lengths are summed over the devices of the rank:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.event_graph import PathClass
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.path_graph import PathGraph, critical_path_graph
@@ -28,8 +29,8 @@ HOST_GAP_NAME = "host gap"
 """Stands for a name outside of all events."""
 
 
-@dataclass(frozen=True)
-class CriticalPath:
+@dataclass(frozen=True, eq=False)
+class CriticalPath(EqualByContent):
     """The chain of activities and delays that reaches over a whole window, on each rank.
 
     per_rank   one row for each rank, sorted by rank:

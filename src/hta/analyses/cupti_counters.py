@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.call_stack import call_stacks
 from hta.enrich.event_rows import gathered, rows_of_events
 from hta.enrich.launches import launches
@@ -46,8 +47,8 @@ _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", 
 _MOST_NAMED = 8
 
 
-@dataclass(frozen=True)
-class CuptiCounters:
+@dataclass(frozen=True, eq=False)
+class CuptiCounters(EqualByContent):
     """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
 
     per_kernel  one row for each measured range, by rank and in the order they ran:

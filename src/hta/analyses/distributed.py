@@ -12,6 +12,7 @@ import polars as pl
 
 from hta.algorithms.covered_by_group import covered_by_group
 from hta.algorithms.intervals import concatenated, covered_before, union
+from hta.content_equality import EqualByContent
 from hta.enrich.collectives import (
     OPERATION,
     comparable,
@@ -44,8 +45,8 @@ _NO_VIEW = (
 )
 
 
-@dataclass(frozen=True)
-class Distributed:
+@dataclass(frozen=True, eq=False)
+class Distributed(EqualByContent):
     """How each rank's steps divide, and how its time in collectives does.
 
     per_device     one row for each device that a rank uses, sorted by host, process, rank, device:

@@ -12,6 +12,7 @@ import polars as pl
 
 from hta.algorithms.intervals import covered_before, union
 from hta.algorithms.running import weight_before
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import device_owner, host_nodes
 from hta.enrich.device_work import NoDeviceWork, with_device_work
 from hta.enrich.devices import described_devices
@@ -70,8 +71,8 @@ _SERIES = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class GpuSummary:
+@dataclass(frozen=True, eq=False)
+class GpuSummary(EqualByContent):
     """How well each device is used, over all steps and over time.
 
     per_device  one row for each rank and device that ran kernels, sorted by them:

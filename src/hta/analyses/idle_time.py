@@ -11,6 +11,7 @@ import polars as pl
 
 from hta.algorithms.intervals import gap_begins
 from hta.algorithms.summary import summary
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.launches import launches
@@ -33,8 +34,8 @@ _DEVICE = ("device",)
 _STREAM = ("device", "stream")
 
 
-@dataclass(frozen=True)
-class IdleTime:
+@dataclass(frozen=True, eq=False)
+class IdleTime(EqualByContent):
     """What the devices waited for between two pieces of work.
 
     Each gap is divided at the start of the call that launched the work after it:

@@ -9,6 +9,7 @@ import polars as pl
 
 from hta.algorithms.intervals import states
 from hta.algorithms.summary import summary
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.execution.executor import IN_PROCESS, Executor
@@ -32,8 +33,8 @@ _STATE_NAMES = [
 ]
 
 
-@dataclass(frozen=True)
-class KernelBreakdown:
+@dataclass(frozen=True, eq=False)
+class KernelBreakdown(EqualByContent):
     """What ran on the devices, by kind and by name.
 
     per_state   how long each combination of kinds ran at once; one row for each that occurs, sorted by rank and

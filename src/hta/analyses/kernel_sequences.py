@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above
+from hta.content_equality import EqualByContent
 from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.event_rows import rows_of_events
@@ -27,8 +28,8 @@ SEPARATOR = "|"
 """Between the names of a pattern."""
 
 
-@dataclass(frozen=True)
-class KernelSequences:
+@dataclass(frozen=True, eq=False)
+class KernelSequences(EqualByContent):
     """The sequences of kernels that operators launched.
 
     per_pattern  one row for each sequence, sorted by rank, the most frequent first, then by pattern:

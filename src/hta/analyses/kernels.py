@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import device_owner, host_nodes, node_texts
 from hta.enrich.device_work import NoDeviceWork, with_device_work
 from hta.enrich.kernel_calls import BLOCK, GRID, kernel_calls
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 
-@dataclass(frozen=True)
-class Kernels:
+@dataclass(frozen=True, eq=False)
+class Kernels(EqualByContent):
     """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
 
     by_name    one row for each rank and name, sorted by rank, the largest sum first:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.launches import launched_work, of_work
@@ -47,8 +48,8 @@ _PER_LAUNCH = {
 }
 
 
-@dataclass(frozen=True)
-class LaunchStatistics:
+@dataclass(frozen=True, eq=False)
+class LaunchStatistics(EqualByContent):
     """How the host launched the work of the devices: every piece of work with the call that launched it.
 
     A launch may be bad in three ways, with cutoffs as asked for:

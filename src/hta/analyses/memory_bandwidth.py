@@ -10,6 +10,7 @@ import polars as pl
 
 from hta.algorithms.summary import summary
 from hta.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.execution.executor import IN_PROCESS, Executor
@@ -28,8 +29,8 @@ _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|D
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class MemoryBandwidth:
+@dataclass(frozen=True, eq=False)
+class MemoryBandwidth(EqualByContent):
     """How fast data moved, for each device and each kind of copy.
 
     series     one row for each start and each end of a copy, sorted by rank, device, name, time:

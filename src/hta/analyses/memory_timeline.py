@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import host_nodes
 from hta.enrich.devices import described_devices
 from hta.enrich.event_rows import gathered
@@ -56,8 +57,8 @@ _AT_PEAK = {
 }
 
 
-@dataclass(frozen=True)
-class MemoryTimeline:
+@dataclass(frozen=True, eq=False)
+class MemoryTimeline(EqualByContent):
     """The memory of the devices over time, as the profiler's `[memory]` events tell it.
 
     per_device  one row for each device with memory events, sorted by rank, device_type, device_id:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import NodeClass, host_nodes
 from hta.enrich.device_work import device_rows
 from hta.enrich.findings import joined_findings
@@ -46,8 +47,8 @@ _PER_MODULE: dict[str, pl.DataType] = {
 }
 
 
-@dataclass(frozen=True)
-class Modules:
+@dataclass(frozen=True, eq=False)
+class Modules(EqualByContent):
     """The time of the modules of a model.
 
     per_module       one row for each rank and place of a module in the model, sorted by rank, each behind the module

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, itself_or_above
+from hta.content_equality import EqualByContent
 from hta.enrich.call_stack import call_stacks
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.event_rows import gathered, rows_of_events
@@ -30,8 +31,8 @@ SEPARATOR = " -> "
 """Between the names of a sequence."""
 
 
-@dataclass(frozen=True)
-class OperatorKernels:
+@dataclass(frozen=True, eq=False)
+class OperatorKernels(EqualByContent):
     """The kernels of each operator.
 
     per_sequence  one row for each operator and sequence of kernels, sorted by rank, the most frequent first, then by

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, itself_or_above, levels, nearest_above
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import host_nodes, node_texts
 from hta.enrich.event_rows import gathered
 from hta.enrich.findings import joined_findings
@@ -53,8 +54,8 @@ _BLOCKS = {
 _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 
 
-@dataclass(frozen=True)
-class OperatorMemory:
+@dataclass(frozen=True, eq=False)
+class OperatorMemory(EqualByContent):
     """The memory that operators allocate and free.
 
     per_operator  one row for each rank, device and operator that allocates or frees there, itself or in operators

@@ -13,6 +13,7 @@ import polars as pl
 
 from hta.algorithms.covered_by_group import covered_by_number
 from hta.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, subtree_sums
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import device_owner, host_nodes
 from hta.enrich.device_work import device_rows
 from hta.enrich.findings import joined_findings
@@ -46,8 +47,8 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Operators:
+@dataclass(frozen=True, eq=False)
+class Operators(EqualByContent):
     """The time of the operators.
 
     by_name   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:

@@ -11,6 +11,7 @@ import polars as pl
 
 from hta.algorithms.summary import summary
 from hta.algorithms.time_weighted import time_weighted
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, device_work, with_device_work
 from hta.enrich.kernel_kind import Rule, active_rules, with_current_rules
 from hta.enrich.launches import launched_work
@@ -34,8 +35,8 @@ _LENGTHS = ("mean", "std", "p25", "median", "p75", "max")
 _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 
-@dataclass(frozen=True)
-class QueueLength:
+@dataclass(frozen=True, eq=False)
+class QueueLength(EqualByContent):
     """How many pieces of work were launched and not yet begun, for each stream.
 
     series     one row for each change, sorted by rank, device, stream, time:

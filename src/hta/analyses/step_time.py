@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.intervals import Intervals, concatenated, covered_before, union
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import device_rows
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.step_roles import ROLES, roles, step_windows
@@ -42,8 +43,8 @@ _PER_STEP = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class StepTime:
+@dataclass(frozen=True, eq=False)
+class StepTime(EqualByContent):
     """What each step spent its time on.
 
     per_step  one row for each rank and step, sorted by rank, then in the order in which they begin:

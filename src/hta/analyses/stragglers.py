@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
 from hta.enrich.kernel_kind import with_current_rules
 from hta.enrich.steps import annotation_names, windows
@@ -47,8 +48,8 @@ _PER_STEP = {
 }
 
 
-@dataclass(frozen=True)
-class Stragglers:
+@dataclass(frozen=True, eq=False)
+class Stragglers(EqualByContent):
     """Who waits for whom in collectives, worked out from their durations alone, so clocks of hosts do not matter.
 
     All ranks leave a collective at about the same moment, so who was in it for the shortest time came last:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hta.algorithms.intervals import covered_length
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from hta.enrich.kernel_kind import with_current_rules
 from hta.execution.executor import IN_PROCESS, Executor
@@ -32,8 +33,8 @@ _PER_DEVICE = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class TemporalBreakdown:
+@dataclass(frozen=True, eq=False)
+class TemporalBreakdown(EqualByContent):
     """How each device spent the time from its first to its last work.
 
     per_device  one row for each rank and device, sorted by them:

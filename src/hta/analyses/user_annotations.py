@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.summary import summary_by_number
+from hta.content_equality import EqualByContent
 from hta.enrich.annotations import (
     annotation_of_work,
     device_annotations,
@@ -73,8 +74,8 @@ _DURATION = (
 )
 
 
-@dataclass(frozen=True)
-class UserAnnotations:
+@dataclass(frozen=True, eq=False)
+class UserAnnotations(EqualByContent):
     """The time of user annotations on the host and on the devices, and their kernels.
 
     per_annotation  one row for each name, sorted by rank, side and name:

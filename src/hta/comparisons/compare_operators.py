@@ -11,6 +11,7 @@ import polars as pl
 from hta.algorithms.nesting import NO_PARENT
 from hta.comparisons.compare_traces import change_of_count
 from hta.comparisons.torch_tb_profiler_diff import PluginSide, plugin_pairs
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import NodeClass, host_nodes
 from hta.enrich.call_paths import PHASES, SEPARATOR, SUMS, call_paths
 from hta.enrich.devices import devices_of_rank
@@ -45,8 +46,8 @@ _OVERALL = {
 _PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED, **_PAIRS}
 
 
-@dataclass(frozen=True)
-class OperatorComparison:
+@dataclass(frozen=True, eq=False)
+class OperatorComparison(EqualByContent):
     """Two traces, aligned by what called what.
 
     tree          one row for each call path that either trace has: phase, modules, operators, kernel. Each stands

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import polars as pl
 
 from hta.algorithms.sums_by_name import sums_by_name
+from hta.content_equality import EqualByContent
 from hta.enrich.step_of_event import step_rows
 from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
@@ -45,8 +46,8 @@ _VALUES = ("count", "sum_ns", "count_in_steps", "ns_in_steps")
 _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 
-@dataclass(frozen=True)
-class TraceComparison:
+@dataclass(frozen=True, eq=False)
+class TraceComparison(EqualByContent):
     """What two traces have in common by name, and where they differ.
 
     per_name  one row for each kind and name that either trace has, the largest difference of time first:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, subtree_sums
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import NodeClass, host_nodes, node_texts
 from hta.enrich.call_paths import SUMS
 from hta.enrich.node_times import node_times
@@ -24,8 +25,8 @@ NOTHING = "Blank"
 _ALIGNED = (NodeClass.STEP, NodeClass.MODULE, NodeClass.BACKWARD, NodeClass.DATALOADER, NodeClass.OPTIMIZER)
 
 
-@dataclass(frozen=True)
-class PluginSide:
+@dataclass(frozen=True, eq=False)
+class PluginSide(EqualByContent):
     """The host nodes of a run, with their times and texts, and the rows of the children of each."""
 
     nodes: pl.DataFrame

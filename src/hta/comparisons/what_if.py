@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.longest_path import Edges, earliest_times
+from hta.content_equality import EqualByContent
 from hta.enrich.event_graph import EdgeType, PathClass
 from hta.errors import InconsistentTimesError, InvalidOptionError
 from hta.schema import KernelKind
@@ -87,8 +88,8 @@ class WhatIf:
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
-@dataclass(frozen=True)
-class _Replay:
+@dataclass(frozen=True, eq=False)
+class _Replay(EqualByContent):
     """A graph whose edges may still be changed."""
 
     edges: Edges

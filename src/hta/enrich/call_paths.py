@@ -265,6 +265,7 @@ def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
 
 def _names(rank_trace: RankTrace, paths: pl.DataFrame) -> list[str]:
     strings = pl.concat([rank_trace.strings, pl.Series([_DATA_LOADER])])
-    texts = strings.gather(paths["name"].cast(pl.UInt32)).str.strip_prefix(MODULE_PREFIX)
     is_phase = paths["kind"] == _PHASE
+    numbers = paths.select(pl.when(~is_phase).then("name").otherwise(0).cast(pl.UInt32)).to_series()
+    texts = strings.gather(numbers).str.strip_prefix(MODULE_PREFIX)
     return [PHASES[number] if each else text for each, number, text in zip(is_phase, paths["name"], texts, strict=True)]

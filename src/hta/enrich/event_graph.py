@@ -8,6 +8,7 @@ from enum import IntEnum
 import polars as pl
 
 from hta.algorithms.longest_path import Edges
+from hta.content_equality import EqualByContent
 
 
 class EdgeType(IntEnum):
@@ -47,8 +48,8 @@ class PathClass(IntEnum):
     """Before the first recorded work of a stream, or before work whose launch was not recorded."""
 
 
-@dataclass(frozen=True)
-class EventGraph:
+@dataclass(frozen=True, eq=False)
+class EventGraph(EqualByContent):
     """Activities within a window, and the order between their starts and ends.
 
     window_start_ns, window_end_ns  int; all times are clipped to them

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.longest_path import slacks, way_to
+from hta.content_equality import EqualByContent
 from hta.enrich.event_graph import EventGraph
 from hta.enrich.graph_building import event_graph
 from hta.enrich.path_window import path_window
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from hta.store.trace import RankTrace
 
 
-@dataclass(frozen=True)
-class PathGraph:
+@dataclass(frozen=True, eq=False)
+class PathGraph(EqualByContent):
     """The graph of one rank with its critical path.
 
     graph     what had to happen before what

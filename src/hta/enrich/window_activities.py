@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hta.algorithms.nesting import NO_PARENT, nearest_above, nesting
+from hta.content_equality import EqualByContent
 from hta.enrich.collectives import HOST_COLLECTIVE
 from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
@@ -59,8 +60,8 @@ class Nodes(NamedTuple):
     is_start: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class WindowActivities:
+@dataclass(frozen=True, eq=False)
+class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
 
     window_start_ns, host_end_ns, window_end_ns  the window, and where the host's part of it ends

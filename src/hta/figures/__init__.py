@@ -61,8 +61,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    return getattr(import_module(f"{__name__}.{name.removeprefix('plot_')}"), name)
+if not TYPE_CHECKING:  # type checkers would take any name for one that this function finds
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        return getattr(import_module(f"{__name__}.{name.removeprefix('plot_')}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the plots, and the names that every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

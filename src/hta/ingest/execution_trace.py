@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.errors import HtaError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.locations import Address, address_text, located
 
@@ -29,8 +30,8 @@ _SCHEMA = {
 }
 
 
-@dataclass(frozen=True)
-class ExecutionTrace:
+@dataclass(frozen=True, eq=False)
+class ExecutionTrace(EqualByContent):
     """What a process executed.
 
     source  path or URL of the file

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.enrich.findings import joined_findings
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
@@ -37,8 +38,8 @@ _EVIDENCE = {
 _EVENTS = {"rule": pl.String, "rank": pl.Int32, "device": pl.Int32, **EVENTS}
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, eq=False)
+class Advice(EqualByContent):
     """What to try, and why.
 
     recommendations  one row for each rule that applies, those first by which most can be won, those last of which that

@@ -14,6 +14,7 @@ from hta.analyses.distributed import distributed
 from hta.analyses.gpu_summary import gpu_summary
 from hta.analyses.memory_timeline import memory_timeline
 from hta.analyses.step_time import step_time
+from hta.content_equality import EqualByContent
 from hta.enrich.attribution import device_owner, host_nodes
 from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
@@ -76,8 +77,8 @@ class HostFacts(NamedTuple):
     unknown: float | None
 
 
-@dataclass(frozen=True)
-class RankFacts:
+@dataclass(frozen=True, eq=False)
+class RankFacts(EqualByContent):
     """All that the rules ask about one rank; the tables are its rows of the analyses' results."""
 
     compat: Compat | None

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.errors import InvalidOptionError
 from hta.schema import TABLES, ColumnType
 
@@ -47,8 +48,8 @@ class Tables(Protocol):
         """Return table `name` to be collected, in parts where it is large."""
 
 
-@dataclass(frozen=True)
-class MemoryTables:
+@dataclass(frozen=True, eq=False)
+class MemoryTables(EqualByContent):
     """Tables held in memory; a table nobody wrote has no rows."""
 
     frames: Mapping[str, pl.DataFrame]

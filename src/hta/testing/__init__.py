@@ -23,9 +23,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 -- the names have no common type
-    """Import a public name when it is first used, so that `python -m hta.testing.synthetic` loads it once."""
-    if name not in _HOMES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # type checkers would take any name for one that this function finds
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 -- the names have no common type
+        """Import a public name when it is first used, so that `python -m hta.testing.synthetic` loads it once."""
+        if name not in _HOMES:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, and those that every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

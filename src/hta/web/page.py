@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
+from hta.content_equality import EqualByContent
 from hta.web.session import Session
 from hta.web.state import Selection
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from flask import Flask
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, eq=False)
+class Table(EqualByContent):
     """A table of a page: what it says, its rows, and the column by which to choose some of many."""
 
     caption: str

@@ -65,7 +65,7 @@ class Shape:
     top: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Rows:
     """A table as the pages serve it; the order of its rows is remembered for each search and sort."""
 

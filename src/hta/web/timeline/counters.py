@@ -14,6 +14,7 @@ import polars as pl
 from hta.algorithms.intervals import union
 from hta.analyses.memory_bandwidth import memory_bandwidth
 from hta.analyses.queue_length import queue_length
+from hta.content_equality import EqualByContent
 from hta.enrich.device_work import by_device, device_work, intervals_of
 from hta.errors import MissingDataError
 from hta.figures.names import printable
@@ -26,8 +27,8 @@ MOST_COUNTERS = 64
 _Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Counter:
+@dataclass(frozen=True, eq=False)
+class Counter(EqualByContent):
     """A value that stays as it is from each change to the next.
 
     unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"

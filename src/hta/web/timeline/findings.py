@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from hta.algorithms.intervals import gaps
+from hta.content_equality import EqualByContent
 from hta.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
 from hta.enrich.device_work import by_device, device_work, intervals_of
 from hta.enrich.kernel_kind import with_current_rules
@@ -43,8 +44,8 @@ class Finding:
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Waits:
+@dataclass(frozen=True, eq=False)
+class Waits(EqualByContent):
     """Collectives in which a rank waits for another long, or another for it, at most `MOST_OF_A_KIND` a rank.
 
     table  rank, family, start_ns, wait_ns, caused_ns: what another one waits at most for this rank, which came last; and

@@ -51,7 +51,7 @@ class Row:
     hidden_count: int
 
 
-@dataclass
+@dataclass(eq=False)
 class TimelineIndex:
     """What of a rank is drawn.
 

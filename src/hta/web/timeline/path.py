@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hta.content_equality import EqualByContent
 from hta.enrich.event_graph import PathClass
 from hta.enrich.path_graph import PathGraph, critical_path_graph
 from hta.store.trace import RankTrace
@@ -22,8 +23,8 @@ CLASSES = tuple(each.name.lower().replace("_", " ") for each in PathClass)
 _Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class PathOverlay:
+@dataclass(frozen=True, eq=False)
+class PathOverlay(EqualByContent):
     """The critical path as it is drawn; times in ns from the origin of the rank.
 
     window      what it reaches over, in words

@@ -46,7 +46,7 @@ class Lanes:
         return begin, max(begin, first + int(np.searchsorted(self.start[first:last], end, side="left")))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slices(Lanes):
     """Intervals that stand for one event or for several short ones.
 

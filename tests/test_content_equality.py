@@ -1,0 +1,83 @@
+"""Results can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+
+import polars as pl
+import pytest
+
+import hta
+from hta.catalogue import ANALYSES
+from hta.comparisons.compare_operators import compare_operators
+from hta.comparisons.compare_traces import compare_traces
+from hta.content_equality import EqualByContent
+from hta.overview import overview
+from hta.recommendations.advice import advice
+from jobs import gpu_job
+
+RESULTS = {
+    **{each.name: each.compute for each in ANALYSES},
+    "advice": advice,
+    "overview": overview,
+    "compare_traces": lambda trace: compare_traces(trace, trace),
+    "compare_operators": lambda trace: compare_operators(trace, trace),
+    "critical_path_graph": lambda trace: hta.critical_path_graph(trace.ranks[0]),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_equal_when_their_tables_are(name) -> None:
+    """Twice the same question, with hashes that are equal too; the answer about fewer ranks is another."""
+    trace = gpu_job().build()
+    one, again = (RESULTS[name](trace) for _ in range(2))
+    other = RESULTS[name](trace.select([0]))
+    assert one == again
+    assert hash(one) == hash(again)
+    assert len({one, again}) == 1
+    assert (one == other) is (str(one) == str(other))
+    assert one != "something else"
+    assert one is not None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Tables(EqualByContent):
+    table: pl.DataFrame
+    more: tuple[object, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("other", "is_equal"),
+    [
+        (_Tables(pl.DataFrame({"a": [1.0, None, float("nan")]})), True),
+        (_Tables(pl.DataFrame({"a": [1.0, 2.0, float("nan")]})), False),
+        (_Tables(pl.DataFrame({"b": [1.0, None, float("nan")]})), False),
+        (_Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}, schema={"a": pl.Float32})), False),
+        (_Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}), (1,)), False),
+    ],
+)
+def test_missing_equals_missing_and_types_count(other, is_equal) -> None:
+    """A result that was computed twice has its gaps in the same places."""
+    one = _Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}))
+    assert (one == other) is is_equal
+    assert (one != other) is not is_equal
+
+
+def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
+    """The method that dataclasses generate asks a table for its truth, which raises."""
+    generated = []
+    for module in pkgutil.walk_packages(hta.__path__, "hta."):
+        if module.name.startswith(("hta.web", "hta.__main__", "hta._native")):
+            continue
+        for each in vars(importlib.import_module(module.name)).values():
+            if dataclasses.is_dataclass(each) and isinstance(each, type) and each.__module__ == module.name:
+                types = " ".join(
+                    str(field.type) for field in dataclasses.fields(each) if "Callable" not in str(field.type)
+                )
+                has_tables = re.search(r"DataFrame|Series|ndarray|NDArray|_Int64", types)
+                if has_tables and each.__dataclass_params__.eq:
+                    generated.append(f"{module.name}.{each.__name__}")
+    assert generated == []
