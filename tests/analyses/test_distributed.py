@@ -71,7 +71,7 @@ def test_operations_have_their_sizes_and_times() -> None:
     """1,000 floats are 4,000 bytes."""
     assert distributed(two_ranks().build()).per_operation.row(0, named=True) == {
         "rank": 0,
-        "collective": "allreduce",
+        "collective": "all_reduce",
         "dtype": "float32",
         "call_count": 1,
         "bytes": 4_000,

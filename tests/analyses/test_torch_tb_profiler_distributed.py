@@ -78,7 +78,7 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
     columns = ("collective", "call_count", "latency_ns")
     on_device = distributed(opened(kernels, tmp_path / "a")).per_operation.select(columns)
     on_host = distributed(opened(hosts, tmp_path / "b")).per_operation.select(columns)
-    assert (on_device.rows(), on_host.rows()) == ([("sendrecv", 1, 50_000)], [("allreduce", 1, 12_000)])
+    assert (on_device.rows(), on_host.rows()) == ([("send_recv", 1, 50_000)], [("all_reduce", 1, 12_000)])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_each_step_of_each_rank_is_a_row(tmp_path) -> None:
 def test_each_collective_of_each_rank_is_a_row(tmp_path) -> None:
     """What is not known is NaN or None."""
     frame = analysis(tmp_path).get_communication_operations()
-    assert frame["collective"].to_list() == ["allreduce", "reduce", "allreduce"]
+    assert frame["collective"].to_list() == ["all_reduce", "reduce", "all_reduce"]
     assert frame["bytes"].fillna(-1).to_list() == [4096, -1, 4096]
     assert frame["dtype"].fillna("?").to_list() == ["float32", "?", "float32"]
     assert np.isnan(frame["transfer(us)"][1])

@@ -131,7 +131,7 @@ def test_communication_that_nothing_hides_is_told() -> None:
     found = hta.advice(communicating(12).build())
     assert found.recommendations["rule"].to_list() == ["communication"]
     assert found.evidence["value_fraction"].to_list() == [pytest.approx(0.12)]
-    assert [event.split()[0] for event in found.events["event"]] == ["allreduce"]
+    assert [event.split()[0] for event in found.events["event"]] == ["all_reduce"]
     assert "accumulate gradients" in found.recommendations["advice"][0]
 
 

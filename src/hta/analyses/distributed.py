@@ -80,7 +80,7 @@ class Distributed(EqualByContent):
     per_operation  one row for each rank, collective and element type, sorted by rank and latency_ns, longest first:
 
         rank                int32
-        collective          str      allreduce, allgather, alltoall, send …
+        collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
         dtype               str      float32, bfloat16 …; null where it was not recorded
         call_count          int64
         bytes               int64    what the rank put in, summed; null where a size was not recorded

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hta.algorithms.innermost import NO_OWNER
+from hta.algorithms.signatures import function_name
 from hta.enrich.annotations import innermost_of
 from hta.enrich.device_work import device_work
 from hta.enrich.element_types import common_type, element_bytes, input_bytes
@@ -27,24 +28,38 @@ if TYPE_CHECKING:
 
     from hta.store.trace import RankTrace
 
+_SCANNED_LENGTH = 1_000
+"""Patterns see so much of a name, which comes from the traced program."""
+
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
 """Annotations by which PyTorch marks collectives that the host itself carries out; `nccl:` only hands work over."""
 
-_FAMILIES = (
-    ("allreduce", r"all_?reduce"),
-    ("allgather", r"all_?gather"),
-    ("reducescatter", r"reduce_?scatter"),
-    ("alltoall", r"all_?to_?all"),
-    ("broadcast", r"broadcast"),
-    ("sendrecv", r"send_?recv"),
-    ("barrier", r"barrier"),
-    ("gather", r"gather"),
-    ("scatter", r"scatter"),
-    ("reduce", r"reduce"),
-    ("send", r"send"),
-    ("recv", r"recv|receive"),
+_FAMILIES = tuple(
+    (family, re.compile(pattern, re.IGNORECASE))
+    for family, pattern in (
+        ("all_reduce", r"all_?reduce|cross_device_reduce|quick_?reduce|rdxn_on_stream"),
+        ("reduce_scatter", r"reduce_?scatter|userbuffers_\w*_rs(_|$)"),
+        ("all_gather", r"all_?gather|fcollect|userbuffers_\w*_ag(_|$)"),
+        ("all_to_all", r"all_?(to|2)_?all|a2a|dispatch|combine"),
+        ("broadcast", r"broadcast|bcast"),
+        ("send_recv", r"send_?recv"),
+        ("barrier", r"barrier|device_sync|(^|_)sync_on_stream"),
+        ("all_reduce", r"(one|two|1|2)_?shot|lamport|(^|_|::)userbuffers_fp16_sum"),
+        ("gather", r"gather"),
+        ("scatter", r"scatter"),
+        ("reduce", r"reduce"),
+        ("send", r"send|(^|_|::)put(_|$|[A-Z])"),
+        ("recv", r"recv|receive|(^|_|::)get_signal"),
+    )
 )
-_SAME_SIZE = frozenset({"allreduce", "broadcast", "reduce", "barrier"})
+"""What torch.distributed calls the collectives, and how their kernels and annotations are called; the first decides.
+
+Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functions
+"""
+
+UNKNOWN_COLLECTIVE = "unknown"
+
+_SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 """Families in which all members give the same number of elements."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
@@ -53,19 +68,15 @@ IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 """What PyTorch calls the host's part of a collective; the library hands it to the device, or carries it out."""
 
-_NUMBERS = re.compile(r"\d+")
 
+def collective_family(name: str) -> str | None:
+    """Return which collective a kernel, annotation or collective name stands for, such as `all_reduce` or `send_recv`.
 
-def collective_family(name: str) -> str:
-    """Return which collective a kernel, annotation or collective name stands for, such as `allreduce` or `sendrecv`.
-
-    A name that tells none, such as RCCL's `ncclDevKernel_Generic`, is returned without its arguments and numbers.
+    None where the name tells none, as RCCL's `ncclDevKernel_Generic` does not. The exchanges of expert parallelism,
+    dispatch and combine, are all-to-alls.
     """
-    head = re.split(r"[(<]", name.removeprefix("void "), maxsplit=1)[0]
-    for family, pattern in _FAMILIES:
-        if re.search(pattern, head, re.IGNORECASE):
-            return family
-    return _NUMBERS.sub("", head).strip().lower()
+    function = function_name(name)[:_SCANNED_LENGTH]
+    return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
 
 
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
@@ -82,7 +93,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns, end_ns  int64
         asked_ns          int64    when the host asked for it; null where that was before the recording
         name              str      of the kernel or annotation
-        family            str      `collective_family`
+        family            str      `collective_family` of its args, else of its name; `unknown` where neither tells
         dtype             str      element type as the trace names it; null where that is not known
         byte_count        int64    bytes that this rank puts in; null where that is not known
         group             str      the same on all ranks of the process group; null where that is not known
@@ -205,7 +216,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     asked = of_work(rank_trace.derive(asked_for), work).select("asked_ns")
     rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
-    named = known.with_columns(_family_of(known["collective"].fill_null(known["name"])))
+    named = known.with_columns(_family_of(known["collective"], known["name"]))
     same_size = pl.col("family").is_in(_SAME_SIZE)
     size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
     return named.select(
@@ -333,8 +344,12 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-def _family_of(names: pl.Series) -> pl.Series:
-    return _answers(names, collective_family, pl.String).alias("family")
+def _family_of(*names: pl.Series) -> pl.Series:
+    """Return the family that the first of the names tells."""
+    told = pl.DataFrame(
+        [_answers(each.fill_null(""), collective_family, pl.String).alias(str(n)) for n, each in enumerate(names)]
+    )
+    return told.select(pl.coalesce(pl.all(), pl.lit(UNKNOWN_COLLECTIVE)).alias("family")).to_series()
 
 
 def _answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:

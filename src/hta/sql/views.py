@@ -205,7 +205,7 @@ VIEWS: dict[str, SqlView] = {
                     "ns since the Unix epoch",
                 ),
                 Column("name", "text", "of the kernel or annotation"),
-                Column("collective", "text", "all_reduce, all_gather, …, send, recv"),
+                Column("collective", "text", "all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("is_point_to_point", "bool", "whether it is a send or a receive"),
                 Column("dtype", "text", "element type"),
                 Column("bytes", "int64", "bytes that this rank puts in; null where that is not known", "bytes"),
