@@ -173,9 +173,9 @@ def test_waiting_names_who_comes_last() -> None:
     """Rank 0 waits 60 µs for rank 1, of which it is said as well; nobody waits in the second one."""
     waits = longest_waits(collectives())
 
-    assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in allreduce", 0, 60_000)]
+    assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in all_reduce", 0, 60_000)]
     assert list(waiting_findings(1, waits)) == [
-        Finding("waiting", "comes last to allreduce: others wait up to 60 µs", 60_000, 60_000)
+        Finding("waiting", "comes last to all_reduce: others wait up to 60 µs", 60_000, 60_000)
     ]
 
 
