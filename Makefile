@@ -41,8 +41,7 @@ test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read fro
 test-servers: $(VENV)/bin/python ## install these servers into build/test-servers; needs Maven and a network
 	@scripts/install_test_servers.sh $(BIN)/python
 
-# Barely optimised, these tests run as fast and are built in less than half the CPU time; overflows are errors in them.
-test-rust: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
+# Not optimised, these tests take seconds, and a fifth of the CPU time to build; an overflow is an error in them.
 test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
 	cargo test --quiet -p event-graph -p intervals -p keys -p trace-reader

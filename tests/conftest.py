@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def real_traces() -> Path:
 def goldens() -> Path:
     """The folder of results that other tools gave for the real traces."""
     return folder_of("goldens")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
+    """Keep what tests read out of the user's cache, and what is there out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture
