@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +88,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
         "rank": NEEDED,
         "expand_names": True,
         "shorten_names": True,
+        "shortern_names": None,
     },
     "get_gpu_user_annotation_breakdown": {
         "use_gpu_annotation": True,
@@ -470,3 +473,17 @@ def test_t_offers_what_scripts_read(tmp_path) -> None:
     assert facade.t.meta_data[0]["distributedInfo"]["rank"] == 0
     with pytest.raises(UnknownRankError):
         facade.t.get_iterations(9)
+
+
+def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> None:
+    """Neither plotly nor the other analyses are imported for a breakdown that is not shown."""
+    TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
+    script = (
+        "import sys\n"
+        "from hta.trace_analysis import TraceAnalysis\n"
+        f"TraceAnalysis(trace_dir={str(tmp_path)!r}).get_temporal_breakdown(visualize=False)\n"
+        "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'hta.overview',"
+        " 'hta.recommendations.advice', 'hta.facade.critical_path', 'hta.analyses.idle_time'}))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert found.stdout == "[]\n"

@@ -14,75 +14,136 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from hta.analyses.communication_overlap import communication_overlap
-from hta.analyses.distributed import distributed
-from hta.analyses.gpu_summary import gpu_summary
-from hta.analyses.idle_time import IdleTime, idle_time
-from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
-from hta.analyses.kernels import kernels
-from hta.analyses.memory_timeline import memory_timeline
-from hta.analyses.modules import modules
-from hta.analyses.operators import operators
-from hta.analyses.step_time import step_time
 from hta.analyses.temporal_breakdown import temporal_breakdown
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
 from hta.enrich.steps import before_last_step
 from hta.errors import InvalidOptionError, MissingDataError
-from hta.export.counters import TimeSeriesTypes
-from hta.facade.counters import traces_with_counters
-from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
-from hta.facade.cupti_counters import counters_with_operators
-from hta.facade.dashboard import Dashboard
 from hta.facade.elsewhere import names_of
-from hta.facade.kernel_sequences import sequence_frame
-from hta.facade.launch_statistics import launch_frames
-from hta.facade.memory import memory_frame, memory_within
-from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
-from hta.facade.operator_kernels import operator_kernel_frames
-from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+from hta.facade.later import called_later
 from hta.facade.show import show
 from hta.facade.sources import source_of
-from hta.facade.stragglers import StragglerMethod, potential_stragglers
 from hta.facade.times import frame_in_microseconds
 from hta.facade.trace_view import TraceView
-from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
 from hta.facade.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
-from hta.figures import (
-    plot_communication_overlap,
-    plot_distributed,
-    plot_gpu_summary,
-    plot_idle_time,
-    plot_kernel_breakdown,
-    plot_kernels,
-    plot_memory_timeline,
-    plot_modules,
-    plot_operators,
-    plot_step_time,
-    plot_temporal_breakdown,
-)
 from hta.ingest.open_trace import open_trace
-from hta.overview import overview
-from hta.recommendations.advice import advice
 
 if TYPE_CHECKING:
+    from hta.analyses.communication_overlap import communication_overlap
+    from hta.analyses.distributed import distributed
+    from hta.analyses.gpu_summary import gpu_summary
+    from hta.analyses.idle_time import IdleTime, idle_time
+    from hta.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
+    from hta.analyses.kernels import kernels
+    from hta.analyses.memory_timeline import memory_timeline
+    from hta.analyses.modules import modules
     from hta.analyses.operator_memory import OperatorMemory
+    from hta.analyses.operators import operators
+    from hta.analyses.step_time import step_time
     from hta.enrich.host_names import Compat
+    from hta.export.counters import TimeSeriesTypes
+    from hta.facade.counters import traces_with_counters
+    from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
+    from hta.facade.cupti_counters import counters_with_operators
+    from hta.facade.dashboard import Dashboard
+    from hta.facade.kernel_sequences import sequence_frame
+    from hta.facade.launch_statistics import launch_frames
+    from hta.facade.memory import memory_frame, memory_within
+    from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
+    from hta.facade.operator_kernels import operator_kernel_frames
+    from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+    from hta.facade.stragglers import StragglerMethod, potential_stragglers
+    from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
+    from hta.figures import (
+        plot_communication_overlap,
+        plot_distributed,
+        plot_gpu_summary,
+        plot_idle_time,
+        plot_kernel_breakdown,
+        plot_kernels,
+        plot_memory_timeline,
+        plot_modules,
+        plot_operators,
+        plot_step_time,
+        plot_temporal_breakdown,
+    )
     from hta.figures.theme import Theme
+    from hta.overview import overview
+    from hta.recommendations.advice import advice
     from hta.recommendations.rules import Thresholds
     from hta.store.trace import Trace
-
-if not TYPE_CHECKING:
+else:
+    # A script that asks one question waits for plotly and twenty analyses otherwise: half a second.
+    globals().update(
+        called_later(
+            {
+                **{
+                    name: f"hta.analyses.{name}"
+                    for name in (
+                        "communication_overlap",
+                        "distributed",
+                        "gpu_summary",
+                        "idle_time",
+                        "kernel_breakdown",
+                        "kernels",
+                        "memory_timeline",
+                        "modules",
+                        "operators",
+                        "step_time",
+                    )
+                },
+                **{
+                    f"plot_{name}": "hta.figures"
+                    for name in (
+                        "communication_overlap",
+                        "distributed",
+                        "gpu_summary",
+                        "idle_time",
+                        "kernel_breakdown",
+                        "kernels",
+                        "memory_timeline",
+                        "modules",
+                        "operators",
+                        "step_time",
+                        "temporal_breakdown",
+                    )
+                },
+                "Dashboard": "hta.facade.dashboard",
+                "IdleTime": "hta.analyses.idle_time",
+                "advice": "hta.recommendations.advice",
+                "annotation_breakdown": "hta.facade.user_annotations",
+                "counters_with_operators": "hta.facade.cupti_counters",
+                "critical_path_of": "hta.facade.critical_path",
+                "kernels_with_annotations": "hta.facade.user_annotations",
+                "launch_frames": "hta.facade.launch_statistics",
+                "memory_bw_summary": "hta.facade.memory_bandwidth",
+                "memory_bw_time_series": "hta.facade.memory_bandwidth",
+                "memory_frame": "hta.facade.memory",
+                "memory_within": "hta.facade.memory",
+                "operator_kernel_frames": "hta.facade.operator_kernels",
+                "overlaid_critical_path": "hta.facade.critical_path",
+                "overview": "hta.overview",
+                "potential_stragglers": "hta.facade.stragglers",
+                "queue_length_summary": "hta.facade.queue_length",
+                "queue_length_time_series": "hta.facade.queue_length",
+                "sequence_frame": "hta.facade.kernel_sequences",
+                "time_blocked": "hta.facade.queue_length",
+                "traces_with_counters": "hta.facade.counters",
+            }
+        )
+    )
     __getattr__ = names_of(
         __name__,
         {
             "BreakdownAnalysis": "hta.analyzers.breakdown_analysis",
+            "CPGraph": "hta.facade.critical_path",
             "CUDA_MAX_LAUNCH_QUEUE_PER_STREAM": "hta.common.constants",
             "CommunicationAnalysis": "hta.analyzers.communication_analysis",
             "CriticalPathAnalysis": "hta.analyzers.critical_path_analysis",
             "CudaKernelAnalysis": "hta.analyzers.cuda_kernel_analysis",
             "CuptiCounterAnalysis": "hta.analyzers.cupti_counter_analysis",
             "StragglerAnalysis": "hta.analyzers.straggler_analysis",
+            "TimeSeriesTypes": "hta.export.counters",
             "Trace": "hta.common.trace",
             "TraceCounters": "hta.analyzers.trace_counters",
             "find_stragglers_with_late_start_comm_kernels": "hta.analyzers.straggler",

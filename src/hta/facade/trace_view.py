@@ -16,8 +16,8 @@ from hta.export.event_json import event_text
 from hta.export.new_file import new_file
 from hta.facade.arg_columns import configured
 from hta.facade.device_type import device_type
-from hta.facade.edited_rank import edited_rank, expect_steps_as_announced
 from hta.facade.frames_by_rank import Fingerprint, FramesByRank
+from hta.facade.later import called_later
 from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta.facade.trace_frame import symbol_table, trace_frame
 from hta.locations import located
@@ -25,6 +25,12 @@ from hta.store.trace import RankTrace, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hta.facade.edited_rank import edited_rank, expect_steps_as_announced
+else:
+    edited_rank, expect_steps_as_announced = called_later(
+        dict.fromkeys(("edited_rank", "expect_steps_as_announced"), "hta.facade.edited_rank")
+    ).values()
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
