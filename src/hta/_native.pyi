@@ -1,7 +1,7 @@
 """What is written in Rust.
 
 The reader is called by `hta.ingest.kineto`, copies of traces by `hta.export.chrome_trace`, raw memory timelines by
-`hta.memory_analysis`, and passes over arrays and names by `hta.algorithms`.
+`hta.memory_analysis`, checksums by `hta.store.checksums`, and passes over arrays and names by `hta.algorithms`.
 
 Intervals are three arrays, and parents one, with -1 where there is none. ValueError: arrays differ in length, name a
 row that is not there, or a row lies above itself.
@@ -24,12 +24,15 @@ __all__ = [
     "ExpansionError",
     "NotATraceError",
     "SinkError",
+    "arrow_checksums",
     "binding_edges",
+    "checksum",
     "content_hash",
     "covered_by_group",
     "demangled",
     "depths",
     "earliest_times",
+    "file_checksum",
     "furthest_above",
     "has_cycle",
     "holding",
@@ -162,6 +165,26 @@ def content_hash(source: _Source) -> str:
 
 def demangled(name: str) -> str | None:
     """Return what a mangled C++ name (`_Z…`) stands for; None for other names, unknown manglings and endless texts."""
+
+def checksum(data: bytes) -> str:
+    """Return the XXH3 checksum of bytes, 16 hexadecimal digits."""
+
+def file_checksum(path: str | os.PathLike[str]) -> str:
+    """Return the checksum of all bytes of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+
+def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None = None) -> tuple[str, list[str]]:
+    """Return the checksums of an Arrow IPC file: of its structure, and of these columns, of all for None.
+
+    A column is given by its number; its checksum is of its buffers in all batches. The structure is everything else.
+    The bytes of other columns are not read.
+
+    Raises:
+        OSError: the file cannot be read, or is not an Arrow file of flat columns.
+    """
 
 def schema() -> dict[str, list[tuple[str, str]]]:
     """Return {table: [(column, type)]} as the reader writes them."""

@@ -54,7 +54,6 @@ def test_memory_serves_the_columns_asked_for() -> None:
 def test_a_folder_serves_the_columns_asked_for(tmp_path: Path) -> None:
     """Reading from an Arrow file gives what was written, in one piece, however many batches the file has."""
     FLOWS.write_ipc(arrow_file(tmp_path, "flows"), record_batch_size=1)
-    FolderTables(tmp_path).check("flows")
     read = FolderTables(tmp_path).read("flows", ["name", "flow_id"])
     assert_frame_equal(read, FLOWS.select("name", "flow_id"))
     assert read.n_chunks("all") == [1, 1]
@@ -69,8 +68,6 @@ def test_damaged_files_are_told(tmp_path: Path, damage: str) -> None:
         file.unlink()
     elif damage != "other columns":
         file.write_bytes(file.read_bytes()[: 100 if damage == "cut" else 0])
-    with pytest.raises(DamagedTableError, match=r"flows\.arrow"):
-        FolderTables(tmp_path).check("flows")
     with pytest.raises(DamagedTableError, match=r"flows\.arrow"):
         FolderTables(tmp_path).read("flows", ["name"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import multiprocessing
 import os
@@ -12,16 +11,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from hta import _native
 from hta.errors import InvalidOptionError, UnreadableTraceError
 from hta.ingest.kineto import KinetoReader
 from hta.schema import READER_VERSION, TABLES
 from hta.store import cache as store_cache
+from hta.store import cache_room
 from hta.store.arrow_tables import arrow_file
 from hta.store.cache import (
     BESIDE_NAME,
@@ -33,6 +35,7 @@ from hta.store.cache import (
     Reading,
     user_cache_folder,
 )
+from hta.store.checksums import sealed, unsealed
 from hta.store.trace_file import TraceFile
 
 OpenFile = Callable[..., TraceFile]
@@ -76,12 +79,19 @@ def entries_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*"))
 
 
+@pytest.fixture
+def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the time of a change at once: no program can set it, so a test cannot make it old."""
+    monkeypatch.setattr(store_cache, "_TIMESTAMP_RESOLUTION_NS", 0)
+
+
 def make_settled(path: Path, age_s: float = 100) -> None:
     """Give a file a time stamp old enough to be trusted."""
     moment = time.time() - age_s
     os.utime(path, (moment, moment))
 
 
+@pytest.mark.usefixtures("exact_clock")
 def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: CountingReader) -> None:
     """An unchanged trace is read once; its tables, header and health come back the same."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
@@ -127,6 +137,7 @@ def test_a_change_within_the_clocks_resolution_is_seen(write_trace: WriteTrace, 
     assert names_in(path, reader) == ["relu"]
 
 
+@pytest.mark.usefixtures("exact_clock")
 def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, reader: CountingReader) -> None:
     """Where only the time differs, the content decides, and the answer is remembered."""
     path = write_trace("a.json", ["gemm"])
@@ -135,6 +146,23 @@ def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, re
     make_settled(path, 100)
     assert names_in(path, reader) == names_in(path, reader) == ["gemm"]
     assert (reader.reads, reader.hashes) == (1, 1)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.usefixtures("exact_clock")
+def test_other_content_of_the_same_size_and_time_is_seen(
+    write_trace: WriteTrace, reader: CountingReader, *, replaced: bool
+) -> None:
+    """A file written again in its place, or another one moved there, is read anew, however old its time stamp is."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path, 100)
+    before = path.stat()
+    assert names_in(path, reader) == ["gemm"]
+    other = write_trace("b.json" if replaced else "a.json", ["relu"])
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert names_in(path, reader) == ["relu"]
 
 
 def test_another_schema_or_reader_version_is_rebuilt(
@@ -146,8 +174,8 @@ def test_another_schema_or_reader_version_is_rebuilt(
     for key, value in {"reader_version": READER_VERSION + 1, "schema": "another"}.items():
         names_in(path, reader)
         (entry,) = entries_in(cache_folder)
-        manifest = json.loads((entry / "manifest.json").read_text(encoding="utf-8"))
-        (entry / "manifest.json").write_text(json.dumps(manifest | {key: value}), encoding="utf-8")
+        manifest = unsealed((entry / "manifest.json").read_bytes())
+        (entry / "manifest.json").write_bytes(sealed(manifest | {key: value}))
         reader.reads = 0
         assert names_in(path, reader) == ["gemm"]
         assert reader.reads == 1
@@ -191,6 +219,64 @@ def damage_entry(entry: Path, damage: str) -> None:
     else:
         for file in entry.iterdir():
             file.unlink()
+
+
+def test_a_changed_byte_is_seen_wherever_it_is(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Files of an entry that keep their size: every answer is right, and the log says which entry was rebuilt."""
+    path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
+    before = everything_in(path, reader)
+    (entry,) = entries_in(cache_folder)
+    files = sorted(entry.iterdir())
+    trials = [
+        (file, at / 7) for file in files for at in range(8 if file.name in ("events.arrow", "manifest.json") else 1)
+    ]
+    for file, place in trials:
+        content = bytearray(file.read_bytes())
+        at = min(int(place * len(content)), len(content) - 1)
+        content[at : at + 3] = bytes(byte ^ 0x11 for byte in content[at : at + 3])
+        file.write_bytes(content)
+        caplog.clear()
+        reader.reads = 0
+        assert everything_in(path, reader) == before, (file, place)
+        assert reader.reads == 1, (file, place)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert file.name in caplog.text
+
+
+def everything_in(path: Path, reader: Any) -> list[object]:
+    """Return all that is known of a trace."""
+    file = TraceFile(str(path), reader)
+    return [*(file.table(name).to_dict(as_series=False) for name in TABLES), file.header, file.health]
+
+
+def test_columns_that_are_not_read_are_not_compared(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
+) -> None:
+    """Damage in one column of a table does not matter to who reads others; it does when it is read."""
+    path = write_trace("a.json", ["gemm"])
+    make_settled(path)
+    TraceFile(str(path), reader).table("events", ["start_ns"])
+    (entry,) = entries_in(cache_folder)
+    damage_column(arrow_file(entry, "events"), "duration_ns")
+    file = TraceFile(str(path), reader)
+    assert file.table("events", ["start_ns"]).to_series().to_list() == [0]
+    assert reader.reads == 1
+    assert file.events_of([6], ["duration_ns"]).to_series().to_list() == [1_000]
+    assert reader.reads == 2
+
+
+def damage_column(file: Path, column: str) -> None:
+    """Change one byte of one column."""
+    whole, name = file.read_bytes(), [each.name for each in TABLES["events"]].index(column)
+    before = _native.arrow_checksums(file)
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with suppress(OSError):
+            structure, columns = _native.arrow_checksums(file)
+            if structure == before[0] and columns[name] != before[1][name]:
+                return
 
 
 def test_an_entry_damaged_while_open_is_rebuilt(
@@ -322,30 +408,90 @@ def test_a_job_of_many_ranks_looks_at_the_cache_once(
 ) -> None:
     """Adding an entry must not look at all the others, as long as there is room: that would be quadratic."""
     looks: list[int] = []
-    sweep = store_cache._remove_least_recently_used
+    sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
-        store_cache, "_remove_least_recently_used", lambda *args, **kw: looks.append(1) or sweep(*args, **kw)
+        cache_room, "_remove_least_recently_used", lambda *args, **kw: looks.append(1) or sweep(*args, **kw)
     )
     for number in range(5):
         names_in(write_trace(f"{number}.json", ["gemm"]), KinetoReader())
     assert (len(looks), len(entries_in(cache_folder))) == (1, 5)
 
 
-def test_folders_left_by_dead_processes_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """A temporary folder goes when its process is gone and it is a day old; one of a living process stays."""
+KILLED = """
+import os, sys
+from hta.ingest.kineto import KinetoReader
+from hta.store.checksums import sealed, unsealed
+from hta.store.trace_file import TraceFile
+
+class Killed(KinetoReader):
+    def read(self, path, folder, progress):
+        super().read(path, folder, progress)
+        os.kill(os.getpid(), 9)
+
+TraceFile(sys.argv[1], Killed(), cache=True).table("events")
+"""
+
+
+def test_what_a_killed_process_left_is_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """The next process that adds an entry, of any trace, removes it."""
     path = write_trace("a.json", ["gemm"])
-    TraceFile(str(path), KinetoReader()).table("events")
-    home = entries_in(cache_folder)[0].parent
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    of_the_dead, fresh = (home / f".tmp-{int(dead.stdout)}-{tail}" for tail in ("0a", "0b"))
-    of_the_living = home / f".tmp-{os.getpid()}-0c"
-    for folder in (of_the_dead, fresh, of_the_living):
-        folder.mkdir()
-    for folder in (of_the_dead, of_the_living):
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- our own code
+    (left,) = entries_in(cache_folder)
+    assert left.name.startswith(".tmp-")
+    assert arrow_file(left, "events").stat().st_size > 0
+    of_the_living = cache_folder / "home" / f".tmp-{os.getpid()}-0c"
+    of_the_living.mkdir(parents=True)
+    make_settled(of_the_living, 2 * DAY_S)
+    TraceFile(str(write_trace("b.json", ["relu"])), KinetoReader()).table("events")
+    assert not left.parent.exists()
+    assert of_the_living.exists()
+
+
+def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """Whether its process still writes cannot be asked, only when it last did."""
+    fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
+    for folder in (fresh, old):
+        folder.mkdir(parents=True)
+        (folder / "events.arrow").write_bytes(b"")
+    make_settled(old / "events.arrow", 2 * DAY_S)
+    for folder in (fresh, old):
         make_settled(folder, 2 * DAY_S)
-    write_trace("a.json", ["gemm", "relu"])
-    TraceFile(str(path), KinetoReader()).table("events")
-    assert sorted(home.glob(".tmp-*")) == sorted([fresh, of_the_living])
+    TraceFile(str(write_trace("b.json", ["relu"])), KinetoReader()).table("events")
+    assert (fresh.exists(), old.exists()) == (True, False)
+
+
+def test_what_is_being_written_counts_in_the_limit(
+    write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries make room for what another process writes, which itself stays."""
+    first = write_trace("first.json", ["gemm"])
+    names_in(first, reader)
+    size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
+    written = cache_folder / "home" / f".tmp-{os.getpid()}-0c0c0c0c"
+    written.mkdir(parents=True)
+    (written / "events.arrow").write_bytes(bytes(size))
+    monkeypatch.setenv(LIMIT_VARIABLE, str(size * 5 // 2))
+    names_in(write_trace("second.json", ["relu"]), reader)
+    assert sum(entry.name.startswith(".tmp-") for entry in entries_in(cache_folder)) == 1
+    assert len(entries_in(cache_folder)) == 2
+    names_in(first, reader)
+    assert reader.reads == 3
+
+
+@pytest.mark.parametrize("option", [True, "beside"])
+def test_only_its_user_reads_a_cache(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
+    """Whoever may not read a trace may not read what was kept of it either, whatever the umask says."""
+    path = write_trace("a.json", ["gemm"])
+    path.chmod(0o600)
+    before = os.umask(0)
+    try:
+        TraceFile(str(path), KinetoReader(), cache=option).table("events")
+    finally:
+        os.umask(before)
+    folder = path.parent / BESIDE_NAME if option == "beside" else tmp_path / "cache"
+    kept = [each for home in folder.iterdir() for each in (home, *home.rglob("*"))]
+    assert len(kept) == 3 + len(TABLES)
+    assert {each.stat().st_mode & 0o077 for each in kept} == {0}
 
 
 def test_a_folder_that_cannot_be_made_is_a_warning(

@@ -1,6 +1,7 @@
 //! The Python module `hta._native`.
 
 mod arrow;
+mod checksum;
 mod edit;
 mod error;
 mod graph;
@@ -16,6 +17,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::arrow::ArrowTable;
+    #[pymodule_export]
+    use crate::checksum::{arrow_checksums, checksum, file_checksum};
     #[pymodule_export]
     use crate::edit::EditedCopy;
     #[pymodule_export]

@@ -1,5 +1,14 @@
 """Files wherever they are: paths of this machine, which fsspec is never imported for, and URLs."""
 
+from hta.locations.leftovers import (
+    draft_name,
+    drafts_of,
+    is_left_behind,
+    is_temporary,
+    remove_left_behind,
+    scratch_folder,
+    temporary_name,
+)
 from hta.locations.location import Address, Location, address_text, is_url, located, name_of, side_by_side
 from hta.locations.reading import RemoteStream, native_source
 from hta.locations.remote_path import RemotePath
@@ -14,14 +23,21 @@ __all__ = [
     "RemoteStream",
     "Status",
     "address_text",
+    "draft_name",
     "drafted",
+    "drafts_of",
     "expect_writable_folder",
+    "is_left_behind",
+    "is_temporary",
     "is_url",
     "located",
     "name_of",
     "native_source",
+    "remove_left_behind",
     "remove_tree",
     "scan",
+    "scratch_folder",
     "side_by_side",
     "status_of",
+    "temporary_name",
 ]

@@ -34,12 +34,16 @@ _FIRST_MS_OF_1971 = 31_536_000_000
 class Status(NamedTuple):
     """Size in bytes (None: not said), time of the last change in ns since 1970 (0), and the version ("") of a file.
 
-    The version is what a store calls etag or generation; a file of this machine has none.
+    The version is what a store calls etag or generation; a file of this machine has none. It has a number instead, which
+    another file in its place does not share, and the time of the last change to its content, name or permissions, which
+    the system sets and no program can choose.
     """
 
     size: int | None
     mtime_ns: int = 0
     etag: str = ""
+    changed_ns: int = 0
+    inode: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def status_of(location: Path | RemotePath) -> Status:
     if isinstance(location, RemotePath):
         return _remote_status(location.info())
     found = location.stat()
-    return Status(found.st_size, found.st_mtime_ns)
+    return Status(found.st_size, found.st_mtime_ns, changed_ns=found.st_ctime_ns, inode=found.st_ino)
 
 
 def scan(folder: str | Path | RemotePath) -> list[Child]:

@@ -6,16 +6,18 @@ import functools
 import glob
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import polars as pl
 
 from hta.content_equality import EqualByContent
-from hta.errors import InvalidOptionError
+from hta.errors import HtaError, InvalidOptionError
 from hta.schema import TABLES, ColumnType
+from hta.store.checksums import TableSums, column_numbers
 
 _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
     "int64": pl.Int64,
@@ -31,8 +33,8 @@ _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
 }
 
 
-class DamagedTableError(Exception):
-    """An Arrow file is missing, cut short or not what the schema says; the cache rebuilds it."""
+class DamagedTableError(HtaError):
+    """The file of a table is missing, or its bytes are not those that were written; the cache rebuilds it."""
 
 
 class Tables(Protocol):
@@ -70,53 +72,70 @@ class MemoryTables(EqualByContent):
 
 @dataclass(frozen=True)
 class FolderTables:
-    """Tables kept as `<name>.arrow` in a folder; only the columns asked for are read."""
+    """Tables kept as `<name>.arrow` in a folder; only the columns asked for are read, and compared with their checksums.
+
+    `sums` of no table means that the files were written just now, by whoever reads them.
+    """
 
     folder: Path
+    sums: Mapping[str, TableSums] = field(default_factory=dict)
+    _verified: dict[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Return `columns` of table `name`, each in one piece so that numpy sees it without another copy.
 
         Raises:
-            DamagedTableError: the file is missing or its bytes are no table.
+            DamagedTableError: the file is missing, or its bytes are not those that were written.
         """
-        try:
+        with self._errors_named(name):
+            self.verify(name, columns)
             return pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).rechunk()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            message = f"{arrow_file(self.folder, name)} cannot be read: {_first_line(error)}"
-            raise DamagedTableError(message) from error
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
         """Return `columns` of the events of these kinds, without holding the columns of all events in memory.
 
         Raises:
-            DamagedTableError: the file is missing or its bytes are no table.
+            DamagedTableError: the file is missing, or its bytes are not those that were written.
         """
-        path = arrow_file(self.folder, "events")
-        try:
-            return of_kinds(pl.scan_ipc(_literal(path)), kinds).select(columns).collect().rechunk()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            message = f"{path} cannot be read: {_first_line(error)}"
-            raise DamagedTableError(message) from error
+        with self._errors_named("events"):
+            self.verify("events", [*columns, "kind"])
+            events = pl.scan_ipc(_literal(arrow_file(self.folder, "events")))
+            return of_kinds(events, kinds).select(columns).collect().rechunk()
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` to be collected; errors are those of Polars."""
-        return pl.scan_ipc(_literal(arrow_file(self.folder, name)))
-
-    def check(self, name: str) -> None:
-        """Compare the columns the file declares with the schema, without reading rows.
+        """Return table `name` to be collected; errors are those of Polars.
 
         Raises:
-            DamagedTableError: they differ, or the file is missing or unreadable.
+            DamagedTableError: the file is missing, or its bytes are not those that were written.
         """
+        with self._errors_named(name):
+            self.verify(name, table_types(name).names())
+        return pl.scan_ipc(_literal(arrow_file(self.folder, name)))
+
+    def verify(self, name: str, columns: Sequence[str]) -> None:
+        """Compare columns of a table with their checksums, each once.
+
+        Raises:
+            DamagedTableError: they differ.
+            OSError: the file cannot be read, or is not an Arrow file.
+        """
+        expected, verified = self.sums.get(name), self._verified.setdefault(name, set())
+        wanted = {*columns} - verified
+        if expected is None or not wanted:
+            return
+        path = arrow_file(self.folder, name)
+        if not expected.fit(path, column_numbers(table_types(name).names(), wanted)):
+            message = f"{path} is damaged: its checksum does not fit"
+            raise DamagedTableError(message)
+        verified.update(wanted)
+
+    @contextmanager
+    def _errors_named(self, name: str) -> Iterator[None]:
         try:
-            found = pl.read_ipc_schema(arrow_file(self.folder, name))
+            yield
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             message = f"{arrow_file(self.folder, name)} cannot be read: {_first_line(error)}"
             raise DamagedTableError(message) from error
-        if dict(found) != dict(table_types(name)):
-            message = f"{arrow_file(self.folder, name)} has other columns than this version of hta"
-            raise DamagedTableError(message)
 
 
 class ColumnMemo:

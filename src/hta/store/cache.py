@@ -1,11 +1,12 @@
 """The cache: what was read from a trace file, kept as Arrow files so that the next opening takes milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
-        manifest.json     what was read, from which bytes, when
+        manifest.json     what was read, from which bytes, when; checksums of the tables, and its own
         <table>.arrow     one file for each table of the schema
 
 An entry is written into a temporary sibling folder and then renamed, so it is there whole or not at all, and two
 processes that read the same trace cannot disturb each other: the second finds the name taken and uses what is there.
+Only the user who wrote an entry can read it. What does not fit its checksum is read from the trace again.
 
 A cache behind a URL is shared by several machines: entries are copied from there into the user's cache folder, and to
 there when a trace was read. Its folders have the same names.
@@ -17,22 +18,23 @@ import hashlib
 import json
 import logging
 import os
-import re
-import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import platformdirs
 
 from hta.errors import HtaError, InvalidOptionError, UnreadableTraceError
-from hta.locations import Location, RemotePath, is_url, status_of
+from hta.locations import Location, RemotePath, is_url, remove_left_behind, status_of, temporary_name
 from hta.schema import READER_VERSION, TABLES
 from hta.store.arrow_tables import DamagedTableError, FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
+from hta.store.cache_room import make_room
+from hta.store.checksums import TableSums, is_sealed, sealed, unsealed
 from hta.store.shared_entries import MANIFEST, fetch_entry, share_entry, shared_folder, shared_manifests
 
 logger = logging.getLogger("hta")
@@ -50,23 +52,21 @@ LIMIT_VARIABLE = "HTA_CACHE_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".hta_cache"
 
-_SWEEP_SHARE = 16
-"""A bounded cache that is too large shrinks by this part of its limit at once, and a process adds at most as much
-before it looks again: looking at every entry each time one is added would take quadratic time in jobs of many ranks."""
-
-_TEMPORARY = re.compile(r"\.tmp-(\d+)-[0-9a-f]+")
-_LEFT_BEHIND_AFTER_S = 86_400
-_room_bytes: dict[tuple[Path, int], int] = {}  # what this process may still add to a cache before it looks again
 # A file changed again within the resolution of its time stamp looks unchanged; two seconds is the coarsest in use (FAT).
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
+_TRIES = 100
 
 
-class CacheWriteError(Exception):
+class CacheWriteError(HtaError):
     """Tables could not be written: the disk is full or the folder is read-only. Reading goes on in memory."""
 
 
-class DamagedEntryError(Exception):
-    """An entry is not whole, or was written by another version; it is built anew."""
+class DamagedEntryError(HtaError):
+    """An entry is not whole; it is built anew."""
+
+
+class OtherVersionError(DamagedEntryError):
+    """An entry was written by another version; it is built anew."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What can be told of a file without reading it, and when that was looked up."""
+    """What can be told of a file without reading it, and when that was looked up; see `hta.locations.Status`."""
 
     size: int | None
     mtime_ns: int
     taken_ns: int
     etag: str = ""
+    changed_ns: int = 0
+    inode: int = 0
 
     @classmethod
     def of(cls, location: Location) -> Stamp:
@@ -108,14 +110,15 @@ class Stamp:
             message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
             raise UnreadableTraceError(message) from error
         is_untold = isinstance(location, RemotePath) and not status.mtime_ns
-        return cls(status.size, taken_ns if is_untold else status.mtime_ns, taken_ns, status.etag)
+        mtime_ns = taken_ns if is_untold else status.mtime_ns
+        return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed since: same size and version or time, which is not too fresh to trust."""
+        """Whether the file cannot have changed since: same version, or same times, which are not too fresh to trust."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
-        settled = self.mtime_ns < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
-        return settled and (self.size, self.mtime_ns) == (now.size, now.mtime_ns)
+        settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
+        return settled and replace(self, taken_ns=0) == replace(now, taken_ns=0)
 
 
 @dataclass(frozen=True)
@@ -136,25 +139,27 @@ class Entry:
 
     @classmethod
     def load(cls, folder: Path) -> Entry:
-        """Open the entry in `folder` and see that it is whole; no rows are read.
+        """Open the entry in `folder` and see that nothing is missing; rows are compared with checksums when they are read.
 
         Raises:
             DamagedEntryError: it is not whole, or this version of hta reads otherwise.
         """
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            _check_version(manifest)
-            _check_tables(folder, manifest["tables"])
+            data = (folder / MANIFEST).read_bytes()
+            _check_version(folder, data)
+            manifest = unsealed(data)
+            sums = {name: TableSums.from_json(manifest["tables"][name]) for name in TABLES}
+            _check_sizes(folder, sums)
             return cls(
                 manifest["header"],
                 manifest["health"],
                 manifest["content_hash"],
-                FolderTables(folder),
+                FolderTables(folder, sums),
                 folder,
                 Stamp(**manifest["stamp"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, DamagedTableError) as error:
-            message = f"{folder}: {error}"
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = f"{folder / MANIFEST}: {error}"
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
@@ -177,7 +182,7 @@ class Entry:
     def _restamp(self, now: Stamp) -> None:
         """Remember that the content was compared at `now`; a cache that cannot be written only compares again."""
         if self.folder is not None:
-            with suppress(OSError):
+            with suppress(OSError, DamagedEntryError):
                 _write_manifest(self.folder, replace(self, stamp=now))
 
 
@@ -217,8 +222,11 @@ class Cache:
         for folder in self._entry_folders(source):
             try:
                 entry = Entry.load(folder)
-            except DamagedEntryError as error:
+            except OtherVersionError as error:
                 logger.info("a cache entry is rebuilt: %s", error)
+                continue
+            except DamagedEntryError as error:
+                logger.warning("a cache entry is rebuilt from %s: %s", source, error)
                 continue
             if entry.is_of(source, content_hash):
                 _touch(folder)
@@ -238,9 +246,19 @@ class Cache:
                     return self._copied(folder, self._home(source))
         return None
 
-    def _copied(self, folder: RemotePath, home: Path) -> Entry:
+    def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
+        """Copy an entry of others; one that turns out damaged is removed, and the trace read."""
         with _temporary_folder(home) as temporary:
             fetch_entry(folder, temporary)
+            try:
+                copy = Entry.load(temporary)
+                for name in TABLES:
+                    copy.tables.scan(name)
+            except (DamagedEntryError, DamagedTableError) as error:
+                logger.warning("a shared cache entry is rebuilt: %s: %s", folder, error)
+                with suppress(OSError):
+                    (folder / MANIFEST).unlink(missing_ok=True)
+                return None
             kept = _publish(temporary, home / folder.name)
         self._tidy(home, keep=kept)
         return kept
@@ -256,6 +274,8 @@ class Cache:
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
         """Let `read` write the tables of `source` into a folder, and keep them; interrupted, leave nothing behind.
 
+        Nothing waits for the disk: what a power cut tears does not fit its checksums, and is read again.
+
         Raises:
             CacheWriteError: the folder cannot be written.
         """
@@ -265,16 +285,18 @@ class Cache:
             reading = read(temporary)
             with _write_errors(self.folder):
                 content_hash = reading.content_hash
-                entry = Entry(reading.header, reading.health, content_hash, FolderTables(temporary), temporary, stamp)
-                _write_manifest(temporary, entry)
+                tables = FolderTables(temporary, _sums_of(temporary))
+                _write_manifest(
+                    temporary, Entry(reading.header, reading.health, content_hash, tables, temporary, stamp)
+                )
                 kept = _publish(temporary, home / f"{content_hash}-r{READER_VERSION}")
         self._tidy(home, keep=kept)
         self._share(source, kept)
         return kept
 
     def _home(self, source: Location) -> Path:
-        """Return the folder of all entries of `source`."""
-        return self.folder / _home_name(source)
+        """Return the folder of all entries of `source`, one for each user: nobody else can look into it."""
+        return self.folder / _home_name(source, user=_user())
 
     def _entry_folders(self, source: Location) -> list[Path]:
         try:
@@ -285,11 +307,12 @@ class Cache:
     def _tidy(self, home: Path, *, keep: Entry) -> None:
         """Remove what nobody will use again; whatever resists stays."""
         with suppress(OSError):
-            for folder in list(home.iterdir()):
-                if _is_outdated(folder, keep) or _is_left_behind(folder):
+            found = list(home.iterdir())
+            remove_left_behind(found)
+            for folder in found:
+                if _is_outdated(folder, keep):
                     shutil.rmtree(folder, ignore_errors=True)
-        if self.limit_bytes is not None:
-            _make_room(self.folder, self.limit_bytes, keep=keep.folder)
+        make_room(self.folder, self.limit_bytes, keep=keep.folder)
 
 
 def user_cache_folder() -> Path:
@@ -300,9 +323,14 @@ def user_cache_folder() -> Path:
     return platformdirs.user_cache_path("hta", appauthor=False)
 
 
-def _home_name(source: Location) -> str:
+def _home_name(source: Location, *, user: str = "") -> str:
     address = str(source) if isinstance(source, RemotePath) else os.path.realpath(source)
-    return hashlib.sha256(os.fsencode(address)).hexdigest()[:24]
+    return hashlib.sha256(os.fsencode(f"{address}{user}")).hexdigest()[:24]
+
+
+def _user() -> str:
+    """Return the number of the user, after a character that no path has; empty where the system has none."""
+    return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 
 def _limit_bytes() -> int:
@@ -313,36 +341,46 @@ def _limit_bytes() -> int:
     return int(text) if text else DEFAULT_LIMIT_BYTES
 
 
-def _check_version(manifest: dict[str, Any]) -> None:
+def _check_version(folder: Path, data: bytes) -> None:
+    manifest = json.loads(data)
     written_by = manifest["reader_version"], manifest["schema"]
-    if written_by != (READER_VERSION, schema_fingerprint()):
-        message = f"written by another version: {written_by}"
-        raise ValueError(message)
+    if written_by != (READER_VERSION, schema_fingerprint()) or not is_sealed(data):
+        message = f"{folder} was written by another version: {written_by}"
+        raise OtherVersionError(message)
 
 
-def _check_tables(folder: Path, sizes: dict[str, int]) -> None:
-    for name in TABLES:
+def _check_sizes(folder: Path, sums: Mapping[str, TableSums]) -> None:
+    for name, expected in sums.items():
         size = arrow_file(folder, name).stat().st_size
-        if size != sizes[name]:
-            message = f"{name}.arrow has {size:,} bytes instead of {sizes[name]:,}"
+        if size != expected.byte_count:
+            message = f"{name}.arrow has {size:,} bytes instead of {expected.byte_count:,}"
             raise ValueError(message)
-        FolderTables(folder).check(name)
+
+
+def _sums_of(folder: Path) -> dict[str, TableSums]:
+    """Return the checksums of all tables, side by side."""
+    with ThreadPoolExecutor(thread_name_prefix="hta-sum") as pool:
+        return dict(zip(TABLES, pool.map(lambda name: TableSums.of(arrow_file(folder, name)), TABLES), strict=True))
 
 
 def _write_manifest(folder: Path, entry: Entry) -> None:
     """Write the manifest beside the tables, whole or not at all."""
+    if not isinstance(entry.tables, FolderTables):
+        message = f"{folder} holds no tables"
+        raise DamagedEntryError(message)
     manifest = {
         "reader_version": READER_VERSION,
         "schema": schema_fingerprint(),
         "content_hash": entry.content_hash,
         "stamp": vars(entry.stamp),
-        "tables": {name: arrow_file(folder, name).stat().st_size for name in TABLES},
+        "tables": {name: vars(sums) for name, sums in entry.tables.sums.items()},
         "health": entry.health,
         "header": entry.header,
     }
-    draft = folder / f".{MANIFEST}-{os.getpid()}-{secrets.token_hex(4)}"
+    draft = folder / temporary_name()
     try:
-        draft.write_text(json.dumps(manifest), encoding="utf-8")
+        draft.touch(mode=0o600)
+        draft.write_bytes(sealed(manifest))
         draft.replace(folder / MANIFEST)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -351,16 +389,30 @@ def _write_manifest(folder: Path, entry: Entry) -> None:
 
 @contextmanager
 def _temporary_folder(home: Path) -> Iterator[Path]:
-    """Give a new folder in `home`, and remove it afterwards unless it was renamed."""
-    temporary = home / f".tmp-{os.getpid()}-{secrets.token_hex(4)}"
+    """Give a new folder in `home`, which only this user can look into, and remove it afterwards unless it was renamed."""
+    temporary = home / temporary_name()
     with _write_errors(home.parent):
-        temporary.mkdir(parents=True)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(temporary)
     try:
         yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         with suppress(OSError):
-            home.rmdir()  # only where nothing else lies in it
+            home.rmdir()  # only where nothing else is in it
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and the one around it, which another process may just remove because it is empty."""
+    for attempt in range(_TRIES):
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileNotFoundError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
 
 
 @contextmanager
@@ -377,6 +429,8 @@ def _write_errors(folder: Path) -> Iterator[None]:
 
 def _publish(temporary: Path, target: Path) -> Entry:
     """Give the entry its name; where another process was first, use the one that is there."""
+    for file in temporary.iterdir():
+        file.chmod(0o600)
     try:
         temporary.rename(target)
     except OSError:
@@ -399,58 +453,3 @@ def _is_outdated(folder: Path, keep: Entry) -> bool:
     """Whether `folder` holds the trace as it was before, or as an older reader read it."""
     _, separator, version = folder.name.rpartition("-r")
     return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION
-
-
-def _is_left_behind(folder: Path) -> bool:
-    """Whether a process that is gone left `folder` half-written, a day ago or longer."""
-    match = _TEMPORARY.fullmatch(folder.name)
-    if match is None or time.time() - folder.stat().st_mtime < _LEFT_BEHIND_AFTER_S:
-        return False
-    return not _is_running(int(match[1]))
-
-
-def _is_running(process_id: int) -> bool:
-    if os.name != "posix":  # elsewhere os.kill ends the process it asks about
-        return False
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _make_room(folder: Path, limit_bytes: int, *, keep: Path | None) -> None:
-    """Remove entries where the cache has grown above its limit, looking only once in a while."""
-    added = 0 if keep is None else _used_and_size(keep / MANIFEST)[1]
-    room = _room_bytes.get((folder, limit_bytes), 0) - added
-    if room < 0:
-        total = _remove_least_recently_used(folder, limit_bytes, keep=keep)
-        room = min(limit_bytes - total, limit_bytes // _SWEEP_SHARE)
-    _room_bytes[folder, limit_bytes] = room
-
-
-def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:
-    """Shrink a cache that is above its limit to somewhat below it; return how large it is then."""
-    entries = sorted(_used_and_size(manifest) for manifest in folder.glob(f"*/*/{MANIFEST}"))
-    total = sum(size for _, size, _ in entries)
-    target = limit_bytes if total <= limit_bytes else limit_bytes - limit_bytes // _SWEEP_SHARE
-    for _, size, entry in entries:
-        if total <= target:
-            break
-        if entry != keep:
-            shutil.rmtree(entry, ignore_errors=True)
-            with suppress(OSError):
-                entry.parent.rmdir()
-            total -= size
-    return total
-
-
-def _used_and_size(manifest: Path) -> tuple[int, int, Path]:
-    """Return when an entry was last used, its size and its folder; an entry that just vanished counts nothing."""
-    try:
-        used_ns = manifest.stat().st_mtime_ns
-        return used_ns, sum(file.stat().st_size for file in manifest.parent.iterdir()), manifest.parent
-    except OSError:
-        return 0, 0, manifest.parent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 from hta.locations import RemotePath, drafted, is_url, located, scan
 from hta.schema import READER_VERSION, TABLES
 from hta.store.arrow_tables import arrow_file
+from hta.store.checksums import unsealed
 
 logger = logging.getLogger("hta")
 
@@ -26,7 +26,7 @@ def shared_manifests(home: RemotePath) -> Iterator[tuple[RemotePath, dict[str, A
     """Yield the folder and the manifest of each whole entry that this version can read; what cannot be read is left out."""
     for folder in _entry_folders(home):
         try:
-            yield folder, json.loads((folder / MANIFEST).read_bytes())
+            yield folder, unsealed((folder / MANIFEST).read_bytes())
         except (OSError, ValueError) as error:  # noqa: PERF203 -- one entry must not hide the others
             logger.info("a shared cache entry is not used: %s", error)
 

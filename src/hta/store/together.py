@@ -56,7 +56,7 @@ def _answer(question: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:
         return error
 
 
-class _AskedError(Exception):
+class _AskedError(HtaError):
     """Ends an analysis where it asks the ranks."""
 
     def __init__(self, question: Callable[[RankTrace], Any]) -> None:

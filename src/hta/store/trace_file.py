@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import polars as pl
 
 from hta.errors import UnreadableTraceError
 from hta.execution.progress import SILENT, Progress
-from hta.locations import Location, RemotePath, is_url, located
+from hta.locations import Location, RemotePath, is_url, located, scratch_folder
 from hta.store.arrow_tables import ColumnMemo, DamagedTableError, FolderTables, MemoryTables, Tables, known_columns
 from hta.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading, Stamp
 from hta.store.header import Header
@@ -136,13 +135,13 @@ class TraceFile:
             yield kept
             return
         stamp = Stamp.of(self._location)
-        with tempfile.TemporaryDirectory(prefix="hta-") as folder:
+        with scratch_folder() as folder:
             try:
-                reading = self._reader.read(self._location, Path(folder), self._progress)
+                reading = self._reader.read(self._location, folder, self._progress)
             except CacheWriteError as error:
                 message = f"{self.path} is read into {folder}, and {error}; TMPDIR may name another folder"
                 raise UnreadableTraceError(message) from error
-            tables = FolderTables(Path(folder))
+            tables = FolderTables(folder)
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
@@ -162,7 +161,7 @@ class TraceFile:
         try:
             return read(self._opened().tables)
         except DamagedTableError as error:
-            logger.info("a cache entry is rebuilt: %s", error)
+            logger.warning("a cache entry is rebuilt from %s: %s", self.path, error)
             self._opened().remove()
             self._entry = None
             return read(self._opened().tables)
