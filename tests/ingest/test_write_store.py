@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
-from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -26,7 +24,8 @@ from hta.catalogue import ANALYSES
 from hta.errors import HtaError, InvalidOptionError, NotATraceError, UnreadableTraceError
 from hta.execution.executor import InProcessExecutor
 from hta.schema import READER_VERSION, TABLES
-from hta.store import job_store, parquet_tables
+from hta.store import job_store, parquet_tables, store_files
+from hta.store.checksums import sealed, unsealed
 from hta.store.trace import Trace
 from hta.testing.builder import TraceBuilder
 from jobs import gpu_job
@@ -201,20 +200,21 @@ def test_a_file_that_cannot_be_read_is_left_out_and_told(tmp_path) -> None:
 KILLED = """
 import sys, time
 import hta
-from hta.store import job_store
+from hta.store import rank_writing
 
-write = job_store._write_table
+write = rank_writing._write_table
+tables = []
 
-def slow(folder, name, *rest):
-    if folder.name == "rank=1" and name == "kernels":
-        with job_store.drafted(folder / "kernels.parquet") as file:
-            file.write(b"PAR1")
-            file.flush()
-            print("writing", flush=True)
-            time.sleep(60)
-    return write(folder, name, *rest)
+def slow(name, *rest):
+    tables.append(name)
+    if tables.count("kernels") == 2:
+        rest[-1].write(b"PAR1")
+        rest[-1].flush()
+        print("writing", flush=True)
+        time.sleep(60)
+    return write(name, *rest)
 
-job_store._write_table = slow
+rank_writing._write_table = slow
 hta.write_store(hta.open_trace(sys.argv[1]), sys.argv[2])
 """
 
@@ -228,14 +228,14 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
         assert process.stdout.readline() == "writing\n"
         os.kill(process.pid, signal.SIGKILL)
     assert (store / "rank=0" / "_hta_rank.json").is_file()
-    assert not (store / "rank=1" / "_hta_rank.json").exists()
-    for path in store.rglob("*.parquet"):
+    assert not (store / "rank=1").exists()
+    for path in store.glob("rank=*/*.parquet"):
         pq.ParquetFile(path)  # every file that has its name is whole
-    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 0 ranks are there, and missing are: 0, 1"):
+    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are there, and missing are: 1"):
         hta.open_trace(store)
     done = hta.write_store(hta.open_trace(tmp_path / "traces"), store)
     assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
-    assert list(store.rglob("*.tmp")) == []
+    assert sorted(path.name for path in store.iterdir()) == ["_hta_ranks", "_hta_store.json", "rank=0", "rank=1"]
     assert_frame_equal(
         hta.temporal_breakdown(hta.open_trace(store)).per_device,
         hta.temporal_breakdown(gpu_job().build()).per_device,
@@ -267,7 +267,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
         hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
 
 
-@pytest.mark.parametrize("name", ["_hta_store.json", "rank=0/_hta_rank.json"])
+@pytest.mark.parametrize("name", ["_hta_store.json", "_hta_ranks/0.json", "rank=0/_hta_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "hta store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     """And the next run mends it, from what each rank says of itself."""
@@ -277,7 +277,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     with pytest.raises(UnreadableTraceError, match=r"is damaged; run hta ingest again"):
         hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
     done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert len(done.written) == (name != "_hta_store.json")
+    assert len(done.written) == (name == "rank=0/_hta_rank.json")
     assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
@@ -287,10 +287,8 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
 def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
     """A store comes from anywhere; what it says leads to no other folder."""
     stored(gpu_job().build(), tmp_path)
-    manifest = tmp_path / "job.store" / "_hta_store.json"
-    raw = json.loads(manifest.read_text())
-    raw["ranks"][0][name] = value
-    manifest.write_text(json.dumps(raw))
+    state = tmp_path / "job.store" / "_hta_ranks" / "0.json"
+    state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
     with pytest.raises(UnreadableTraceError, match="is damaged"):
         hta.open_trace(tmp_path / "job.store")
 
@@ -299,7 +297,7 @@ def test_a_store_of_another_version_is_not_guessed_at(tmp_path, monkeypatch) -> 
     """It says so, and is written again on demand."""
     gpu_job().write(tmp_path / "traces")
     hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    monkeypatch.setattr(job_store, "VERSION", job_store.VERSION + 1)
+    monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
     with pytest.raises(NotATraceError, match="was stored by another version of hta; run hta ingest again"):
         hta.open_trace(tmp_path / "job.store")
     assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
@@ -309,7 +307,8 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
     """What an older one read still opens."""
     gpu_job().write(tmp_path / "traces")
     hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    monkeypatch.setattr(job_store, "READER_VERSION", READER_VERSION + 1)
+    for module in (store_files, job_store):
+        monkeypatch.setattr(module, "READER_VERSION", READER_VERSION + 1)
     hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
     assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
 
@@ -360,16 +359,9 @@ def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
     assert ([each.rank for each in done.written], done.contents.skipped) == ([1], ())
 
 
-class FullDisk:
-    """A file on a disk without room."""
-
-    def write(self, _: bytes) -> int:
-        """Fail as the system does."""
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def tell(self) -> int:
-        """Stand at the beginning."""
-        return 0
+def no_room(*_: object) -> int:
+    """Fail as the system does where a disk is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
@@ -377,10 +369,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
     """With its reason, and no rank is left out for it: the store stays unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = hta.open_trace(tmp_path / "traces", on_error=on_error)
-    drafted = job_store.drafted
-    monkeypatch.setattr(
-        job_store, "drafted", lambda path: nullcontext(FullDisk()) if path.suffix == ".parquet" else drafted(path)
-    )
+    monkeypatch.setattr(parquet_tables._Written, "write", no_room)
     with pytest.raises(InvalidOptionError, match=r"job.store cannot be written: .*No space left on device"):
         hta.write_store(trace, tmp_path / "job.store")
     monkeypatch.undo()
@@ -411,7 +400,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
         hta.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
-    assert sorted(path.name for path in store.iterdir()) == ["_hta_store.json"]
+    assert sorted(path.name for path in store.iterdir()) == ["_hta_ranks", "_hta_store.json"]
 
 
 def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:

@@ -27,7 +27,7 @@ from hta.ingest.open_trace import open_among
 from hta.ingest.worker_names import worker_and_stamp
 from hta.locations import Address, RemotePath, Status, address_text, is_url, located, name_of, scan, side_by_side
 from hta.store.cache import CacheOption
-from hta.store.job_store import STORE_MANIFEST
+from hta.store.store_files import STORE_MANIFEST
 from hta.store.trace import SkippedFile, Trace
 
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from platform import node
@@ -14,16 +15,18 @@ from hta.errors import InvalidOptionError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.locations import Address, Location, expect_writable_folder, located
 from hta.store.arrow_tables import DamagedTableError
-from hta.store.job_store import (
-    Contents,
-    StoredRank,
-    is_store,
-    is_whole,
-    recovered_contents,
+from hta.store.job_store import Contents, StoredRank, is_store, is_whole, read_contents, stored_rank
+from hta.store.rank_writing import (
+    Writing,
+    await_ranks,
+    begin_store,
+    confirm_rank,
+    expect_source,
+    is_begun,
+    leave_out,
+    mend_contents,
     remove_rank,
-    stored_rank,
-    tell_contents,
-    write_contents,
+    take_in,
     write_rank,
 )
 from hta.store.trace import RankTrace, SkippedFile, Trace
@@ -71,29 +74,26 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
         OSError: something cannot be written.
     """
     location = _absolute(store)
-    for rank_trace in trace.ranks.values():
-        _trace_file(rank_trace)
+    run = Writing(location, secrets.token_hex(8), overwrite)
+    files = {rank: _trace_file(rank_trace) for rank, rank_trace in trace.ranks.items()}
     _expect_room(location)
+    begin_store(location)
     found = {} if overwrite else trace.map(functools.partial(_unchanged, store=location), executor)
     unchanged = tuple(each for each in found.values() if each is not None)
     missing = [rank for rank in trace.ranks if found.get(rank) is None]
     chosen = trace.select(missing) if missing else trace
     written: tuple[StoredRank, ...] = ()
     if missing:
-        write_contents(location, _latest(location).begun(missing))
-        written = tuple(chosen.map(functools.partial(_write, store=location), executor).values())
-    left_out = {*missing} - {each.rank for each in written}
-    for rank in left_out:
+        await_ranks(run, {rank: files[rank].address for rank in missing})
+        written = tuple(chosen.map(functools.partial(_write, run=run), executor).values())
+    for rank in {*missing} - {each.rank for each in written}:
         remove_rank(location, rank)
-    skipped = [SkippedFile(str(_absolute(each.path)), each.reason) for each in chosen.skipped]
-    after = _latest(location).finished((*unchanged, *written), left_out, skipped)
-    tell_contents(location, after)
-    return Ingested(str(location), written, unchanged, after)
-
-
-def _latest(store: Location) -> Contents:
-    """Return what a store holds now: another run may be writing other ranks of it."""
-    return recovered_contents(store) if is_store(store) else Contents({})
+    for each in unchanged:
+        confirm_rank(location, each)
+    leave_out(location, [SkippedFile(str(_absolute(each.path)), each.reason) for each in chosen.skipped])
+    take_in(location, [each.source for each in (*unchanged, *written)])
+    mend_contents(location)
+    return Ingested(str(location), written, unchanged, read_contents(location))
 
 
 def _absolute(store: Address) -> Location:
@@ -111,7 +111,7 @@ def _expect_room(store: Location) -> None:
     """
     if is_store(store):
         return
-    if store.exists() and (not store.is_dir() or any(store.iterdir())):
+    if store.exists() and not (store.is_dir() and is_begun(store)):
         message = f"{store} is there already and is no store of hta; name a new folder"
         raise InvalidOptionError(message)
     expect_writable_folder(store if store.exists() else store.parent)
@@ -138,30 +138,29 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
     known, file = stored_rank(store, rank_trace.rank), _trace_file(rank_trace)
     if known is None:
         return None
-    if known.source != file.address:
-        message = (
-            f"{store} holds rank {known.rank} of {known.source}, which is not {file.address}; choose another store, or "
-            "ask for it to be overwritten"
-        )
-        raise InvalidOptionError(message)
+    expect_source(store, known, file.address)
     return known if file.is_still(known.stamp, known.content_hash) and is_whole(store, known.rank) else None
 
 
-def _write(rank_trace: RankTrace, store: Location) -> StoredRank:
+def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; where an entry of the cache turns out damaged, from the trace itself."""
+    store = run.store
     if not is_store(store):  # it was begun before, where the caller is
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)
+    write = functools.partial(write_rank, run, rank_trace.rank, file.address)
     with file.borrowed() as entry:
         try:
-            return write_rank(store, rank_trace.rank, file.address, entry)
+            return write(entry)
         except _UNWRITTEN as error:
-            logger.info("tried again: %s", error)
+            logger.log(
+                logging.WARNING if isinstance(error, DamagedTableError) else logging.INFO, "read again: %s", error
+            )
             entry.remove()
     with file.borrowed() as entry:
         try:
-            return write_rank(store, rank_trace.rank, file.address, entry)
+            return write(entry)
         except _UNWRITTEN as error:
             message = f"{store} cannot be written: {str(error).partition(_NEW_LINE)[0]}"
             raise InvalidOptionError(message) from error

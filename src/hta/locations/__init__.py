@@ -13,7 +13,7 @@ from hta.locations.location import Address, Location, address_text, is_url, loca
 from hta.locations.reading import RemoteStream, native_source
 from hta.locations.remote_path import RemotePath
 from hta.locations.status import Child, Status, scan, status_of
-from hta.locations.writing import drafted, expect_writable_folder, remove_tree
+from hta.locations.writing import drafted, expect_writable_folder, remove_tree, sync_file, sync_folder
 
 __all__ = [
     "Address",
@@ -39,5 +39,7 @@ __all__ = [
     "scratch_folder",
     "side_by_side",
     "status_of",
+    "sync_file",
+    "sync_folder",
     "temporary_name",
 ]

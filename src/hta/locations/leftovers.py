@@ -82,14 +82,20 @@ def scratch_folder() -> Iterator[Path]:
     Those that killed processes left there are removed, too.
     """
     around = Path(tempfile.gettempdir())
-    with suppress(OSError):
-        remove_left_behind(around.glob("hta-*"))
+    _sweep_scratch(around)
     folder = around / f"hta-{writer()}"
     folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _sweep_scratch(around: Path) -> None:
+    """Remove what is left behind there, once in the life of a process."""
+    with suppress(OSError):
+        remove_left_behind(list(around.glob("hta-*")))
 
 
 @functools.cache

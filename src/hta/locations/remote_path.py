@@ -234,8 +234,12 @@ class RemotePath:
         filesystem, path = self.filesystem
         if missing_ok and not self.exists():
             return
-        with explained_errors(self, "removed"):
-            filesystem.rm_file(path)
+        try:
+            with explained_errors(self, "removed"):
+                filesystem.rm_file(path)
+        except FileNotFoundError:  # another process was faster
+            if not missing_ok:
+                raise
 
     def _type(self) -> str | None:
         try:

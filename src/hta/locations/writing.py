@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from hta.errors import HtaError, InvalidOptionError, UnreachableError
+from hta.locations.leftovers import draft_name, drafts_of, remove_left_behind, scratch_folder
 from hta.locations.remote_path import RemotePath, writes_at_once
 from hta.locations.unreachable import explained_errors
 
@@ -20,29 +19,54 @@ from hta.locations.unreachable import explained_errors
 def drafted(location: Path | RemotePath) -> Iterator[BinaryIO]:
     """Open a file for writing; it appears, in the place of one that is there, when the block ends without an error.
 
-    What goes behind a URL is written to a temporary file first, and sent when it is complete.
+    On this machine it is on the disk before it appears, so that not even a power cut leaves a part of it. What goes behind
+    a URL is written to a temporary file first, and sent when it is complete.
 
     Raises:
         OSError: it cannot be written; behind a URL an UnreachableError. Nothing is left behind.
     """
     if isinstance(location, RemotePath):
         _expect_a_store(location)
-        with tempfile.NamedTemporaryFile(prefix="hta-") as draft:
-            yield cast("BinaryIO", draft)
+        with scratch_folder() as folder, (folder / "draft").open("xb") as draft:
+            yield draft
             draft.flush()
             _send(Path(draft.name), location)
         return
-    draft_path = location.with_name(_draft_name(location.name))
+    remove_left_behind(drafts_of(location))
+    draft_path = location.with_name(draft_name(location.name))
     try:
         with draft_path.open("xb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         draft_path.replace(location)
+        sync_folder(location.parent)
     except HtaError:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(location)) from error
     finally:
         draft_path.unlink(missing_ok=True)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file is on the disk.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system knows how to."""
+    with suppress(OSError):  # Windows opens no folders, and some network drives do not wait
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def remove_tree(location: Path | RemotePath) -> None:
@@ -102,7 +126,7 @@ def _expect_a_store(location: RemotePath) -> None:
 
 def _send(draft: Path, location: RemotePath) -> None:
     filesystem, path = location.filesystem
-    beside = path if writes_at_once(filesystem) else f"{path.rpartition('/')[0]}/{_draft_name(location.name)}"
+    beside = path if writes_at_once(filesystem) else f"{path.rpartition('/')[0]}/{draft_name(location.name)}"
     try:
         with explained_errors(location, "written"):
             filesystem.put_file(str(draft), beside)
@@ -115,7 +139,3 @@ def _send(draft: Path, location: RemotePath) -> None:
             with suppress(Exception):
                 filesystem.rm_file(beside)
         raise
-
-
-def _draft_name(name: str) -> str:
-    return f".{name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"

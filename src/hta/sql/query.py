@@ -11,7 +11,6 @@ import functools
 import glob
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from hta.enrich.tensor_cores import with_current_rules
 from hta.errors import HtaError, InvalidOptionError, LimitReachedError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.execution.processes import available_cores, available_memory_bytes
+from hta.locations import scratch_folder
 from hta.schema import TABLES
 from hta.sql.running import Limits, RunningQuery
 from hta.sql.views import VIEWS, SqlView
@@ -71,8 +71,7 @@ def sql(
     duckdb = _duckdb()
     memory_bytes = _memory_bytes(memory_limit_bytes)
     stored, derived = named_views(query)
-    with tempfile.TemporaryDirectory(prefix="hta-sql-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
             trace.map(with_current_rules(write), executor)
@@ -83,10 +82,13 @@ def sql(
                 _make_views(connection, folder, stored, derived)
                 _lock(connection, [folder, *_linked_stores(trace)])
                 _expect_one_select(connection, duckdb, query)
-                return _plain(running.answer(query))
+                answer = _plain(running.answer(query))
             finally:
                 if not running.is_stuck:  # closing would wait for it
                     connection.close()
+        for file in _stored_files(trace):
+            file.expect_unchanged()
+        return answer
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -205,8 +207,12 @@ def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
 
 def _linked_stores(trace: Trace) -> set[Path]:
     """Return the stores whose files the folder links to."""
-    folders = (each.file.folder.parent for each in trace.ranks.values() if isinstance(each.file, StoredFile))
+    folders = (file.folder.parent for file in _stored_files(trace))
     return {folder for folder in folders if isinstance(folder, Path)}
+
+
+def _stored_files(trace: Trace) -> list[StoredFile]:
+    return [each.file for each in trace.ranks.values() if isinstance(each.file, StoredFile)]
 
 
 def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- as above

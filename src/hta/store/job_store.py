@@ -1,15 +1,24 @@
 """The store of a job: its ranks as Parquet files in one folder, on any file system.
 
     <store>/
-        _hta_store.json           which ranks there are, of which files they were read, and what was left out
+        _hta_store.json           says that this is a store, and of which version
+        _hta_ranks/
+            0.json                whether the rank is there or still awaited, and which file it was read from
+        _hta_left_out/
+            <hash>.json           a file that was found and left out, and why
         rank=0/
-            _hta_rank.json        header and health of the file, rows and bytes of each table; written last
+            _hta_rank.json        header and health of the file, rows, bytes and checksum of each table
             events.parquet        one file for each table that has rows, see `hta.store.parquet_tables`
             ...
 
-Every file is there whole or not at all, and a rank counts from when its `_hta_rank.json` is there. So a run that was
-killed leaves no half rank, and the next one goes on where it ended. While ranks are missing, the store says so and is
-not opened.
+Any number of processes may write into a store at once, because no two of them change the same file, unless they write
+the same rank: the first file says the same whoever writes it, and what the store holds is what is found in `_hta_ranks`.
+
+Every file is there whole or not at all. On this machine the folder of a rank is made under another name, and renamed when
+it is on the disk; of two processes that write the same rank, the last one to finish wins. Object stores cannot rename.
+There the first line of a rank says who writes it, its `_hta_rank.json` is written last, and checksums tell where files of
+two writers met. So a run that was killed leaves no half rank, and the next one goes on where it ended. While ranks are
+missing, the store says so and is not opened.
 """
 
 from __future__ import annotations
@@ -18,34 +27,39 @@ import functools
 import json
 import operator
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import polars as pl
 
 from hta.errors import HtaError, NotATraceError, UnreadableTraceError
-from hta.locations import Location, drafted, remove_tree, status_of
-from hta.schema import READER_VERSION, TABLES
-from hta.store.arrow_tables import ColumnMemo, DamagedTableError, Tables, known_columns, schema_fingerprint
-from hta.store.cache import Entry, Stamp
+from hta.locations import Location, located, side_by_side
+from hta.schema import READER_VERSION
+from hta.store.arrow_tables import ColumnMemo, DamagedTableError, known_columns
+from hta.store.cache import Stamp
 from hta.store.header import Header, rank_or_none
 from hta.store.health import Health
-from hta.store.parquet_tables import ALWAYS_WRITTEN, ParquetTables, write_parquet
+from hta.store.parquet_tables import ParquetTables, StoredTable
+from hta.store.store_files import (
+    LEFT_OUT,
+    LEFT_OUT_FOLDER,
+    RANK,
+    RANK_FOLDER,
+    RANK_MANIFEST,
+    RANKS_FOLDER,
+    STATE,
+    STORE,
+    STORE_MANIFEST,
+    Json,
+    damage_told,
+    names_in,
+    rank_folder,
+    read_sealed,
+)
 from hta.store.trace import RankTrace, SkippedFile, Trace
 
-VERSION = 1
-"""Raised whenever the layout changes."""
-
-STORE_MANIFEST = "_hta_store.json"
-"""The file that makes a folder a store."""
-
-_RANK_MANIFEST = "_hta_rank.json"
-_FORMATS = {STORE_MANIFEST: "hta store", _RANK_MANIFEST: "rank of an hta store"}
-
-_Json: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -68,7 +82,7 @@ class StoredRank:
     event_count: int
 
     @classmethod
-    def from_json(cls, raw: _Json) -> StoredRank:
+    def from_json(cls, raw: Json) -> StoredRank:
         """Read what `asdict` made of one.
 
         Raises:
@@ -77,12 +91,13 @@ class StoredRank:
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "no rank"
             raise ValueError(message)
-        return cls(**{**raw, "stamp": Stamp(**raw["stamp"])})
+        known = {name: raw[name] for name in cls.__dataclass_fields__}
+        return cls(**{**known, "stamp": Stamp(**raw["stamp"])})
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What the manifest of a store says.
+    """What a store holds.
 
     ranks       those that are there
     unfinished  ranks that were asked for and are not there yet
@@ -92,24 +107,6 @@ class Contents:
     ranks: Mapping[int, StoredRank]
     unfinished: tuple[int, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
-
-    def begun(self, ranks: Iterable[int]) -> Contents:
-        """Return what there is while these ranks are written."""
-        awaited = {*ranks}
-        kept = {rank: each for rank, each in self.ranks.items() if rank not in awaited}
-        return replace(self, ranks=kept, unfinished=tuple(sorted(awaited | {*self.unfinished})))
-
-    def finished(
-        self, written: Iterable[StoredRank], left_out: Collection[int] = (), skipped: Iterable[SkippedFile] = ()
-    ) -> Contents:
-        """Return what there is when these ranks have been written, and these could not be."""
-        there = {**self.ranks, **{each.rank: each for each in written}}
-        ranks = {rank: there[rank] for rank in sorted(there) if rank not in left_out}
-        unfinished = {*self.unfinished} - {*ranks, *left_out}
-        reasons = {each.path: each for each in (*self.skipped, *skipped)}
-        for each in ranks.values():
-            reasons.pop(each.source, None)
-        return Contents(ranks, tuple(sorted(unfinished)), tuple(reasons.values()))
 
 
 def is_store(location: Location) -> bool:
@@ -121,34 +118,19 @@ def is_store(location: Location) -> bool:
 
 
 def read_contents(store: Location) -> Contents:
-    """Read the manifest of a store.
+    """Look at what a store holds now.
 
     Raises:
-        NotATraceError: it is none, or of another version of hta.
+        NotATraceError: it is not a store, or one of another version of hta.
         UnreadableTraceError: it cannot be read, or is damaged.
     """
-    raw = _read_manifest(store, STORE_MANIFEST)
-    with _damage_told(store / STORE_MANIFEST):
-        ranks = map(StoredRank.from_json, raw["ranks"])
-        skipped = (SkippedFile(each["path"], each["reason"]) for each in raw["skipped"])
-        return Contents({each.rank: each for each in ranks}, tuple(map(int, raw["unfinished"])), tuple(skipped))
-
-
-def write_contents(store: Location, contents: Contents) -> None:
-    """Write the manifest of a store, whole or not at all; its folder is made where its parent exists.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    _write_manifest(
-        store,
-        STORE_MANIFEST,
-        {
-            "ranks": list(map(asdict, contents.ranks.values())),
-            "unfinished": contents.unfinished,
-            "skipped": list(map(asdict, contents.skipped)),
-        },
-    )
+    read_sealed(store / STORE_MANIFEST, STORE)
+    states = _read_states(store)
+    ranks = {rank: state for rank, state in sorted(states.items()) if state is not None}
+    unfinished = ({*states} | {*rank_folders(store)}) - {*ranks}
+    sources = {each.source for each in ranks.values()}
+    skipped = tuple(each for each in read_left_out(store) if each.path not in sources)
+    return Contents(ranks, tuple(sorted(unfinished)), skipped)
 
 
 def open_store(store: Location) -> Trace:
@@ -166,109 +148,49 @@ def open_store(store: Location) -> Trace:
     if not contents.ranks:
         message = f"{store} is a store without ranks; run hta ingest again"
         raise NotATraceError(message)
-    opened = {rank: RankTrace(rank, StoredFile(store, rank, each.source)) for rank, each in contents.ranks.items()}
-    return Trace(opened, contents.skipped)
-
-
-def write_rank(store: Location, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write the tables of a rank in place of those that are there; it counts as there when all of them are.
-
-    Raises:
-        OSError: something cannot be written.
-    """
-    remove_rank(store, rank)
-    folder = _rank_folder(store, rank)
-    folder.mkdir(parents=True, exist_ok=True)
-    health = Health.from_json(entry.health)
-    strings = entry.tables.read("strings", ["text"])["text"].rechunk()
-    tables = {
-        name: {"rows": count, "bytes": _write_table(folder, name, count, strings, entry.tables)}
-        for name, count in ((name, health.row_counts.get(name, 0)) for name in TABLES)
-        if count or name in ALWAYS_WRITTEN
+    opened = {
+        rank: RankTrace(rank, StoredFile(store, rank, each.source, each.content_hash))
+        for rank, each in contents.ranks.items()
     }
-    stored = StoredRank(
-        rank,
-        source,
-        _stamp_of(entry),
-        entry.content_hash,
-        sum(table["bytes"] for table in tables.values()),
-        health.event_count,
-    )
-    manifest = {"header": json.loads(entry.header), "health": json.loads(entry.health), "tables": tables}
-    _write_manifest(folder, _RANK_MANIFEST, {**asdict(stored), **manifest})
-    return stored
+    return Trace(opened, contents.skipped)
 
 
 def stored_rank(store: Location, rank: int) -> StoredRank | None:
     """Return what is known of a rank that is there, None for one that is not, or was read by another version."""
     try:
-        raw = _read_manifest(_rank_folder(store, rank), _RANK_MANIFEST)
-        stored = StoredRank.from_json({name: raw[name] for name in StoredRank.__dataclass_fields__})
+        raw = read_sealed(rank_folder(store, rank) / RANK_MANIFEST, RANK)
+        stored = StoredRank.from_json(raw)
     except (NotATraceError, UnreadableTraceError, KeyError, TypeError, ValueError):
         return None
-    return stored if raw["reader_version"] == READER_VERSION else None
-
-
-def recovered_contents(store: Location) -> Contents:
-    """Return what a store holds, also where its manifest is damaged: that of each rank says that it is there."""
-    told = _told_contents(store)
-    if told is not None:
-        return told
-    folders = (folder.name.removeprefix("rank=") for folder in store.iterdir())
-    found = (stored_rank(store, int(name)) for name in folders if name.isdecimal())
-    return Contents({each.rank: each for each in found if each is not None})
-
-
-def tell_contents(store: Location, contents: Contents) -> None:
-    """Write the manifest of a store where it says something else.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    if _told_contents(store) != contents:
-        write_contents(store, contents)
-
-
-def _told_contents(store: Location) -> Contents | None:
-    try:
-        return read_contents(store)
-    except (NotATraceError, UnreadableTraceError):
-        return None
+    return stored if (raw["reader_version"], stored.rank) == (READER_VERSION, rank) else None
 
 
 def is_whole(store: Location, rank: int) -> bool:
-    """Say whether every file of a rank that is there is as long as it was written."""
-    folder = _rank_folder(store, rank)
+    """Read every file of a rank that is there, and say whether all are as they were written."""
     try:
-        tables = _read_manifest(folder, _RANK_MANIFEST)["tables"]
-        return all(status_of(folder / f"{name}.parquet").size == each["bytes"] for name, each in tables.items())
+        _, tables = open_rank(store, rank)
+        tables.verify()
     except (OSError, HtaError):
         return False
-
-
-def remove_rank(store: Location, rank: int) -> None:
-    """Remove what is there of a rank, first what makes it count."""
-    folder = _rank_folder(store, rank)
-    if (folder / _RANK_MANIFEST).exists():
-        (folder / _RANK_MANIFEST).unlink(missing_ok=True)
-    remove_tree(folder)
+    return True
 
 
 class StoredFile:
     """The file of a rank as a store holds it, with the interface of `TraceFile`; it pickles as its address."""
 
-    def __init__(self, store: Location, rank: int, source: str) -> None:
-        """Name the store, the rank, and the file that it was read from."""
+    def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
+        """Name the store, the rank, the file that it was read from, and what identifies the bytes of that."""
         self.path = source
         self._store = store
         self._rank = rank
+        self._content_hash = content_hash
         self._lock = threading.RLock()
-        self._opened: tuple[_Json, ParquetTables] | None = None
+        self._opened: tuple[Json, ParquetTables] | None = None
         self._columns: dict[str, ColumnMemo] = {}
 
-    def __reduce__(self) -> tuple[type[StoredFile], tuple[Location, int, str]]:
+    def __reduce__(self) -> tuple[type[StoredFile], tuple[Location, int, str, str]]:
         """Pickle the address alone."""
-        return StoredFile, (self._store, self._rank, self.path)
+        return StoredFile, (self._store, self._rank, self.path, self._content_hash)
 
     def __repr__(self) -> str:
         """Show where it is."""
@@ -277,12 +199,12 @@ class StoredFile:
     @property
     def folder(self) -> Location:
         """Where the tables are."""
-        return _rank_folder(self._store, self._rank)
+        return rank_folder(self._store, self._rank)
 
     @property
     def table_names(self) -> tuple[str, ...]:
         """The tables that have a file."""
-        return tuple(self._open()[1].byte_counts)
+        return tuple(self._open()[1].parts)
 
     @functools.cached_property
     def header(self) -> Header:
@@ -292,7 +214,7 @@ class StoredFile:
     @functools.cached_property
     def health(self) -> Health:
         """What the reader repaired, dropped or noticed when the trace was read."""
-        with _damage_told(self.folder / _RANK_MANIFEST):
+        with damage_told(self.folder / RANK_MANIFEST):
             return Health.from_json(json.dumps(self._open()[0]["health"]))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -313,13 +235,21 @@ class StoredFile:
         return self._checked(lambda tables: tables.read_events(wanted, kinds))
 
     def put_table(self, name: str, target: Path) -> None:
-        """Link the file of a table to `target`, a path of this machine, or copy it there."""
-        location = self.folder / f"{name}.parquet"
-        if isinstance(location, Path):
-            with suppress(OSError):  # not every system has links
-                target.symlink_to(location.absolute())
-                return
-        target.write_bytes(location.read_bytes())
+        """Link the file of a table to `target`, a path of this machine, or copy it there.
+
+        Raises:
+            UnreadableTraceError: the store is damaged.
+        """
+        self._checked(lambda tables: tables.put(name, target))
+
+    def expect_unchanged(self) -> None:
+        """See that the rank is still the one that was opened.
+
+        Raises:
+            UnreadableTraceError: it was written again.
+        """
+        self.forget()
+        self._open()
 
     def forget(self) -> None:
         """Free the memory of what was read."""
@@ -334,74 +264,79 @@ class StoredFile:
         try:
             return read(self._open()[1])
         except DamagedTableError as error:
+            self.expect_unchanged()
             message = f"{error}; the store is damaged, so run hta ingest again"
             raise UnreadableTraceError(message) from error
 
-    def _open(self) -> tuple[_Json, ParquetTables]:
+    def _open(self) -> tuple[Json, ParquetTables]:
         with self._lock:
             if self._opened is None:
-                manifest = _read_manifest(self.folder, _RANK_MANIFEST)
-                with _damage_told(self.folder / _RANK_MANIFEST):
-                    byte_counts = {str(name): int(table["bytes"]) for name, table in manifest["tables"].items()}
-                    self._opened = manifest, ParquetTables(self.folder, byte_counts)
+                self._opened = open_rank(self._store, self._rank)
+                if self._opened[0]["content_hash"] != self._content_hash:
+                    message = f"rank {self._rank} of {self._store} was written again while it was in use; open it again, or run hta ingest again"
+                    raise UnreadableTraceError(message)
             return self._opened
 
 
-def _rank_folder(store: Location, rank: int) -> Location:
-    return store / f"rank={rank}"
-
-
-def _write_table(folder: Location, name: str, row_count: int, strings: pl.Series, tables: Tables) -> int:
-    """Write a table; return its size."""
-    with drafted(folder / f"{name}.parquet") as file:
-        write_parquet(tables.scan(name), row_count, name, strings, file)
-        return file.tell()
-
-
-def _stamp_of(entry: Entry) -> Stamp:
-    if entry.stamp is None:
-        message = "what is read into memory has no stamp"
-        raise ValueError(message)
-    return entry.stamp
-
-
-def _read_manifest(folder: Location, name: str) -> _Json:
-    """Read a manifest and see that it is ours.
+def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
+    """Return the manifest of a rank, and its tables.
 
     Raises:
-        NotATraceError: it is none, or of another version of hta.
-        UnreadableTraceError: it cannot be read, or is damaged.
+        NotATraceError, UnreadableTraceError: it is not there, damaged, or of another version of hta.
     """
-    path = folder / name
-    with _damage_told(path):
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        known = raw["format"], raw["version"], raw["schema"]
-    if known[0] != _FORMATS[name]:
-        message = f"{path} is no manifest of an hta store"
-        raise NotATraceError(message)
-    if known[1:] != (VERSION, schema_fingerprint()):
-        message = f"{folder} was stored by another version of hta; run hta ingest again, or use that version"
-        raise NotATraceError(message)
-    return dict(raw)
+    folder = rank_folder(store, rank)
+    manifest = read_sealed(folder / RANK_MANIFEST, RANK)
+    with damage_told(folder / RANK_MANIFEST):
+        parts = {str(name): StoredTable.from_json(table) for name, table in manifest["tables"].items()}
+        manifest["content_hash"], manifest["header"], manifest["health"]
+    return manifest, ParquetTables(folder, parts)
 
 
-@contextmanager
-def _damage_told(path: Location) -> Iterator[None]:
-    """Turn what goes wrong with a manifest into one sentence."""
-    try:
-        yield
-    except HtaError:
-        raise
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}"
-        raise UnreadableTraceError(message) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        message = f"{path} is damaged; run hta ingest again"
-        raise UnreadableTraceError(message) from error
+def _read_states(store: Location) -> dict[int, StoredRank | None]:
+    """Return what is said of each rank: None of those that are awaited."""
+    folder = store / RANKS_FOLDER
+    names = [name for name in names_in(folder) if name.endswith(".json") and _is_number(name.removesuffix(".json"))]
+    states = side_by_side(lambda address: read_state(located(address)), [str(folder / name) for name in names])
+    return {int(name.removesuffix(".json")): state for name, state in zip(names, states, strict=True)}
 
 
-def _write_manifest(folder: Location, name: str, content: _Json) -> None:
-    versions = {"version": VERSION, "schema": schema_fingerprint(), "reader_version": READER_VERSION}
-    text = json.dumps({"format": _FORMATS[name], **versions, **content}, indent=1)
-    with drafted(folder / name) as file:
-        file.write(text.encode())
+def read_state(path: Location) -> StoredRank | None:
+    """Return what is said of a rank; None where it is awaited.
+
+    Raises:
+        NotATraceError, UnreadableTraceError: it is missing, damaged, or of another version of hta.
+    """
+    raw = read_sealed(path, STATE)
+    with damage_told(path):
+        if raw["rank"] != int(path.stem):
+            message = "of another rank"
+            raise ValueError(message)
+        return StoredRank.from_json(raw) if raw["is_there"] else None
+
+
+def read_left_out(store: Location) -> list[SkippedFile]:
+    """Return the files that were left out, sorted by their paths.
+
+    Raises:
+        NotATraceError, UnreadableTraceError: one of them is damaged, or of another version of hta.
+    """
+    folder = store / LEFT_OUT_FOLDER
+    names = sorted(name for name in names_in(folder) if name.endswith(".json"))
+    found = side_by_side(lambda address: _read_skipped(located(address)), [str(folder / name) for name in names])
+    return sorted(found, key=lambda each: each.path)
+
+
+def _read_skipped(path: Location) -> SkippedFile:
+    raw = read_sealed(path, LEFT_OUT)
+    with damage_told(path):
+        return SkippedFile(str(raw["path"]), str(raw["reason"]))
+
+
+def rank_folders(store: Location) -> list[int]:
+    """Return the ranks that have a folder, whatever is in it."""
+    numbers = (name.removeprefix(RANK_FOLDER) for name in names_in(store) if name.startswith(RANK_FOLDER))
+    return sorted(int(number) for number in numbers if _is_number(number))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(1 << 31)) and text == str(int(text))

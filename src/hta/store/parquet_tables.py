@@ -9,7 +9,8 @@ A table without rows has no file, but for those of `ALWAYS_WRITTEN`.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import IO, Any, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from hta.locations import Location
+from hta.locations import Location, Status, status_of
 from hta.schema import TABLES, Column, EventKind
 from hta.store.arrow_tables import DamagedTableError, Tables, empty_table, table_types
+from hta.store.checksums import checksum, file_checksum
 
 ALWAYS_WRITTEN = ("events", "tracks", "strings")
 """Written even without rows, so that a pattern such as `rank=*/events.parquet` finds every rank."""
@@ -120,12 +122,34 @@ def _readable(values: pl.Series, table: str, column: Column, strings: pl.Series)
 
 
 @dataclass(frozen=True)
+class StoredTable:
+    """What the file of a table has to be: its rows, its length and its checksum."""
+
+    rows: int
+    byte_count: int
+    checksum: str
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> StoredTable:
+        """Read what `vars` made of one.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        return cls(int(raw["rows"]), int(raw["byte_count"]), str(raw["checksum"]))
+
+
+@dataclass(frozen=True)
 class ParquetTables(Tables):
-    """The tables of a rank in the folder of a store; of `byte_counts` each that has a file, and how long it is."""
+    """The tables of a rank in the folder of a store, compared with their checksums before they are read.
+
+    `parts` are those that have a file.
+    """
 
     folder: Location
-    byte_counts: Mapping[str, int]
+    parts: Mapping[str, StoredTable]
     _fetched: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    _verified: dict[str, Status] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Return `columns` of table `name`.
@@ -149,7 +173,7 @@ class ParquetTables(Tables):
         Raises:
             DamagedTableError: the file is missing, or is not the one that was written.
         """
-        if name not in self.byte_counts:
+        if name not in self.parts:
             return pl.LazyFrame(schema=parquet_types(name))
         try:
             return pl.scan_parquet(self._source(name), hive_partitioning=False, glob=False)
@@ -157,7 +181,7 @@ class ParquetTables(Tables):
             raise self._damaged(name, error) from error
 
     def _collected(self, name: str, columns: Sequence[str], kinds: list[str] | None) -> pl.DataFrame:
-        if name not in self.byte_counts:
+        if name not in self.parts:
             return empty_table(name).select(columns)
         rows = self.scan(name)
         wanted = [column for column in TABLES[name] if column.name in columns]
@@ -180,21 +204,56 @@ class ParquetTables(Tables):
     def _string_ids(self) -> pl.Enum:
         return pl.Enum(self.read("strings", ["text"])["text"])
 
+    def put(self, name: str, target: Path) -> None:
+        """Link the file of a table to `target`, a path of this machine, or copy it there.
+
+        Raises:
+            DamagedTableError: the file is missing, or is not the one that was written.
+        """
+        try:
+            source = self._source(name)
+        except OSError as error:
+            raise self._damaged(name, error) from error
+        if isinstance(source, Path):
+            with suppress(OSError):  # not every system has links
+                target.symlink_to(source.absolute())
+                return
+            target.write_bytes(source.read_bytes())
+        else:
+            target.write_bytes(source.getvalue())
+
+    def verify(self) -> None:
+        """Read all files, and compare them with their checksums.
+
+        Raises:
+            OSError: one is missing, or is not the one that was written.
+        """
+        for name in self.parts:
+            self._source(name)
+            self._fetched.pop(name, None)
+
     def _source(self, name: str) -> Path | io.BytesIO:
-        """Return where Polars reads a table; one that lies elsewhere is fetched once, compressed as it is."""
+        """Return where Polars reads a table; one that is elsewhere is fetched once, compressed as it is."""
         location = self.folder / f"{name}.parquet"
         if isinstance(location, Path):
-            self._expect_size(name, location.stat().st_size)
+            status = status_of(location)
+            if self._verified.get(name) != status:
+                self._expect(name, status.size or 0, lambda: file_checksum(location))
+                self._verified[name] = status
             return location
         if name not in self._fetched:
-            self._fetched[name] = location.read_bytes()
-            self._expect_size(name, len(self._fetched[name]))
+            data = location.read_bytes()
+            self._expect(name, len(data), lambda: checksum(data))
+            self._fetched[name] = data
         return io.BytesIO(self._fetched[name])
 
-    def _expect_size(self, name: str, found: int) -> None:
-        expected = self.byte_counts[name]
-        if found != expected:
-            message = f"{found:,} bytes instead of {expected:,}"
+    def _expect(self, name: str, size: int, checksum_of: Callable[[], str]) -> None:
+        expected = self.parts[name]
+        if size != expected.byte_count:
+            message = f"{size:,} bytes instead of {expected.byte_count:,}"
+            raise OSError(message)
+        if checksum_of() != expected.checksum:
+            message = "its checksum does not fit"
             raise OSError(message)
 
     def _damaged(self, name: str, error: BaseException) -> DamagedTableError:

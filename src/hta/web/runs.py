@@ -21,7 +21,8 @@ from hta.ingest.discover import natural_order
 from hta.ingest.kineto import peek
 from hta.ingest.runs import run_in
 from hta.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
-from hta.store.job_store import STORE_MANIFEST, StoredFile
+from hta.store.job_store import StoredFile
+from hta.store.store_files import RANKS_FOLDER, STORE_MANIFEST
 from hta.store.trace import RankFile, RankTrace, SkippedFile, Trace
 from hta.store.trace_file import TraceFile
 from hta.web.bounds import BoundFile, BoundReader
@@ -160,6 +161,8 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
         children = sorted(_children(folder), key=lambda child: natural_order(child.name), reverse=True)
         if not _is_store(child.name for child in children):
             waiting += [child.path for child in children if child.is_dir and not _is_link(child.path)]
+        else:
+            children += _children(str(located(folder) / RANKS_FOLDER))
         may_be = sorted((child for child in children if child.name.endswith(_ENDINGS)), key=lambda child: child.name)
         yield folder, tuple((child.name, *_size_and_time(child.path, child.status)) for child in may_be)
 
