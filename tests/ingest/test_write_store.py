@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -23,9 +24,11 @@ import hta
 from hta.catalogue import ANALYSES
 from hta.errors import HtaError, InvalidOptionError, NotATraceError, UnreadableTraceError
 from hta.execution.executor import InProcessExecutor
+from hta.locations import drafted, located
 from hta.schema import READER_VERSION, TABLES
 from hta.store import job_store, parquet_tables, store_files
 from hta.store.checksums import sealed, unsealed
+from hta.store.job_store import read_contents
 from hta.store.trace import Trace
 from hta.testing.builder import TraceBuilder
 from jobs import gpu_job
@@ -254,6 +257,116 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
     done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert [each.rank for each in done.written] == [0]
     hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+
+
+def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
+    """Its size stays; whoever reads it is told which file it is and what to do, and that mends it."""
+    trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
+    hta.write_store(trace, store)
+    before = everything(hta.open_trace(store))
+    for file in sorted(path for path in store.rglob("*") if path.is_file()):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 4
+        file.write_bytes(content)
+        with pytest.raises(UnreadableTraceError, match=rf"{file.name}.* run hta ingest again"):
+            everything(hta.open_trace(store))
+        hta.write_store(trace, store)
+        assert everything(hta.open_trace(store)) == before
+
+
+def everything(trace: Trace) -> list[object]:
+    """Return all that is known of a job."""
+    return [
+        [{name: each.table(name).to_dict(as_series=False) for name in TABLES}, each.header, each.health]
+        for each in trace.ranks.values()
+    ]
+
+
+@pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
+def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
+    """DuckDB reads files by itself, so they are compared with their checksums before."""
+    store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
+    hta.write_store(gpu_job().build(), store)
+    kernels = store / "rank=1" / "kernels.parquet"
+    content = bytearray(kernels.read_bytes())
+    content[len(content) // 2] ^= 1
+    with drafted(kernels) as file:
+        file.write(content)
+    with pytest.raises(UnreadableTraceError, match=r"rank=1/kernels.parquet cannot be read: its checksum does not fit"):
+        hta.open_trace(store).sql("SELECT count(*) FROM stored.kernels")
+    assert hta.open_trace(store).sql("SELECT count(*) FROM stored.strings").height == 1
+
+
+def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
+    """Whoever has it open is told so, instead of getting columns of both."""
+    paths = gpu_job().write(tmp_path / "traces")
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    before = hta.open_trace(tmp_path / "job.store").ranks[0]
+    before.table("events", ["start_ns"])
+    TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
+    shutil.move(next((tmp_path / "new").iterdir()), paths[0])
+    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    with pytest.raises(UnreadableTraceError, match=r"rank 0 of .*job\.store was written again while it was in use"):
+        before.table("events", ["name"])
+
+
+def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path) -> None:
+    """Neither saw a rank when it began; the second one to finish sees that of the first."""
+    gpu_job().write(tmp_path / "first")
+    gpu_job().write(tmp_path / "second")
+    store = tmp_path / "job.store"
+
+    class Late(InProcessExecutor):
+        """Looks for what is there, and then lets the other one finish."""
+
+        def submit(self, fn, /, *args, **kwargs) -> Future:
+            """Work, the second time after the other."""
+            if fn.func.__name__ == "_write" and not (store / "rank=0").exists():
+                hta.write_store(hta.open_trace(tmp_path / "first"), store)
+            return super().submit(fn, *args, **kwargs)
+
+    with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
+        hta.write_store(hta.open_trace(tmp_path / "second"), store, executor=Late())
+    hta.write_store(hta.open_trace(tmp_path / "first"), store)
+    assert {each.source for each in read_contents(store).ranks.values()} == {
+        str(path) for path in (tmp_path / "first").iterdir()
+    }
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
+    """Its files have the permissions of the trace, within the umask; a folder can be entered by who may read it."""
+    for path in gpu_job().write(tmp_path / "traces"):
+        path.chmod(mode)
+    before = os.umask(0o002)
+    try:
+        hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    finally:
+        os.umask(before)
+    kept = [path for path in (tmp_path / "job.store").rglob("*") if path.name != "_hta_store.json"]
+    files = {stat.S_IMODE(path.stat().st_mode) for path in kept if path.is_file()}
+    folders = {stat.S_IMODE(path.stat().st_mode) for path in kept if path.name.startswith("rank=")}
+    assert (files, folders) == ({mode}, {mode | (mode & 0o444) >> 2})
+
+
+def test_a_rank_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch) -> None:
+    """A power cut tears nothing that counts: every file and the folder are synced, then renamed, then it is said."""
+    happened: list[str] = []
+    sync, rename, replace = os.fsync, Path.rename, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda number: happened.append(named(number)) or sync(number))
+    monkeypatch.setattr(Path, "rename", lambda path, to: happened.append(f"to {to.name}") or rename(path, to))
+    monkeypatch.setattr(Path, "replace", lambda path, to: happened.append(f"to {to.name}") or replace(path, to))
+    hta.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store")
+    renamed, said = happened.index("to rank=0"), len(happened) - happened[::-1].index("to 0.json")
+    synced = {*happened[:renamed]}
+    assert {path.name for path in (tmp_path / "job.store" / "rank=0").iterdir()} <= synced
+    assert any(name.startswith(".tmp-") for name in synced)
+    assert "job.store" in happened[renamed:said]
+
+
+def named(number: int) -> str:
+    """Return the name of an open file."""
+    return Path(f"/proc/self/fd/{number}").readlink().name
 
 
 def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:

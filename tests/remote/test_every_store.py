@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from scripts.store_trials import failed, race
 from typer.testing import CliRunner
 
 import hta
@@ -114,6 +115,19 @@ def test_a_job_is_kept_there_as_a_store(job_url, job_folder) -> None:
     written = [hta.write_store(hta.open_trace(job_url), f"{job_url}/job.store") for _ in range(2)]
     assert [(len(each.written), len(each.unchanged)) for each in written] == [(3, 0), (0, 3)]
     expect_same(hta.open_trace(f"{job_url}/job.store"), hta.open_trace(job_folder))
+
+
+def test_processes_write_a_store_at_once(store) -> None:
+    """Each some of the ranks, as the tasks of a job array do: all of them are there afterwards."""
+    seen = race(2, 3, address=f"{store.root}/race{{folder}}/job.store")
+    assert (seen["written: True"], seen["store: whole"], failed(seen)) == (6, 2, False), seen
+
+
+def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
+    """They are refused, or one of them wins."""
+    seen = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
+    assert seen["written: True"] + seen["written: refused"] == 4, seen
+    assert not failed(seen), seen
 
 
 def test_somebody_without_rights_is_told_so_in_one_line(store, job_url, monkeypatch) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from hta.execution.progress import SILENT, Progress
 from hta.ingest.discover import Found, ReadRank, TraceSource, discover, found_among
 from hta.ingest.kineto import KinetoReader
-from hta.locations import located
+from hta.locations import RemotePath, located
 from hta.store.cache import CacheOption
 from hta.store.header import rank_or_none
 from hta.store.job_store import is_store, open_store
@@ -68,7 +68,7 @@ def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: P
 
 def _stored(source: TraceSource) -> Trace | None:
     """Open a source that is a store; None where it is none."""
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, RemotePath)):
         return None
     location = located(source)
     if location.suffix in _ENDINGS_OF_FILES:

@@ -132,7 +132,8 @@ def _send(draft: Path, location: RemotePath) -> None:
             filesystem.put_file(str(draft), beside)
             if beside != path:
                 if filesystem.exists(path):
-                    filesystem.rm_file(path)
+                    with suppress(FileNotFoundError):  # another process was faster
+                        filesystem.rm_file(path)
                 filesystem.mv(beside, path)
     except BaseException:
         if beside != path:

@@ -27,7 +27,9 @@ import functools
 import json
 import operator
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -61,6 +63,9 @@ from hta.store.store_files import (
 from hta.store.trace import RankTrace, SkippedFile, Trace
 
 T = TypeVar("T")
+
+_TRIES = 4
+_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -261,21 +266,38 @@ class StoredFile:
         return self._checked(lambda tables: tables.read(name, columns))
 
     def _checked(self, read: Callable[[ParquetTables], T]) -> T:
+        """Read from the tables; again where somebody just puts the same rank in their place."""
+        for _ in range(_TRIES - 1):
+            with suppress(DamagedTableError):
+                return read(self._open()[1])
+            time.sleep(_PAUSE_S)
+            self._opened = None
         try:
             return read(self._open()[1])
         except DamagedTableError as error:
-            self.expect_unchanged()
             message = f"{error}; the store is damaged, so run hta ingest again"
             raise UnreadableTraceError(message) from error
 
     def _open(self) -> tuple[Json, ParquetTables]:
         with self._lock:
             if self._opened is None:
-                self._opened = open_rank(self._store, self._rank)
+                self._opened = _tried(lambda: open_rank(self._store, self._rank))
                 if self._opened[0]["content_hash"] != self._content_hash:
-                    message = f"rank {self._rank} of {self._store} was written again while it was in use; open it again, or run hta ingest again"
+                    message = (
+                        f"rank {self._rank} of {self._store} was written again while it was in use; open it again, or run "
+                        "hta ingest again"
+                    )
                     raise UnreadableTraceError(message)
             return self._opened
+
+
+def _tried(read: Callable[[], T]) -> T:
+    """Read what is known to be there; again where somebody just puts something in its place."""
+    for _ in range(_TRIES - 1):
+        with suppress(UnreadableTraceError):
+            return read()
+        time.sleep(_PAUSE_S)
+    return read()
 
 
 def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
@@ -296,7 +318,9 @@ def _read_states(store: Location) -> dict[int, StoredRank | None]:
     """Return what is said of each rank: None of those that are awaited."""
     folder = store / RANKS_FOLDER
     names = [name for name in names_in(folder) if name.endswith(".json") and _is_number(name.removesuffix(".json"))]
-    states = side_by_side(lambda address: read_state(located(address)), [str(folder / name) for name in names])
+    states = side_by_side(
+        lambda address: _tried(lambda: read_state(located(address))), [str(folder / name) for name in names]
+    )
     return {int(name.removesuffix(".json")): state for name, state in zip(names, states, strict=True)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -53,6 +54,8 @@ from hta.store.store_files import (
 from hta.store.trace import SkippedFile
 
 _TRIES = 100
+_TRIES_TO_BEGIN = 5
+_PAUSE_S = 0.05
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 
@@ -78,13 +81,22 @@ def begin_store(store: Location) -> None:
     """
     if isinstance(store, Path):
         remove_left_behind(list(store.glob(".*")))
+    for _ in range(_TRIES_TO_BEGIN - 1):
+        if _is_of_this_version(store):
+            return
+        with suppress(OSError):  # perhaps another process was faster
+            write_sealed(store / STORE_MANIFEST, STORE, {})
+            return
+        time.sleep(_PAUSE_S)
+    write_sealed(store / STORE_MANIFEST, STORE, {})
+
+
+def _is_of_this_version(store: Location) -> bool:
     try:
         read_sealed(store / STORE_MANIFEST, STORE)
     except (NotATraceError, UnreadableTraceError):
-        try:
-            write_sealed(store / STORE_MANIFEST, STORE, {})
-        except OSError:
-            read_sealed(store / STORE_MANIFEST, STORE)  # another process was first
+        return False
+    return True
 
 
 def is_begun(folder: Location) -> bool:

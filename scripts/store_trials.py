@@ -1,0 +1,277 @@
+"""Do to caches and stores what many writers, kills and failing disks do, and compare every answer with the undisturbed one.
+
+    python scripts/store_trials.py race [--trials 40] [--processes 8] [--same] [--address local://{folder}/job.store]
+    python scripts/store_trials.py kills [--trials 200]
+    python scripts/store_trials.py damage [--trials 400]
+
+race    processes write disjoint ranks (or with `--same` all of them the same ones) into one store, all at once, while
+        another one reads it
+kills   SIGKILL at random moments of processes that open a trace through the cache or ingest it
+damage  bytes of one file of a cache or of a store change, and its size does not
+
+Each prints what it saw, and ends with 1 where an answer was wrong, something was lost or left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import hta
+from hta.ingest.open_trace import open_trace
+from hta.ingest.write_store import write_store
+from hta.locations import is_temporary
+from hta.schema import TABLES
+from hta.store.trace import Trace
+from hta.testing.builder import TraceBuilder
+
+_PAGE_BYTES = 4_096
+_QUERY = "SELECT rank, count(*), sum(duration_ns) FROM stored.events GROUP BY rank ORDER BY rank"
+_FACTS = "SELECT rank, name, duration_ns, operator FROM kernels ORDER BY ALL"
+
+
+def write_job(folder: Path, rank_count: int, events: int = 50) -> Path:
+    """Write a trace for each rank, no two of which say the same."""
+    builder = TraceBuilder()
+    for rank in range(rank_count):
+        builder.rank(rank)
+        for number in range(events):
+            start = 100 * number + rank
+            builder.operator(f"aten::op{rank}_{number % 7}", start_us=start, duration_us=20 + rank)
+            builder.kernel(f"gemm{rank}_{number % 5}", start_us=start + 30, duration_us=9, launch_us=start + 3)
+    builder.write(folder)
+    return folder
+
+
+def everything(trace: Trace) -> dict[int, Any]:
+    """Return all that is known of each rank."""
+    return {
+        rank: [{name: each.table(name).to_dict(as_series=False) for name in TABLES}, each.header, each.health]
+        for rank, each in trace.ranks.items()
+    }
+
+
+def answers(trace: Trace) -> object:
+    """Return all that is known of a job, and what SQL says of it."""
+    return everything(trace), trace.sql(_QUERY).rows(), trace.sql(_FACTS).rows()
+
+
+def _outcome(ask: Callable[[], object]) -> object:
+    """Return an answer, or the sentence of the error."""
+    try:
+        return ask()
+    except hta.HtaError as error:
+        return f"error: {error}"
+
+
+def _ingest_together(barrier: threading.Barrier, traces: str, ranks: Sequence[int], store: str) -> object:
+    barrier.wait(timeout=60)
+    return _outcome(lambda: bool(write_store(open_trace(traces, ranks=ranks, cache=False), store)))
+
+
+def race(trials: int, processes: int, *, same: bool = False, address: str = "{folder}/job.store") -> Counter[str]:
+    """Write two ranks per process into one store at once; return how often it came out how."""
+    seen: Counter[str] = Counter()
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as name, context.Manager() as manager, context.Pool(processes) as pool:
+        traces = write_job(Path(name, "traces"), 2 * processes)
+        expected = everything(open_trace(str(traces), cache=False))
+        barrier = manager.Barrier(processes)
+        for trial in range(trials):
+            folder = Path(name, str(trial))
+            folder.mkdir()
+            store = address.format(folder=folder)
+            shares = [[0, 1] if same else [2 * each, 2 * each + 1] for each in range(processes)]
+            written = pool.starmap_async(_ingest_together, [(barrier, str(traces), each, store) for each in shares], 1)
+            while not written.ready():
+                seen[f"read meanwhile: {_read_meanwhile(store, expected)}"] += 1
+                time.sleep(0.01)
+            done = ["refused" if "another hta ingest" in str(each) else str(each) for each in written.get()]
+            seen.update(f"written: {each}" for each in done)
+            wanted = {rank: expected[rank] for share in shares for rank in share}
+            found = _outcome(lambda: everything(open_trace(store)))  # noqa: B023 -- called here
+            is_told = _is_unfinished(found) and "refused" in done
+            seen[f"store: {'unfinished, and every writer of it was told' if is_told else _verdict(found, wanted)}"] += 1
+            seen["left behind"] += _left_behind(folder)
+            shutil.rmtree(folder)
+    return seen
+
+
+def _read_meanwhile(store: str, expected: dict[int, Any]) -> str:
+    found = _outcome(lambda: everything(open_trace(store)))
+    if isinstance(found, dict):
+        return "whole ranks" if all(found[rank] == expected[rank] for rank in found) else "OTHER RANKS"
+    return "not there yet" if _is_unfinished(found) else f"OTHER {found}"
+
+
+def _is_unfinished(found: object) -> bool:
+    """Whether a sentence says that a store is not there, or not all of it."""
+    signs = ("is unfinished", "is an empty folder", "no profiler trace", "does not exist", "store without ranks")
+    return any(sign in str(found) for sign in signs)
+
+
+def _verdict(found: object, expected: object) -> str:
+    if isinstance(found, str):
+        return found
+    return "whole" if found == expected else "WRONG"
+
+
+_KILLED = """
+import sys, hta
+from hta.store.trace import Trace
+hta.open_trace; hta.write_store; import polars
+print("ready", flush=True)
+sys.stdin.readline()
+trace = hta.open_trace(sys.argv[1])
+if len(sys.argv) > 2:
+    hta.write_store(trace, sys.argv[2])
+else:
+    for each in trace.ranks.values():
+        each.table("events")
+print("done", flush=True)
+"""
+
+
+def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
+    """Kill processes that open or ingest a job; return how often the answers afterwards were what."""
+    seen: Counter[str] = Counter()
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for each in ("cache", "tmp"):
+            (folder / each).mkdir()
+        here = {"HTA_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+        traces, store = write_job(folder / "traces", 3, events), folder / "job.store"
+        expected = everything(open_trace(str(traces), cache=False))
+        longest_s = {kind: _run_and_kill(traces, kind, None, here) for kind in (None, store)}
+        for trial in range(trials):
+            kind = store if trial % 2 else None
+            shutil.rmtree(folder / "cache" if kind is None else store, ignore_errors=True)
+            ended = _run_and_kill(traces, kind, chance.uniform(0, 1.1 * longest_s[kind]), here)
+            seen["ended before the kill" if ended else "killed"] += 1
+            seen.update(_after_a_kill(traces, kind, folder, expected))
+        _run_and_kill(traces, store, None, here)
+        shutil.rmtree(folder / "cache")
+        _run_and_kill(traces, None, None, here)
+        seen["left behind"] += _left_behind(folder)
+    return seen
+
+
+def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
+    """Start a process and kill it some time after its work began; return how long that took, 0 where it was killed."""
+    command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code
+        process.stdout.readline()  # type: ignore[union-attr]
+        start = time.perf_counter()
+        process.stdin.write(b"go\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        if after_s is not None:
+            time.sleep(after_s)
+            process.kill()
+        ended = process.stdout.readline() == b"done\n"  # type: ignore[union-attr]
+        return (time.perf_counter() - start) * ended
+
+
+def _after_a_kill(traces: Path, store: Path | None, folder: Path, expected: object) -> list[str]:
+    if store is None:
+        return [f"opened: {_verdict(everything(open_trace(str(traces), cache=folder / 'cache')), expected)}"]
+    found = _outcome(lambda: everything(open_trace(store)))
+    at_once = "not there yet" if _is_unfinished(found) else _verdict(found, expected)
+    write_store(open_trace(str(traces), cache=False), store)
+    return [f"store at once: {at_once}", f"store then: {_verdict(everything(open_trace(store)), expected)}"]
+
+
+def _left_behind(folder: Path) -> int:
+    return sum(is_temporary(path) or path.name.endswith(".tmp") for path in folder.rglob("*"))
+
+
+def damage(trials: int, seed: int = 1) -> Counter[str]:
+    """Change bytes of files of a cache or a store, whose sizes stay; return how often the answers were what."""
+    seen: Counter[str] = Counter()
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        traces = write_job(folder / "traces", 2, 300)
+        cache, store = folder / "cache", folder / "job.store"
+        expected = answers(open_trace(str(traces), cache=cache))
+        write_store(open_trace(str(traces)), store)
+        if answers(open_trace(store)) != expected:
+            seen["WRONG without damage"] += 1
+        for trial in range(trials):
+            place = store if trial % 2 else cache
+            kept = folder / "kept"
+            shutil.copytree(place, kept)
+            file = chance.choice(sorted(path for path in place.rglob("*") if path.is_file()))
+            _damage(file, chance)
+            source, options = (store, {}) if trial % 2 else (str(traces), {"cache": cache})
+            found = _outcome(lambda: answers(open_trace(source, **options)))  # noqa: B023 -- called here
+            seen[f"{place.name}: {_named(found, expected, file)}"] += 1
+            shutil.rmtree(place)
+            kept.rename(place)
+    return seen
+
+
+def _named(found: object, expected: object, file: Path) -> str:
+    if isinstance(found, str) and file.name in found and "run hta ingest again" in found and "\n" not in found:
+        return "an error that names the file and the way out"
+    return _verdict(found, expected)
+
+
+def _damage(file: Path, chance: random.Random) -> None:
+    """Change some bytes, or a page, and leave the size."""
+    content = bytearray(file.read_bytes())
+    before = bytes(content)
+    while content == before:
+        at = chance.randrange(len(content))
+        length = chance.choice([1, 1, 2, 8, 64, _PAGE_BYTES])
+        end = min(at + length, len(content))
+        how = chance.choice(["flip", "zero", "noise"])
+        if how == "flip":
+            content[at] ^= 1 << chance.randrange(8)
+        else:
+            content[at:end] = bytes(end - at) if how == "zero" else chance.randbytes(end - at)
+    file.write_bytes(content)
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["race", "kills", "damage"])
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--same", action="store_true")
+    parser.add_argument("--address", default="{folder}/job.store")
+    given = parser.parse_args()
+    logging.getLogger("hta").setLevel(logging.ERROR)
+    trials = given.trials or {"race": 40, "kills": 200, "damage": 400}[given.what]
+    if given.what == "race":
+        seen = race(trials, given.processes, same=given.same, address=given.address)
+    else:
+        seen = (kills if given.what == "kills" else damage)(trials)
+    for what, count in sorted(seen.items()):
+        print(f"{count:6,}  {what}")  # noqa: T201 -- what it is for
+    sys.exit(failed(seen))
+
+
+def failed(seen: Counter[str]) -> bool:
+    """Whether an answer was wrong, or something was lost or left behind."""
+    bad = ("WRONG", "OTHER", "error:")
+    return seen["left behind"] > 0 or any(sign in what for what in seen for sign in bad)
+
+
+if __name__ == "__main__":
+    main()
