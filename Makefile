@@ -8,7 +8,7 @@ DEMO := build/demo_job
 WORKERS := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-clusters test-stores test-servers check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,13 @@ test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read fro
 
 test-servers: $(VENV)/bin/python ## install these servers into build/test-servers; needs Maven and a network
 	@scripts/install_test_servers.sh $(BIN)/python
+
+store-trials: $(VENV)/.built ## many writers, kills and damage against caches and stores, for a quarter of an hour
+	$(BIN)/python scripts/store_trials.py race
+	$(BIN)/python scripts/store_trials.py race --same
+	$(BIN)/python scripts/store_trials.py race --address 'local://{folder}/job.store'
+	$(BIN)/python scripts/store_trials.py kills
+	$(BIN)/python scripts/store_trials.py damage
 
 # Not optimised, these tests take seconds, and a fifth of the CPU time to build; an overflow is an error in them.
 test-rust: export CARGO_PROFILE_DEV_DEBUG := false

@@ -30,9 +30,13 @@ _STORE = """\
 
 ```
 STORE/
-  _hta_store.json            version, ranks, the file each was read from (path, size, time, etag, hash), files left out
+  _hta_store.json            version
+  _hta_ranks/
+    0.json                   whether the rank is there or still awaited; the file it was read from (path, size, time, etag, hash)
+  _hta_left_out/
+    <hash>.json              a file that was found and left out, and why
   rank=0/
-    _hta_rank.json           the same for this rank, with the header of the trace and the health of its file
+    _hta_rank.json           the same for this rank, with the header of the trace, the health of its file, and checksums
     events.parquet           one file for each table that has rows
     tracks.parquet
     …
@@ -53,9 +57,12 @@ pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range
 spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")               # Spark
 ```
 
-`events`, `tracks` and `strings` have a file for every rank; any other table only where it has rows. A rank is there once its
-`_hta_rank.json` is: files are written whole, and that one last. `_hta_store.json` names under `unfinished` what an interrupted run still
-has to write. Stores are versioned; another version of hta asks for `hta ingest` again instead of guessing.
+`events`, `tracks` and `strings` have a file for every rank; any other table only where it has rows. A rank is there once
+`_hta_ranks/<rank>.json` says `"is_there": true`; a rank that is awaited was begun by a run that goes on or was interrupted. Stores are
+versioned; another version of hta asks for `hta ingest` again instead of guessing.
+
+Checksums are [XXH3](https://xxhash.com) of 64 bits, in hexadecimal: in `_hta_rank.json` those of the Parquet files, which hta compares
+before it or DuckDB reads them, and at the beginning of each JSON file that of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 

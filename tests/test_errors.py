@@ -1,0 +1,28 @@
+"""Whatever hta raises on purpose is caught by `except HtaError`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from pathlib import Path
+
+import hta
+
+PACKAGE = Path(hta.__file__).parent
+
+
+def test_every_exception_of_the_package_is_an_hta_error() -> None:
+    """Also those that never leave it: a caller that forgot one still answers with one line."""
+    found = {
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and is_exception_of_python_alone([ast.unparse(base) for base in node.bases])
+    }
+    assert found == {"errors.py: HtaError"}
+
+
+def is_exception_of_python_alone(bases: list[str]) -> bool:
+    """Whether one of these is an exception of Python, and the first is."""
+    kinds = [getattr(builtins, name, None) for name in bases[:1]]
+    return any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)
