@@ -119,7 +119,14 @@ def _read_meanwhile(store: str, expected: dict[int, Any]) -> str:
 
 def _is_unfinished(found: object) -> bool:
     """Whether a sentence says that a store is not there, or not all of it."""
-    signs = ("is unfinished", "is an empty folder", "no profiler trace", "does not exist", "store without ranks")
+    signs = (
+        "is unfinished",
+        "is an empty folder",
+        "holds no trace, only: _hta_store.json",
+        "no profiler trace",
+        "does not exist",
+        "store without ranks",
+    )
     return any(sign in str(found) for sign in signs)
 
 

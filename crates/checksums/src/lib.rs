@@ -105,7 +105,8 @@ impl Layout {
         let start = tail.checked_sub(footer_length).ok_or_else(|| invalid("its footer is too long"))?;
         let bytes = file.bytes(start..tail)?;
         let footer = root_as_footer(&bytes).map_err(|_| invalid("its footer is damaged"))?;
-        let schema = footer.schema().and_then(|schema| schema.fields()).ok_or_else(|| invalid("no schema"))?;
+        let schema =
+            footer.schema().and_then(|schema| schema.fields()).ok_or_else(|| invalid("no schema"))?;
         if footer.dictionaries().is_some_and(|blocks| !blocks.is_empty()) {
             return Err(invalid("it has dictionaries"));
         }

@@ -76,14 +76,15 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def scratch_folder(what: str = "") -> Iterator[Path]:
     """Give a new folder among the temporary files of the system, readable by this user alone, and remove it afterwards.
 
+    Its name begins with `hta-` and `what`, which is empty or `sql-`.
     Those that killed processes left there are removed, too.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)
-    folder = around / f"hta-{writer()}"
+    folder = around / f"hta-{what}{writer()}"
     folder.mkdir(mode=0o700)
     try:
         yield folder

@@ -71,7 +71,7 @@ def sql(
     duckdb = _duckdb()
     memory_bytes = _memory_bytes(memory_limit_bytes)
     stored, derived = named_views(query)
-    with scratch_folder() as folder:
+    with scratch_folder("sql-") as folder:
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
             trace.map(with_current_rules(write), executor)
