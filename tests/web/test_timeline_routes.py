@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 pytest.importorskip("dash", reason="the extra `web` is not installed")
 
 import hta
+from hta.store.checksums import sealed, unsealed
 from hta.testing.builder import TraceBuilder
 from hta.web.app import create_app
 from hta.web.session import Session
@@ -206,7 +207,8 @@ def test_a_store_gives_no_file_away(tmp_path) -> None:
     secret.write_text("secret")
     hta.write_store(trace, tmp_path / "job.store")
     for manifest in (tmp_path / "job.store").rglob("*.json"):
-        manifest.write_text(manifest.read_text().replace(trace.ranks[0].source, str(secret)))
+        text = json.dumps(unsealed(manifest.read_bytes())).replace(trace.ranks[0].source, str(secret))
+        manifest.write_bytes(sealed(json.loads(text)))
     response = Asking(tmp_path / "job.store").get("file")
     assert (response.status_code, b"secret" in response.data) == (404, False)
     assert response.json == {"error": "a store keeps what was read of a trace, not the trace itself"}
