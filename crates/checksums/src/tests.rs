@@ -14,9 +14,9 @@ type TestResult = Result<(), Box<dyn std::error::Error>>;
 /// Two batches of three columns, one of them with nulls.
 fn arrow_file(folder: &tempfile::TempDir) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let path = folder.path().join("table.arrow");
-    let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..500).map(|n| (n % 7 != 0).then_some(n))));
-    let flags: ArrayRef = Arc::new(BooleanArray::from_iter((0..500).map(|n| Some(n % 2 == 0))));
-    let texts: ArrayRef = Arc::new(LargeStringArray::from_iter_values((0..500).map(|n| n.to_string())));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..120).map(|n| (n % 7 != 0).then_some(n))));
+    let flags: ArrayRef = Arc::new(BooleanArray::from_iter((0..120).map(|n| Some(n % 2 == 0))));
+    let texts: ArrayRef = Arc::new(LargeStringArray::from_iter_values((0..120).map(|n| n.to_string())));
     let batch = RecordBatch::try_from_iter_with_nullable([
         ("numbers", numbers, true),
         ("flags", flags, true),
@@ -24,7 +24,7 @@ fn arrow_file(folder: &tempfile::TempDir) -> Result<PathBuf, Box<dyn std::error:
     ])?;
     let mut writer = FileWriter::try_new(File::create(&path)?, &batch.schema())?;
     writer.write(&batch)?;
-    writer.write(&batch.slice(100, 50))?;
+    writer.write(&batch.slice(40, 50))?;
     writer.finish()?;
     Ok(path)
 }
