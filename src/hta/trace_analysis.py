@@ -132,24 +132,7 @@ else:
             }
         )
     )
-    __getattr__ = names_of(
-        __name__,
-        {
-            "BreakdownAnalysis": "hta.analyzers.breakdown_analysis",
-            "CPGraph": "hta.facade.critical_path",
-            "CUDA_MAX_LAUNCH_QUEUE_PER_STREAM": "hta.common.constants",
-            "CommunicationAnalysis": "hta.analyzers.communication_analysis",
-            "CriticalPathAnalysis": "hta.analyzers.critical_path_analysis",
-            "CudaKernelAnalysis": "hta.analyzers.cuda_kernel_analysis",
-            "CuptiCounterAnalysis": "hta.analyzers.cupti_counter_analysis",
-            "StragglerAnalysis": "hta.analyzers.straggler_analysis",
-            "TimeSeriesTypes": "hta.export.counters",
-            "Trace": "hta.common.trace",
-            "TraceCounters": "hta.analyzers.trace_counters",
-            "find_stragglers_with_late_start_comm_kernels": "hta.analyzers.straggler",
-            "logger": "hta.configs.config",
-        },
-    )
+    __getattr__ = names_of(__name__)
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from hta.enrich.steps import steps
 from hta.errors import InvalidOptionError
 from hta.export.new_file import expect_writable
 from hta.facade.comparison import comparison_frame, names_by_change
+from hta.facade.elsewhere import names_of
 from hta.facade.names import shorten_name
 from hta.facade.show import save
 from hta.facade.trace_frame import symbol_table, trace_frame
@@ -27,6 +28,9 @@ from hta.figures.compare_traces import MOST_NAMES, paired_bars
 from hta.ingest.open_trace import open_trace
 from hta.locations import located
 from hta.store.trace import Trace
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 TraceDir: TypeAlias = str
 Numbers: TypeAlias = int | Iterable[int] | None

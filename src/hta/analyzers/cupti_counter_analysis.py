@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 from hta.analyses.cupti_counters import FLOP_OF_COUNTER
 from hta.facade.cupti_counters import counters_with_operators
+from hta.facade.elsewhere import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
 """Floating-point operations of one count of each counter."""

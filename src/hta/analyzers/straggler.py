@@ -14,12 +14,16 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
+from hta.facade.elsewhere import names_of
 from hta.facade.show import show
 from hta.facade.symbols import TraceSymbolTable
 from hta.figures.theme import HOST_WAIT, IDLE, template
 
 if TYPE_CHECKING:
     from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _KERNELS = r"^(?:nccl(?:Dev)?Kernel|rcclKernel|hcom_)"
 _STEP = r"ProfilerStep\s*#\s*(\d+)"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta.facade.elsewhere import names_of
 from hta.trace_analysis import TraceAnalysis
 
 if TYPE_CHECKING:
     from hta.facade.stragglers import StragglerMethod
     from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 
 class StragglerAnalysis:

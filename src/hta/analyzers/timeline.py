@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from hta.common.timeline import TimelinePlotSetting, plot_events_timeline, prepare_timeline_events
 from hta.errors import InvalidOptionError
+from hta.facade.elsewhere import names_of
 from hta.facade.symbols import TraceSymbolTable
 from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _SETTING = TimelinePlotSetting(auto_detect=False, multi_ranks=True, amplify_short_events=False)
 

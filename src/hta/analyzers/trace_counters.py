@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from hta.facade.elsewhere import names_of
 from hta.facade.queue_length import queue_length_summary
 from hta.trace_analysis import TraceAnalysis
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 
 class TraceCounters:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,10 @@ from hta.facade.call_stack_nodes import (
     parents_of,
     thread_nodes,
 )
+from hta.facade.elsewhere import names_of
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 __all__ = [
     "EVENT_END",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
 from hta.enrich.execution_nodes import node_rows
 from hta.errors import InvalidOptionError
+from hta.facade.elsewhere import names_of
 from hta.facade.trace_view import TraceView
 from hta.ingest.execution_trace import ExecutionTrace, read_execution_trace
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 EtColumn = Literal["op_schema", "input_shapes", "input_types", "output_shapes", "output_types", "et_node_name"]
 

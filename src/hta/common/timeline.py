@@ -9,18 +9,22 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from hta.errors import InvalidOptionError
 from hta.export.new_file import expect_writable
+from hta.facade.elsewhere import names_of
 from hta.facade.names import shorten_name
 from hta.facade.show import save, show
 from hta.facade.symbols import TraceSymbolTable
 from hta.facade.timeline_figure import timeline_figure
 from hta.locations import located
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 CPUStreamID = -1
 AnnotationStreamID = -2

@@ -37,17 +37,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "CPUOperatorFilter": "hta.common.trace_filter",
-            "GPUKernelFilter": "hta.common.trace_filter",
-            "create_rank_to_trace_dict": "hta.common.trace_file",
-            "get_trace_files": "hta.common.trace_file",
-            "normalize_path": "hta.utils.utils",
-            "parse_trace_dataframe": "hta.common.trace_parser",
-        },
-    )
+    __getattr__ = names_of(__name__)
 
 logger = logging.getLogger("hta")
 

@@ -19,11 +19,15 @@ from hta.enrich.event_rows import rows_of_events
 from hta.enrich.launches import launches
 from hta.errors import InvalidOptionError
 from hta.facade.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode
+from hta.facade.elsewhere import names_of
 from hta.facade.trace_view import TraceView
 
 if TYPE_CHECKING:
     from hta.facade.symbols import TraceSymbolTable
     from hta.store.trace import RankTrace
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hta.facade.call_stack_nodes import (
     EVENT_END,
     EVENT_START,
@@ -11,6 +13,10 @@ from hta.facade.call_stack_nodes import (
     CallStackIdentity,
     CallStackNode,
 )
+from hta.facade.elsewhere import names_of
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 __all__ = [
     "EVENT_END",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hta.errors import HtaError, NotATraceError, TraceNotFoundError
 from hta.export.event_json import event_text
 from hta.export.new_file import new_file
+from hta.facade.elsewhere import names_of
 from hta.ingest.open_trace import open_trace
 from hta.locations import Location, located
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

@@ -10,12 +10,16 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from hta.errors import InvalidOptionError, WrongTypeError
+from hta.facade.elsewhere import names_of
 from hta.facade.symbols import TraceSymbolTable
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 logger = logging.getLogger("hta")
 

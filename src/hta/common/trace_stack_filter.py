@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,11 @@ from hta.algorithms.nesting import nesting
 from hta.common.trace_df import find_op_occurrence
 from hta.common.trace_filter import Filter, FirstIterationFilter
 from hta.errors import InvalidOptionError
+from hta.facade.elsewhere import names_of
 from hta.facade.symbols import TraceSymbolTable
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _NAME_COLUMNS = ("s_name", "name")
 _NS_OF_A_MICROSECOND = 1_000

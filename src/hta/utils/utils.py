@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from hta.enrich.kernel_kind import kind_of_name
+from hta.facade.elsewhere import names_of
 from hta.facade.names import shorten_name
 from hta.facade.patterns import (
     CommunicateKernelGroupingPattern,
@@ -19,6 +20,9 @@ from hta.facade.patterns import (
     MemoryKernelGroupingPattern,
 )
 from hta.schema import EventKind, KernelKind
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 __all__ = [
     "CommunicateKernelGroupingPattern",

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hta.configs.default_values import EVENT_ARGS, AttributeSpec, ValueType
 from hta.errors import HtaError, InvalidOptionError
 from hta.export.event_reader import EventReader
 from hta.export.trace_text import pieces
+from hta.facade.elsewhere import names_of
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 _LEVELS = {
     "minimal": EVENT_ARGS.ARGS_MINIMUM,
