@@ -199,6 +199,7 @@ _STRAGGLERS = Analysis(
         ("came last", "collectives in which it spent the shortest time, alone"),
         ("others wait for it", "what all ranks waited in the collectives in which it came last"),
         ("late", "it waits at most half as long as the median rank, and most of the waiting around it is for it"),
+        ("last", "likewise, but its own waiting explains at least half of its lateness: another rank may be the cause"),
     ),
 )
 _DISTRIBUTED = Analysis(

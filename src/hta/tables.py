@@ -525,7 +525,8 @@ def kernels_of_annotations(result: UserAnnotations) -> pl.DataFrame:
 def lateness_per_rank(result: Stragglers) -> pl.DataFrame:
     """Return how late each rank arrives at its collectives, and who waits for it."""
     columns = ("mean_lateness_ns", "last_count", "collective_count", "wait_ns", "caused_wait_ns", "caused_fraction")
-    is_late = pl.when("is_straggler").then(pl.lit("late")).otherwise(pl.lit("")).alias("is_straggler")
+    last = pl.when("is_straggler").then(pl.lit("last")).otherwise(pl.lit(""))
+    is_late = pl.when("is_cause").then(pl.lit("late")).otherwise(last).alias("is_straggler")
     return result.per_rank.select("rank", is_late, *columns)
 
 

@@ -46,6 +46,8 @@ def test_who_is_inside_for_the_shortest_time_came_last() -> None:
             "caused_wait_ns": 10_000,
             "caused_fraction": 0.2,
             "is_straggler": False,
+            "uncompared_ns": 0,
+            "is_cause": False,
         },
         {
             "rank": 1,
@@ -58,6 +60,8 @@ def test_who_is_inside_for_the_shortest_time_came_last() -> None:
             "caused_wait_ns": 40_000,
             "caused_fraction": 0.8,
             "is_straggler": True,
+            "uncompared_ns": 0,
+            "is_cause": True,
         },
     ]
     assert result.findings == (
@@ -97,6 +101,33 @@ def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
     result = stragglers(builder.build())
     assert result.candidates(3) == [1, 0]
     assert result.per_rank.filter("is_straggler")["rank"].to_list() == [1]
+
+
+def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() -> None:
+    """Rank 1 receives for 45 µs before it comes to the all-reduce 45 µs late: the sender may be what is slow."""
+    builder = TraceBuilder().collective(start_us=0, duration_us=50)
+    builder.rank(1).collective("recv", start_us=0, duration_us=45, group="1").collective(start_us=45, duration_us=5)
+
+    result = stragglers(builder.build())
+
+    columns = ("rank", "is_straggler", "uncompared_ns", "is_cause")
+    assert result.per_rank.select(columns).rows() == [(0, False, 0, False), (1, True, 45_000, False)]
+    assert result.findings == (
+        (
+            "rank 1 arrives last: the others waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
+            "last in 1 of 1 collectives; it waits itself, 0 ns in these and up to 45 µs in other communication, so "
+            "another rank may be the cause"
+        ),
+    )
+
+
+def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
+    """Rank 3 of the DDP job sleeps; rank 0 of the pipeline waits for gradients of rank 2, which sleeps."""
+    known = stragglers(open_trace(real_traces / "ddp_gloo_4rank", cache=False)).per_rank
+    assert known.filter("is_cause")["rank"].to_list() == [3]
+    unknown = stragglers(open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    assert not unknown.per_rank["is_cause"].any()
+    assert unknown.findings[0].startswith("rank 0 arrives last: ")
 
 
 def test_groups_of_the_same_name_are_told_apart_by_their_ranks() -> None:

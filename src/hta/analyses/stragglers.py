@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from hta.algorithms.covered_by_group import covered_by_group
 from hta.content_equality import EqualByContent
 from hta.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
 from hta.enrich.kernel_kind import with_current_rules
@@ -25,6 +26,9 @@ MOST_CAUSED = 0.5
 """A rank is called a straggler where it waits at most `LEAST_WAIT` times as long in a collective as the median rank
 does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
 
+MOST_EXPLAINED = 0.5
+"""A straggler is the cause of the waiting where its own waiting explains less than this part of its lateness."""
+
 _MOST_NAMED = 8
 _PER_RANK = {
     "rank": pl.Int32,
@@ -37,6 +41,8 @@ _PER_RANK = {
     "caused_wait_ns": pl.Int64,
     "caused_fraction": pl.Float64,
     "is_straggler": pl.Boolean,
+    "uncompared_ns": pl.Int64,
+    "is_cause": pl.Boolean,
 }
 _PER_STEP = {
     "step": pl.Int64,
@@ -69,6 +75,10 @@ class Stragglers(EqualByContent):
         caused_wait_ns    int64    what the others waited in those
         caused_fraction   float64  0..1 of what all ranks waited in its collectives; null where nobody waits
         is_straggler      bool     it waits at most half as long as the median rank, and most waiting is for it
+        uncompared_ns     int64    its time in communication that cannot be compared: sends, receives, and collectives
+                                   that no other rank has
+        is_cause          bool     it is a straggler, and `wait_ns` and `uncompared_ns` together explain less than half
+                                   of its lateness; else it may only pass on the delay of a rank it waited for
 
     per_step  the same for each step, sorted by step and rank; `step` is null for collectives outside of all steps:
 
@@ -93,7 +103,7 @@ class Stragglers(EqualByContent):
 
 
 class _Partial(NamedTuple):
-    collectives: pl.DataFrame
+    communication: pl.DataFrame
     windows: list[int]
     available: tuple[str, ...]
 
@@ -126,21 +136,20 @@ def stragglers(
     partials = trace.map(with_current_rules(partial(_one_rank, annotation=annotation)), executor)
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
-    rows = of_ranks({rank: each.collectives for rank, each in partials.items()})
+    rows = of_ranks({rank: each.communication for rank, each in partials.items()}).with_row_index("row")
     found = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
     matched, uneven_count = comparable(found)
     compared = _compared(matched)
-    per_rank = _per_rank(compared)
-    return Stragglers(per_rank, _per_step(compared), _findings(partials, found, per_rank, uneven_count))
+    per_rank = _per_rank(compared, found.join(compared, on="row", how="anti"))
+    collectives = found.drop_nulls("key")
+    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, uneven_count))
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
     found = windows(rank_trace, annotation)
     missing = annotation is not None and found.is_empty()
-    duration = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
-    collectives = matchable_communication(rank_trace, annotation).drop_nulls("key")
     return _Partial(
-        collectives.select(*OPERATION, "window", duration, "by_order"),
+        matchable_communication(rank_trace, annotation).select(*OPERATION, "window", "start_ns", "end_ns", "by_order"),
         found["window"].to_list(),
         annotation_names(rank_trace) if missing else (),
     )
@@ -162,7 +171,7 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
 
 def _compared(found: pl.DataFrame) -> pl.DataFrame:
     """Return each collective of each rank that another rank has as well, with `wait_ns` and so on."""
-    duration = pl.col("duration_ns")
+    duration = pl.col("end_ns") - pl.col("start_ns")
     per_operation = found.group_by(OPERATION).agg(
         duration.min().alias("shortest"),
         duration.max().alias("longest"),
@@ -171,35 +180,40 @@ def _compared(found: pl.DataFrame) -> pl.DataFrame:
         pl.len().alias("rank_count"),
     )
     shared = per_operation.filter(pl.col("rank_count") > 1)
-    is_last = (pl.col("duration_ns") == pl.col("shortest")) & (pl.col("shortest_count") == 1)
+    is_last = (duration == pl.col("shortest")) & (pl.col("shortest_count") == 1)
     return found.join(shared, on=OPERATION).select(
+        "row",
         "rank",
         "window",
-        (pl.col("duration_ns") - pl.col("shortest")).alias("wait_ns"),
-        (pl.col("longest") - pl.col("duration_ns")).alias("lateness_ns"),
+        (duration - pl.col("shortest")).alias("wait_ns"),
+        (pl.col("longest") - duration).alias("lateness_ns"),
         "waited_by_all",
         is_last.alias("is_last"),
         pl.when(is_last).then("waited_by_all").otherwise(0).alias("caused_wait_ns"),
     )
 
 
-def _per_rank(compared: pl.DataFrame) -> pl.DataFrame:
+def _per_rank(compared: pl.DataFrame, uncompared: pl.DataFrame) -> pl.DataFrame:
     sums = compared.group_by("rank").agg(
         pl.len().cast(pl.Int64).alias("collective_count"),
         pl.col("wait_ns").sum(),
         pl.col("wait_ns").mean().alias("mean_wait_ns"),
         pl.col("lateness_ns").mean().alias("mean_lateness_ns"),
         pl.col("is_last").sum().cast(pl.Int64).alias("last_count"),
-        pl.col("caused_wait_ns", "waited_by_all").sum(),
+        pl.col("caused_wait_ns", "waited_by_all", "lateness_ns").sum(),
     )
+    elsewhere = covered_by_group(uncompared, ["rank"], name="uncompared_ns")
     total = pl.col("waited_by_all")
-    shares = sums.with_columns(
+    shares = sums.join(elsewhere, on="rank", how="left").with_columns(
+        pl.col("uncompared_ns").fill_null(0),
         (pl.col("last_count") / pl.col("collective_count")).alias("last_fraction"),
         pl.when(total > 0).then(pl.col("caused_wait_ns") / total).alias("caused_fraction"),
     )
     waits_least = pl.col("mean_wait_ns") <= LEAST_WAIT * pl.col("mean_wait_ns").median()
     is_straggler = waits_least & (pl.col("caused_fraction") > MOST_CAUSED).fill_null(value=False)
-    judged = shares.with_columns(is_straggler.alias("is_straggler"))
+    own_waiting = pl.col("wait_ns") + pl.col("uncompared_ns")
+    is_cause = is_straggler & (own_waiting < MOST_EXPLAINED * pl.col("lateness_ns"))
+    judged = shares.with_columns(is_straggler.alias("is_straggler"), is_cause.alias("is_cause"))
     return judged.select(pl.col(name).cast(kind) for name, kind in _PER_RANK.items()).sort("rank")
 
 
@@ -223,11 +237,25 @@ def _findings(
     return (*found_late, *_doubts(partials, found, per_rank, uneven_count))
 
 
-def _late_sentence(row: dict[str, float]) -> str:
+def _late_sentence(row: dict[str, Any]) -> str:
     return (
-        f"rank {row['rank']} is late: the others waited {duration_text(row['caused_wait_ns'])} for it "
+        f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
-        f"{row['last_count']:,} of {row['collective_count']:,} collectives"
+        f"{row['last_count']:,} of {row['collective_count']:,} collectives{_doubt(row)}"
+    )
+
+
+def late_clause(row: dict[str, Any]) -> str:
+    """Say of a straggler, a row of `per_rank`, that it is late or, where it may not be the cause, that it comes last."""
+    return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
+
+
+def _doubt(row: dict[str, Any]) -> str:
+    if row["is_cause"]:
+        return ""
+    return (
+        f"; it waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
+        "other communication, so another rank may be the cause"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hta.figures.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
-from hta.figures.theme import HOST_WAIT, IDLE, Theme, empty_figure
+from hta.figures.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
 from hta.units import percent_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ _HEADING = Heading(
 )
 
 
+_IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
+
+
 def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each rank: its mean lateness; stragglers stand out by their colour."""
     table = result.per_rank
@@ -28,16 +31,18 @@ def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
         return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)
     size, unit = largest_unit(table.get_column("mean_lateness_ns").to_list())
     parts = [
-        _part(table, "late: the others wait for it", size, HOST_WAIT, is_straggler=True),
-        _part(table, "other ranks", size, IDLE, is_straggler=False),
+        _part(table, "late: the others wait for it", size, HOST_WAIT, pl.col("is_cause")),
+        _part(table, "other ranks", size, IDLE, ~pl.col("is_straggler")),
     ]
+    if table.select(_IS_LAST.any()).item():
+        parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, KERNEL_WAIT, _IS_LAST))
     axis = ValueAxis(f"mean lateness in a collective ({unit})", is_share=False)
     return bar_figure(rows_of(table.select("rank")), parts, _HEADING, axis, theme)
 
 
-def _part(table: pl.DataFrame, name: str, size: int, color: str, *, is_straggler: bool) -> Part:
+def _part(table: pl.DataFrame, name: str, size: int, color: str, chosen: pl.Expr) -> Part:
     rows = list(table.iter_rows(named=True))
-    shown = [row["is_straggler"] is is_straggler for row in rows]
+    shown = table.select(chosen).to_series().to_list()
     return Part(
         name=name,
         values=[row["mean_lateness_ns"] / size if is_shown else 0 for row, is_shown in zip(rows, shown, strict=True)],
