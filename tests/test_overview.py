@@ -73,7 +73,34 @@ def test_a_late_rank_is_named(tmp_path) -> None:
     """The planted straggler computes longer and communicates least: the others wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
     found = overview(hta.open_trace(tmp_path, cache=False))
-    assert f"rank {truth.straggler_rank} computes longer and communicates least" in found.verdict
+    assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in found.verdict
+    assert found.advice.recommendations["rule"][0] == "late_rank"
+
+
+def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums() -> None:
+    """Each rank is in a group of its own, as the file has it; rank 2 computes longer and communicates least."""
+    builder = TraceBuilder()
+    for rank, computing in enumerate((50, 50, 90)):
+        builder.rank(rank).kernel("gemm", start_us=0, duration_us=computing)
+        builder.collective(start_us=computing, duration_us=100 - computing, group_ranks=(rank, 8 + rank))
+    assert "rank 2 computes longer and communicates least" in verdict(builder)
+
+
+def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
+    """Rank 3 of the DDP job sleeps; rank 0 of the pipeline only passes on what rank 2 does."""
+    known = overview(hta.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+    assert known.verdict.endswith("; rank 3 is late: the others together wait 321 ms for it.")
+    unknown = overview(hta.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    assert unknown.verdict.endswith(
+        "; rank 0 arrives last: the others together wait 221 ms for it, though it may itself wait for another rank."
+    )
+
+
+def test_a_rank_that_is_late_by_next_to_nothing_is_not_named() -> None:
+    """The other waits 0.5 of 100 µs for it."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=98).collective(start_us=98, duration_us=2)
+    builder.rank(1).kernel("gemm", start_us=0, duration_us=98.5).collective(start_us=98.5, duration_us=1.5)
+    assert "rank" not in verdict(builder)
 
 
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from hta.analyses.stragglers import Stragglers, late_clause, late_ranks
 from hta.catalogue import ANALYSES, Analysis, Result
 from hta.content_equality import EqualByContent
 from hta.enrich.steps import steps
@@ -21,8 +22,8 @@ from hta.store.together import asked_together
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
 
-VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap")
-"""What the verdict on a job with GPU work rests on."""
+VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap", "stragglers")
+"""What the verdict rests on; a job without GPU work has the last one alone."""
 
 MOSTLY = 0.5
 """With more than this share of the idle time, one category counts as its cause."""
@@ -104,7 +105,7 @@ def verdict_on(
     if "temporal_breakdown" in results:
         return _gpu_verdict(results), pl.DataFrame(schema=_CPU_SCHEMA)
     cpu_side = _cpu_side(trace, executor)
-    return _cpu_verdict(cpu_side), cpu_side
+    return _cpu_verdict(cpu_side, results.get("stragglers")), cpu_side
 
 
 def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
@@ -164,7 +165,9 @@ def _gpu_verdict(results: Mapping[str, Any]) -> str:
     clauses = [
         _idle_clause(per_device, results["idle_time"].per_device),
         _communication_clause(per_device, results["communication_overlap"].per_rank),
-        _late_clause(per_device, results["communication_overlap"].per_rank) or _rank_clause(per_device),
+        _straggler_clause(results.get("stragglers"), _recorded_ns(per_device))
+        or _late_clause(results, per_device)
+        or _rank_clause(per_device),
     ]
     return "; ".join(filter(None, clauses)) + "."
 
@@ -194,8 +197,31 @@ def _communication_clause(per_device: pl.DataFrame, per_rank: pl.DataFrame) -> s
     return f"communication takes {_percent(communication / window)} and {part} hidden behind computation"
 
 
-def _late_clause(per_device: pl.DataFrame, per_rank: pl.DataFrame) -> str:
-    """Name the rank that computes longer than the others while they spend more time in their collectives."""
+def _recorded_ns(per_device: pl.DataFrame) -> float:
+    """Return how long the ranks worked, on average."""
+    windows = per_device.group_by("rank").agg(pl.col("window_ns").max())["window_ns"].to_list()
+    return statistics.fmean(windows) if windows else 0.0
+
+
+def _straggler_clause(result: Stragglers | None, recorded_ns: float) -> str:
+    """Name the rank that the others wait for in their collectives, where that is known and matters."""
+    late = [] if result is None else late_ranks(result.per_rank, recorded_ns)
+    if not late:
+        return ""
+    waited = duration_text(late[0]["caused_wait_ns"])
+    doubt = "" if late[0]["is_cause"] else ", though it may itself wait for another rank"
+    return f"{late_clause(late[0])}: the others together wait {waited} for it{doubt}"
+
+
+def _late_clause(results: Mapping[str, Any], per_device: pl.DataFrame) -> str:
+    """Name the rank that computes longer than the others while they spend more time in their collectives.
+
+    It rests on sums alone, and is for jobs whose collectives cannot be compared one by one.
+    """
+    compared = results.get("stragglers")
+    if compared is not None and len(compared.per_rank):
+        return ""
+    per_rank = results["communication_overlap"].per_rank
     computing = per_device.group_by("rank").agg(pl.col("compute_ns").sum())
     ranks = per_rank.filter(pl.col("comm_ns") > 0).join(computing, on="rank").sort("comm_ns", "rank")
     if len(ranks) < FEWEST_RANKS:
@@ -239,16 +265,22 @@ def _step_lengths(rank_trace: RankTrace) -> pl.Series:
     return rank_trace.derive(steps).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
 
 
-def _cpu_verdict(cpu_side: pl.DataFrame) -> str:
+def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None) -> str:
     """Say that there is no GPU work, what to switch on, and what the CPU side shows."""
     ranks = len(cpu_side)
     where = "the one rank" if ranks == 1 else f"any of the {ranks:,} ranks"
     clauses = [
         f"No GPU work was recorded on {where}: this job ran on the CPU, or was recorded without ProfilerActivity.CUDA",
         f"the CPU side holds {_sum(cpu_side, 'event_count'):,} events and {_steps_text(cpu_side)}",
-        _slow_rank_clause(cpu_side),
+        _straggler_clause(stragglers, _stepped_ns(cpu_side)) or _slow_rank_clause(cpu_side),
     ]
     return "; ".join(filter(None, clauses)) + "."
+
+
+def _stepped_ns(cpu_side: pl.DataFrame) -> float:
+    """Return how long the steps of a rank took, on average over the ranks that have any."""
+    lengths = [count * mean_ns for count, mean_ns in _means(cpu_side).values()]
+    return statistics.fmean(lengths) if lengths else 0.0
 
 
 def _steps_text(cpu_side: pl.DataFrame) -> str:

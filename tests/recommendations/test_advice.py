@@ -135,10 +135,62 @@ def test_communication_that_nothing_hides_is_told() -> None:
     assert "accumulate gradients" in found.recommendations["advice"][0]
 
 
-def test_who_mostly_waits_in_collectives_should_balance_instead() -> None:
+def test_where_a_rank_is_late_that_comes_first_and_nothing_else_is_blamed() -> None:
     """Rank 0 waits 10 of 12 µs for rank 1: smaller gradients would win nothing."""
-    (sentence,) = hta.advice(communicating(12, ranks=2).build()).recommendations["advice"]
-    assert "83.3 % of the time in collectives is waiting for other ranks: balance them" in sentence
+    found = hta.advice(communicating(12, ranks=2).build())
+    assert found.recommendations["rule"].to_list() == ["late_rank", "communication"]
+    first, second = found.recommendations["advice"]
+    assert first == (
+        "rank 1 is late: the others together wait 10 µs for it, 100.0 % of all waiting in its collectives: find what "
+        "its host, its data or its device does longer than those of another rank, before anything else"
+    )
+    assert second == (
+        "12.0 % of the mean step (12 µs) of rank 0 is communication that nothing hides, and 83.3 % of the time in "
+        "collectives is waiting for other ranks, most of it where rank 1 is late: see to that first, and look again"
+    )
+    assert found.evidence.row(0, named=True) == {
+        "rule": "late_rank",
+        "rank": 1,
+        "device": None,
+        "value_fraction": 1.0,
+        "measure": "of all waiting in its collectives",
+        "limit_fraction": 0.5,
+        "worth_ns": 10_000.0,
+    }
+
+
+def test_a_late_rank_comes_before_what_is_worth_more() -> None:
+    """Half of the step goes into loading, a tenth into waiting."""
+    builder = communicating(12, ranks=2)
+    builder.rank(0).annotation("enumerate(DataLoader)#_It.__next__", start_us=82, duration_us=18)
+    assert rules(builder)[0] == "late_rank"
+
+
+def test_a_rank_that_may_pass_on_a_delay_is_not_called_late() -> None:
+    """Rank 1 receives for 50 µs before it comes to the all-reduce as the last one."""
+    builder = TraceBuilder()
+    for rank, start in ((0, 20), (1, 70)):
+        builder.rank(rank).step(1, 0, 100).operator("a", start_us=0, duration_us=5)
+        builder.kernel("relu", start_us=5, duration_us=10, launch_us=1).collective(
+            start_us=start, duration_us=90 - start
+        )
+    builder.collective("recv", start_us=16, duration_us=50, group="1", stream=21)
+    advice = hta.advice(builder.build()).recommendations["advice"].to_list()
+    assert advice[0].startswith("rank 1 arrives last: ")
+    assert "it may itself wait for another rank" in advice[0]
+    assert not any("rank 1 is late" in each for each in advice)
+
+
+def test_who_mostly_waits_for_several_ranks_should_balance_them() -> None:
+    """Each of four ranks is last once, and all wait for the others."""
+    builder = TraceBuilder()
+    for rank in range(4):
+        builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
+        for place in range(4):
+            late = 15 if place == rank else 0
+            builder.collective(start_us=20 * place + late, duration_us=19 - late, group_ranks=(0, 1, 2, 3))
+    (sentence,) = hta.advice(builder.build()).recommendations.filter(rule="communication")["advice"]
+    assert "of the time in collectives is waiting for other ranks: balance them" in sentence
 
 
 def test_devices_below_half_are_listed_with_what_else_ran() -> None:
@@ -151,12 +203,85 @@ def test_devices_below_half_are_listed_with_what_else_ran() -> None:
     assert found.recommendations["advice"][0].startswith("GPU 1 (rank 0) runs kernels in less than 50.0 %")
 
 
-def multiplying(kernel: str) -> TraceBuilder:
+def idling(*gaps: tuple[int, int]) -> TraceBuilder:
+    """Return a step of 100 µs with kernels of 5 µs, each the first time after the last and launched so much before."""
+    builder = TraceBuilder().step(1, 0, 100).operator("a", start_us=0, duration_us=5)
+    for place, (_, since_launch) in enumerate(((0, 0), *gaps)):
+        start = 2 + sum(5 + length for length, _ in gaps[:place])
+        builder.kernel("relu", start_us=start, duration_us=5, launch_us=start - since_launch)
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said"),
+    [
+        (((40, 1), (40, 1)), "the rest is mostly waiting for the host"),
+        (tuple([(13, 12)] * 5), "the rest is mostly short gaps between kernels"),
+        (((84, 80),), "for most of the rest work was launched and held up"),
+        (((28, 27), (25, 1), (31, 31)), "a larger batch fills them, if the host is not what they wait for"),
+    ],
+)
+def test_what_fills_a_device_depends_on_what_it_waits_for(gaps: tuple[tuple[int, int], ...], said: str) -> None:
+    """A larger batch gives short kernels more to do; it does nothing for a host that is too slow."""
+    (sentence,) = hta.advice(idling(*gaps).build()).recommendations["advice"]
+    assert said in sentence
+    assert ("larger batch" in sentence) == (said.startswith("a larger") or "short gaps" in said)
+
+
+def test_devices_that_wait_for_the_loader_are_not_filled_by_a_larger_batch() -> None:
+    """It loads for 70 of 100 µs; the gap between the two kernels is the host's, and that is why."""
+    builder = idling((70, 1)).annotation("enumerate(DataLoader)#_It.__next__", start_us=8, duration_us=70)
+    found = hta.advice(builder.build()).recommendations
+    (sentence,) = found.filter(rule="low_utilization")["advice"]
+    assert "the rest is mostly waiting for the data loader" in sentence
+
+
+def test_the_plugin_knew_no_causes() -> None:
+    """Its sentence stays for its users."""
+    found = hta.advice(idling((40, 1), (40, 1)).build(), compat="torch_tb_profiler").recommendations
+    assert "a larger batch fills them" in found["advice"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "major", "minor", "types"),
+    [
+        ("Tesla P100", 6, 0, None),
+        ("Tesla V100-SXM2-32GB", 7, 0, "autocast to float16 with a GradScaler"),
+        ("Tesla T4", 7, 5, "autocast to float16 with a GradScaler"),
+        ("NVIDIA GeForce GTX 1660", 7, 5, None),
+        ("NVIDIA A100", 8, 0, "autocast to bfloat16 or float16, or allow TF32"),
+        ("NVIDIA B200", 10, 0, "autocast to bfloat16 or float16, or allow TF32"),
+        ("AMD Instinct MI300X", 9, 4, "autocast to bfloat16 or float16"),
+        ("AMD Instinct MI50", 9, 0, None),
+        ("AMD Radeon RX 6900 XT", 10, 3, None),
+        ("AMD Radeon RX 7900 XTX", 11, 0, "autocast to bfloat16 or float16"),
+    ],
+)
+def test_only_types_that_the_device_knows_are_advised(name: str, major: int, minor: int, types: str | None) -> None:
+    """V100 and T4 have tensor cores for float16 alone; matrix cores of AMD begin with CDNA and RDNA 3."""
+    call = "hipLaunchKernel" if name.startswith("AMD") else "cudaLaunchKernel"
+    properties = [device(name=name, computeMajor=major, computeMinor=minor)]
+    builder = multiplying("sgemm_128x64_nn", call).header(deviceProperties=properties)
+    found = hta.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"].to_list()
+    assert [sentence.rsplit(": ", 1)[1] for sentence in found] == ([] if types is None else [types])
+
+
+def test_devices_of_two_kinds_get_what_both_know() -> None:
+    """A V100 beside an A100: float16."""
+    properties = [device(0), device(1, computeMajor=7)]
+    builder = multiplying("volta_sgemm_128x64_nn").header(deviceProperties=properties)
+    builder.operator("aten::mm", start_us=90, duration_us=5, thread=2)
+    builder.kernel("volta_sgemm_128x64_nn", start_us=95, duration_us=4, device=1, launch_us=91, thread=2)
+    (sentence,) = hta.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"]
+    assert sentence.endswith("autocast to float16 with a GradScaler")
+
+
+def multiplying(kernel: str, call: str = "cudaLaunchKernel") -> TraceBuilder:
     """Return a step in which aten::mm launches a kernel of 60 µs, aten::relu one of 20."""
     builder = TraceBuilder().header(deviceProperties=[device()]).step(1, 0, 100)
     builder.operator("aten::mm", start_us=0, duration_us=8).operator("aten::relu", start_us=10, duration_us=8)
-    builder.kernel(kernel, start_us=10, duration_us=60, launch_us=1)
-    return builder.kernel("vectorized_elementwise_kernel", start_us=70, duration_us=20, launch_us=11)
+    builder.kernel(kernel, start_us=10, duration_us=60, launch_us=1, launch_name=call)
+    return builder.kernel("vectorized_elementwise_kernel", start_us=70, duration_us=20, launch_us=11, launch_name=call)
 
 
 def test_matrices_without_tensor_cores_should_get_them() -> None:

@@ -29,6 +29,9 @@ does, and more than the share `MOST_CAUSED` of all waiting in its collectives is
 MOST_EXPLAINED = 0.5
 """A straggler is the cause of the waiting where its own waiting explains less than this part of its lateness."""
 
+LEAST_SHARE = 0.01
+"""A straggler matters to the job where the other ranks wait for it for at least this part of their time."""
+
 _MOST_NAMED = 8
 _PER_RANK = {
     "rank": pl.Int32,
@@ -243,6 +246,17 @@ def _late_sentence(row: dict[str, Any]) -> str:
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
         f"{row['last_count']:,} of {row['collective_count']:,} collectives{_doubt(row)}"
     )
+
+
+def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
+    """Return the stragglers that matter in a job of this length, rows of `Stragglers.per_rank`, the worst first.
+
+    One that is the cause comes before one that may not be.
+    """
+    others = max(1, len(per_rank) - 1)
+    matters = pl.col("caused_wait_ns") / others >= LEAST_SHARE * recorded_ns
+    chosen = per_rank.filter(pl.col("is_straggler") & matters)
+    return chosen.sort("is_cause", "caused_wait_ns", "rank", descending=[True, True, False]).to_dicts()
 
 
 def late_clause(row: dict[str, Any]) -> str:

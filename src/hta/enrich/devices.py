@@ -48,7 +48,7 @@ def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, A
     """
     listed = rank_trace.header.device_properties
     by_number = {_number(each, place): each for place, each in enumerate(listed)}
-    other = _in_common(listed) if _is_rocm(rank_trace) else {}
+    other = _in_common(listed) if is_rocm(rank_trace) else {}
     return [by_number.get(device, other) for device in devices]
 
 
@@ -62,7 +62,7 @@ def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in first.items() if all(each.get(key) == value for each in listed)}
 
 
-def _is_rocm(rank_trace: RankTrace) -> bool:
+def is_rocm(rank_trace: RankTrace) -> bool:
     """Whether calls of the HIP runtime were recorded."""
     return bool(rank_trace.unselected.strings.str.contains("^hip[A-Z]").any())
 

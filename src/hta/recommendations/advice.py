@@ -42,10 +42,10 @@ _EVENTS = {"rule": pl.String, "rank": pl.Int32, "device": pl.Int32, **EVENTS}
 class Advice(EqualByContent):
     """What to try, and why.
 
-    recommendations  one row for each rule that applies, those first by which most can be won, those last of which that
-                     cannot be said:
+    recommendations  one row for each rule that applies, a late rank first, then those by which most can be won, those
+                     last of which that cannot be said:
 
-        rule            str      data_loading, data_parallel, ddp_backend, communication, low_utilization,
+        rule            str      late_rank, data_loading, data_parallel, ddp_backend, communication, low_utilization,
                                  mixed_precision or memory_limit
         advice          str      what was found and what to try, in a sentence
         rank_count      int64    ranks on which it applies
@@ -115,7 +115,7 @@ def advice_from(
     """Return `advice` from results that are there already, by the names of their analyses."""
     of_ranks = facts(trace, results, compat, executor)
     found = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in RULES}
-    applying = sorted(filter(found.get, RULES), key=lambda rule: -(_worth(found[rule]) or 0))
+    applying = sorted(filter(found.get, RULES), key=lambda rule: (not rule.is_first, -(_worth(found[rule]) or 0)))
     return Advice(
         _table([_recommendation(rule, found[rule]) for rule in applying], _RECOMMENDATIONS),
         _table([_numbers(rule, each) for rule in applying for each in found[rule]], _EVIDENCE),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,14 @@ import polars as pl
 from hta.algorithms.nesting import NO_PARENT, itself_or_above
 from hta.analyses.distributed import distributed
 from hta.analyses.gpu_summary import gpu_summary
+from hta.analyses.idle_time import idle_time
 from hta.analyses.memory_timeline import memory_timeline
 from hta.analyses.step_time import step_time
+from hta.analyses.stragglers import late_ranks, stragglers
 from hta.content_equality import EqualByContent
 from hta.enrich.attribution import device_owner, host_nodes
 from hta.enrich.device_work import device_rows, device_work
+from hta.enrich.devices import is_rocm
 from hta.enrich.event_ranges import event_ranges
 from hta.enrich.host_names import NodeClass, classes_by_name
 from hta.enrich.kernel_calls import kernel_calls
@@ -58,6 +62,7 @@ class HostFacts(NamedTuple):
     libraries      that carry out collectives, such as gloo and nccl
     used_devices   how many devices ran work
     properties     of all devices that the file describes
+    is_rocm        whether the devices are AMD's
     eligible       share of the kernels' time that operators launch whose work tensor cores could do; None without any
     slow_eligible  these operators, by the time of their kernels that use no tensor cores
     eligible_ns    that time
@@ -70,6 +75,7 @@ class HostFacts(NamedTuple):
     libraries: frozenset[str]
     used_devices: int
     properties: tuple[dict[str, Any], ...]
+    is_rocm: bool
     eligible: float | None
     eligible_ns: int
     slow_eligible: pl.DataFrame
@@ -79,8 +85,12 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankFacts(EqualByContent):
-    """All that the rules ask about one rank; the tables are its rows of the analyses' results."""
+    """All that the rules ask about one rank; the tables are its rows of the analyses' results.
 
+    late_ranks  the ranks of the job that the others wait for, rows of `Stragglers.per_rank` and `longest_wait_ns`
+    """
+
+    rank: int
     compat: Compat | None
     step: dict[str, tuple[float, float | None]]
     step_ns: float
@@ -90,10 +100,12 @@ class RankFacts(EqualByContent):
     operations: pl.DataFrame
     memory: pl.DataFrame
     at_peak: pl.DataFrame
+    idle: pl.DataFrame
     host: HostFacts
+    late_ranks: tuple[dict[str, Any], ...] = ()
 
 
-ADVICE_ANALYSES = ("step_time", "gpu_summary", "distributed", "memory_timeline")
+ADVICE_ANALYSES = ("step_time", "gpu_summary", "distributed", "memory_timeline", "stragglers", "idle_time")
 """Whose results the rules look at; they do without those that lack their input."""
 
 _ANALYSES: dict[str, Callable[..., Any]] = {
@@ -103,16 +115,23 @@ _ANALYSES: dict[str, Callable[..., Any]] = {
 }
 
 
+_OWN_ANALYSES: dict[str, Callable[..., Any]] = {"stragglers": stragglers, "idle_time": idle_time}
+
+
 def results_for_facts(trace: Trace, compat: Compat | None, executor: Executor) -> dict[str, Any]:
     """Return the results that `facts` needs, without those that lack their input."""
-    answers = {name: _answer(compute, trace, compat, executor) for name, compute in _ANALYSES.items()}
+    asked: dict[str, Callable[..., Any]] = {
+        **{name: partial(compute, compat=compat) for name, compute in _ANALYSES.items()},
+        **({} if compat else _OWN_ANALYSES),  # the plugin had nothing like them
+    }
+    answers = {name: _answer(compute, trace, executor) for name, compute in asked.items()}
     found = {name: answer for name, answer in answers.items() if answer is not None}
     return {**found, "memory_timeline": memory_timeline(trace, executor=executor)}
 
 
-def _answer(compute: Callable[..., Any], trace: Trace, compat: Compat | None, executor: Executor) -> Any:  # noqa: ANN401 -- results have no common type
+def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> Any:  # noqa: ANN401 -- results have no common type
     try:
-        return compute(trace, compat=compat, executor=executor)
+        return compute(trace, executor=executor)
     except MissingDataError:
         return None  # the rules that need it say so
 
@@ -120,7 +139,23 @@ def _answer(compute: Callable[..., Any], trace: Trace, compat: Compat | None, ex
 def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
     """Return what the rules ask about each rank."""
     hosts = trace.map(with_current_rules(partial(_host_facts, compat=compat)), executor)
-    return {rank: _of_rank(rank, results, compat, host) for rank, host in hosts.items()}
+    found = {rank: _of_rank(rank, results, compat, host) for rank, host in hosts.items()}
+    late = _late(results, found)
+    return {rank: replace(each, late_ranks=late) for rank, each in found.items()}
+
+
+def _late(results: Mapping[str, Any], found: Mapping[int, RankFacts]) -> tuple[dict[str, Any], ...]:
+    """Return the ranks that the others wait for, with what another rank waits in a step at most, the worst first."""
+    if "stragglers" not in results or any(each.compat for each in found.values()):
+        return ()
+    recorded = [each.step_ns * each.step_count for each in found.values() if each.step_count]
+    late = late_ranks(results["stragglers"].per_rank, fmean(recorded) if recorded else 0.0)
+    waits = {rank: each.mean_steps["synchronising_ns"].max() for rank, each in found.items() if len(each.mean_steps)}
+    others = [{each: wait for each, wait in waits.items() if each != row["rank"]} for row in late]
+    return tuple(
+        {**row, "longest_wait_ns": max((wait for wait in each.values() if wait is not None), default=None)}
+        for row, each in zip(late, others, strict=True)
+    )
 
 
 def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host: HostFacts) -> RankFacts:
@@ -131,6 +166,7 @@ def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host:
     means = rows("step_time", "mean")
     step = {row["category"]: (row["mean_ns"], row["fraction"]) for row in means.iter_rows(named=True)}
     return RankFacts(
+        rank=rank,
         compat=compat,
         step=step,
         step_ns=sum(mean_ns for mean_ns, _ in step.values()),
@@ -140,6 +176,7 @@ def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host:
         operations=rows("distributed", "per_operation"),
         memory=rows("memory_timeline", "per_device"),
         at_peak=rows("memory_timeline", "at_peak"),
+        idle=rows("idle_time", "per_device"),
         host=host,
     )
 
@@ -156,6 +193,7 @@ def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
         libraries=_libraries(rank_trace, ranges, compat),
         used_devices=device_rows(rank_trace)["device"].drop_nulls().n_unique(),
         properties=tuple(rank_trace.header.device_properties),
+        is_rocm=is_rocm(rank_trace),
         eligible=_share(kernels.filter("is_counted"), pl.col("is_eligible")),
         eligible_ns=_time(kernels.filter(pl.col("is_counted") & pl.col("is_eligible"))),
         slow_eligible=_by_name(

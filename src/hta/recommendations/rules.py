@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from hta.analyses.stragglers import MOST_CAUSED, late_clause
 from hta.enrich.findings import ranks_text
 from hta.errors import InvalidOptionError
 from hta.recommendations.facts import (
@@ -29,6 +30,39 @@ _NCCL_CAPABILITY = (3, 5)
 _TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
+_MUCH_WAITING = 0.2
+"""Where a rank is known to be late and this part of the time in collectives is waiting, that is what to see to."""
+
+_OF_IDLE = {
+    "dataloader": (
+        "the rest is mostly waiting for the data loader: load in several processes (num_workers), and prefetch"
+    ),
+    "memcpy": "copies take most of the rest: copy less, and asynchronously from pinned memory",
+    "host_wait": (
+        "the rest is mostly waiting for the host: let it launch less and sooner (torch.compile, graphs, fused optimizers), "
+        "and avoid what makes it wait, such as .item()"
+    ),
+    "kernel_wait": (
+        "the rest is mostly short gaps between kernels: fuse them (torch.compile), launch them as a graph, or give each "
+        "more to do with a larger batch"
+    ),
+    "other": (
+        "for most of the rest work was launched and held up, by other streams for example, or by work of before the "
+        "recording: hta critical-path shows by what"
+    ),
+    "": "a larger batch fills them, if the host is not what they wait for",
+}
+"""What to try where devices idle, by what they mostly wait for; an empty text for no known cause."""
+
+_WITHOUT_TENSOR_CORES = "GTX 16"
+"""GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
+
+_WITHOUT_MATRIX_CORES = ("MI25", "MI50", "MI60", "Vega", "Radeon VII", "Pro VII")
+"""gfx900 and gfx906 count as 9.0 like CDNA: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
+
+_RDNA_WITH_MATRIX_CORES = 11
+_CDNA = 9
+_AMPERE = 8
 
 
 @dataclass(frozen=True)
@@ -89,6 +123,7 @@ class Rule:
     needs     says what is lacking to ask it; None where nothing is
     check     returns its cases on a rank
     say       says what to do about all cases, of which there is at least one
+    is_first  whether to see to it before all others, whatever these are worth
     """
 
     name: str
@@ -97,6 +132,28 @@ class Rule:
     needs: Callable[[RankFacts], str | None]
     check: Callable[[RankFacts, Thresholds], list[Case]]
     say: Callable[[Sequence[Found]], str]
+    is_first: bool = False
+
+
+def _late_rank(facts: RankFacts, _: Thresholds) -> list[Case]:
+    return [
+        Case(None, row["caused_fraction"], MOST_CAUSED, row["longest_wait_ns"], _operations(facts))
+        for row in facts.late_ranks
+        if row["rank"] == facts.rank
+    ]
+
+
+def _say_late_rank(found: Sequence[Found]) -> str:
+    (late, *others) = found[0].facts.late_ranks
+    waited = f"the others together wait {duration_text(late['caused_wait_ns'])} for it"
+    share = f"{percent_text(late['caused_fraction'])} of all waiting in its collectives"
+    too = f"; ranks {_listed([each['rank'] for each in others])} too" if others else ""
+    way_out = (
+        "find what its host, its data or its device does longer than those of another rank"
+        if late["is_cause"]
+        else "it may itself wait for another rank, so find what it waits for"
+    )
+    return f"{late_clause(late)}: {waited}, {share}{too}: {way_out}, before anything else"
 
 
 def _loading(facts: RankFacts, limits: Thresholds) -> list[Case]:
@@ -153,8 +210,13 @@ def _communication(facts: RankFacts, limits: Thresholds) -> list[Case]:
 
 
 def _say_communication(found: Sequence[Found]) -> str:
-    waiting = _waiting_fraction(found)
+    waiting, late = _waiting_fraction(found), found[0].facts.late_ranks
     told = f"{_share_of_step(found)} is communication that nothing hides"
+    if late and waiting is not None and waiting > _MUCH_WAITING:
+        return (
+            f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, most of it where "
+            f"{late_clause(late[0])}: see to that first, and look again"
+        )
     if waiting is not None and waiting > _MOSTLY:
         return (
             f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance them"
@@ -194,16 +256,42 @@ def _say_utilization(found: Sequence[Found]) -> str:
     runs = "runs" if len(devices) == 1 else "run"
     return (
         f"{which} ({_where(found)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, rank "
-        f"{least.rank} in {percent_text(_value(least))}: a larger batch fills them, if the host is not what they "
-        f"wait for"
+        f"{least.rank} in {percent_text(_value(least))}: {_OF_IDLE[_cause(found)]}"
     )
+
+
+def _cause(found: Sequence[Found]) -> str:
+    """Return what the devices mostly wait for: a key of `_OF_IDLE`, empty where nothing has more than half of it.
+
+    Where the host loads data or copies meanwhile, that is why it launches nothing.
+    """
+    if found[0].facts.compat is not None:  # the plugin knew none
+        return ""
+    idle_ns = sum(each.facts.step_ns * each.facts.step_count * (1 - _value(each)) for each in found)
+    of_ranks = {each.rank: each.facts for each in found}.values()
+    waits = {name: sum(_in_steps(facts, name) for facts in of_ranks) for name in ("dataloader", "memcpy")}
+    gaps = pl.concat([_gaps(each) for each in found]).group_by("category").agg(pl.col("idle_ns").sum())
+    told = {**waits, **dict(gaps.iter_rows())}
+    return next((name for name in _OF_IDLE if told.get(name, 0) > _MOSTLY * idle_ns), "")
+
+
+def _in_steps(facts: RankFacts, category: str) -> float:
+    mean_ns, _ = facts.step.get(category, (0.0, None))
+    return mean_ns * facts.step_count
+
+
+def _gaps(found: Found) -> pl.DataFrame:
+    """Return the idle time of the device by what it waited for: category and idle_ns."""
+    idle = found.facts.idle
+    if idle.is_empty():
+        return pl.DataFrame(schema={"category": pl.String, "idle_ns": pl.Int64})
+    return idle.filter(device=found.case.device).select(pl.col("category").cast(pl.String), "idle_ns")
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
     host, eligible = facts.host, facts.host.eligible
     is_unknown = facts.compat is None and bool(host.unknown)  # of kernels that the names do not tell, nothing is said
-    asked = host.properties[:1] if facts.compat else host.properties
-    is_able = any((_capability(each) or (0, 0))[0] >= _TENSOR_CORE_CAPABILITY for each in asked)
+    is_able = _plugin_is_able(facts) if facts.compat else bool(_types(facts))
     if eligible is None or eligible <= limits.eligible or host.used or is_unknown or not is_able:
         return []
     mean_ns = host.eligible_ns / facts.step_count if facts.step_count else None
@@ -215,9 +303,51 @@ def _say_precision(found: Sequence[Found]) -> str:
     most = max(found, key=_value)
     return (
         f"{percent_text(_value(most))} of the kernels' time on rank {most.rank} is launched by operators that tensor "
-        f"cores could speed up, and no kernel uses them ({_where(found)}): autocast to bfloat16 or float16, or allow "
-        f"TF32"
+        f"cores could speed up, and no kernel uses them ({_where(found)}): {_as_types(found)}"
     )
+
+
+def _as_types(found: Sequence[Found]) -> str:
+    """Name the types that the tensor cores of all these devices know."""
+    common = set.intersection(*({*_types(each.facts)} for each in found))
+    if "TF32" in common:
+        return "autocast to bfloat16 or float16, or allow TF32"
+    return "autocast to bfloat16 or float16" if "bfloat16" in common else "autocast to float16 with a GradScaler"
+
+
+def _plugin_is_able(facts: RankFacts) -> bool:
+    return any(_capability(each)[0] >= _TENSOR_CORE_CAPABILITY for each in facts.host.properties[:1])
+
+
+def _types(facts: RankFacts) -> tuple[str, ...]:
+    """Return the types of lower precision that the tensor or matrix cores of all devices of the rank know."""
+    if facts.devices.is_empty():
+        return ()
+    known = [
+        _amd_types(*row) if facts.host.is_rocm else _nvidia_types(*row)
+        for row in facts.devices.select("device_name", "compute_capability").iter_rows()
+    ]
+    return tuple(name for name in known[0] if all(name in each for each in known))
+
+
+def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
+    """https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications."""
+    major = _major(capability)
+    if major < _TENSOR_CORE_CAPABILITY or _WITHOUT_TENSOR_CORES in (name or ""):
+        return ()
+    return ("float16", "bfloat16", "TF32") if major >= _AMPERE else ("float16",)
+
+
+def _amd_types(name: str | None, capability: str | None) -> tuple[str, ...]:
+    """https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
+    major = _major(capability)
+    is_vega = any(each in (name or "") for each in _WITHOUT_MATRIX_CORES)
+    has_matrix_cores = major >= _RDNA_WITH_MATRIX_CORES or (major == _CDNA and not is_vega)
+    return ("float16", "bfloat16") if has_matrix_cores else ()
+
+
+def _major(capability: str | None) -> int:
+    return int(capability.partition(".")[0]) if capability else 0
 
 
 def _memory(facts: RankFacts, limits: Thresholds) -> list[Case]:
@@ -330,6 +460,15 @@ def _needs_nothing(_: RankFacts) -> str | None:
 
 
 RULES = (
+    Rule(
+        "late_rank",
+        "of all waiting in its collectives",
+        "stragglers",
+        _needs_nothing,
+        _late_rank,
+        _say_late_rank,
+        is_first=True,
+    ),
     Rule("data_loading", "of the mean step", "step_time", _needs_steps, _loading, _say_loading),
     Rule(
         "data_parallel",
@@ -345,4 +484,4 @@ RULES = (
     Rule("mixed_precision", "of the kernels' time", "operators", _needs_kernels, _precision, _say_precision),
     Rule("memory_limit", "of the device's memory", "memory_timeline", _needs_memory, _memory, _say_memory),
 )
-"""In the order of the plugin."""
+"""Those of the plugin in its order, after our own."""
