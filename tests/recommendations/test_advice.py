@@ -261,7 +261,7 @@ def test_only_types_that_the_device_knows_are_advised(name: str, major: int, min
     """V100 and T4 have tensor cores for float16 alone; matrix cores of AMD begin with CDNA and RDNA 3."""
     call = "hipLaunchKernel" if name.startswith("AMD") else "cudaLaunchKernel"
     properties = [device(name=name, computeMajor=major, computeMinor=minor)]
-    builder = multiplying("sgemm_128x64_nn", call).header(deviceProperties=properties)
+    builder = multiplying("volta_sgemm_128x64_nn", call).header(deviceProperties=properties)
     found = hta.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"].to_list()
     assert [sentence.rsplit(": ", 1)[1] for sentence in found] == ([] if types is None else [types])
 
