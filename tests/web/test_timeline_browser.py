@@ -325,7 +325,7 @@ def test_findings_are_marked_and_listed(url, browser) -> None:
     """The idle device and the wait for rank 1; from the list and from the mark the way leads there."""
     with visit(browser, f"{url}&show=findings") as seen:
         drawn = Drawn(seen)
-        wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in allreduce")
+        wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in all_reduce")
         wait.wait_for(timeout=PATIENCE_MS)
         drawn.until("it.toolbar.status.textContent === ''")
         seen.keep("timeline-findings")
