@@ -27,8 +27,14 @@ _DEEPEST = 40
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
-    r"|::|->|[\w$~]+|\s+|."
+    r"|::|->|'\w+'|[\w$~]+|\s+|."
 )
+_SYCL_KERNEL = "typeinfo name for "
+"""SYCL names a kernel after a type; https://registry.khronos.org/SYCL/specs/sycl-2020/html/sycl-2020.html#sec:naming.kernels"""
+
+_HSA_KERNEL = ".kd"
+"""The symbol of a kernel's descriptor on AMD; https://llvm.org/docs/AMDGPUUsage.html#symbols"""
+
 _NAME_LENGTH = re.compile(r"L?(\d{1,4})")
 _WORD = re.compile(r"[\w$~]|operator\W")
 _UNNAMED_SCOPES = frozenset({"anonymous namespace", "unnamed"})
@@ -150,7 +156,7 @@ def demangled(name: str) -> str:
     The recorder demangles names; it leaves those that it has no room for or does not understand. Of the longest names
     the beginning is returned.
     """
-    read = name[:_SCANNED_LENGTH]
+    read = name[:_SCANNED_LENGTH].removeprefix(_SYCL_KERNEL).removesuffix(_HSA_KERNEL)
     return _demangled(read) if read.startswith("_Z") else read
 
 
@@ -240,6 +246,8 @@ def _chain(items: list[_Item], start: int) -> tuple[list[_Part], int]:
 
 def _part(item: _Item) -> _Part | None:
     if isinstance(item, str):
+        if item.startswith(("'lambda", "'unnamed")):  # as LLVM's demangler writes them
+            return _Part(item.strip("'"), is_unnamed=True)
         return _Part(item) if _WORD.match(item) or item.startswith("operator") else None
     inside = _flat(item)
     if inside in _UNNAMED_SCOPES:
