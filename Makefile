@@ -26,7 +26,7 @@ test-python: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores and not slow"
 
 test-everything: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores"
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores" --hypothesis-profile thorough
 
 test-pages: $(VENV)/.built $(VENV)/.test-tools ## of the tests, only those that look at every page in a real browser, which is chromium
 	$(BIN)/python -m pytest -q $(WORKERS) -m browser

@@ -11,8 +11,9 @@ from hypothesis import settings
 from golden import GoldenTables
 from reference_data import folder_of
 
-settings.register_profile("hta", deadline=None)  # a shared machine is no clock
-settings.load_profile("hta")
+settings.register_profile("quick", deadline=None, max_examples=40)  # a shared machine is no clock
+settings.register_profile("thorough", deadline=None, max_examples=200)
+settings.load_profile("quick")  # `make test-all` asks for the other one
 
 TESTS = Path(__file__).parent
 
