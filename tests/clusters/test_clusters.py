@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -86,8 +87,7 @@ def dask_scheduler(folder) -> Iterator[str]:
         start(folder, *worker),
     ]
     try:
-        wait_for(address_file)
-        yield str(json.loads(address_file.read_text())["address"])
+        yield address_in(address_file)
     finally:
         stop(started)
 
@@ -216,9 +216,11 @@ def stop(started: list[subprocess.Popen[bytes]]) -> None:
         process.wait(60)
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file is there."""
+def address_in(path: Path) -> str:
+    """Wait until the scheduler has written its file to the end, and return the address in it."""
     deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            return str(json.loads(path.read_text())["address"])
         time.sleep(0.05)
+    pytest.fail(f"no scheduler within a minute: {path} is not there or not whole")
