@@ -5,20 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hta.catalogue import Analysis, Result, analysis
+from hta.cli.figure_files import expect_a_figure_file, write_figure
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
 from hta.cli.options import AsJson, CompatMode, Figure, Force
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
-from hta.export.new_file import expect_writable
-from hta.locations import Location
-from hta.report.atomic import write_atomically
 from hta.tables import print_view
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MOST_ROWS = 50
 """Rows of a table in the terminal."""
@@ -35,7 +29,7 @@ class ResultOptions:
     def check(self) -> None:
         """Raise InvalidOptionError, before any work, where the figure could not be written."""
         if self.figure is not None:
-            expect_writable(self.figure, overwrite=self.force)
+            expect_a_figure_file(self.figure, overwrite=self.force)
 
 
 def run_analysis(name: str, job: JobOptions, shown: ResultOptions, **settings: object) -> None:
@@ -76,9 +70,3 @@ def print_result(
     print_findings(to, result.findings)
     for view in chosen.views:
         print_table(to, print_view(view, result, MOST_ROWS))
-
-
-def write_figure(figure: go.Figure, path: Location) -> None:
-    """Write a figure as a page that works offline."""
-    page = figure.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
-    write_atomically(path, page)

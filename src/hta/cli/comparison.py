@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from hta.catalogue import Result
-from hta.cli.analysis import ResultOptions, write_figure
+from hta.cli.analysis import ResultOptions
+from hta.cli.figure_files import write_figure
 from hta.cli.job import Execution, ReadingOptions
 from hta.cli.options import NoCache, without_secret
 from hta.cli.output import console, print_findings, print_json, print_line, print_table, tables_of

@@ -10,7 +10,8 @@ import typer
 
 from hta.analyses.critical_path import critical_path as compute_critical_path
 from hta.catalogue import analysis
-from hta.cli.analysis import MOST_ROWS, print_result, write_figure
+from hta.cli.analysis import MOST_ROWS, print_result
+from hta.cli.figure_files import expect_a_figure_file, write_figure
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
 from hta.cli.options import AsJson, Figure, Force, Target
@@ -18,7 +19,6 @@ from hta.cli.output import console, print_line, print_table
 from hta.cli.path_options import OutputOptions, WindowOptions
 from hta.cli.what_if import Predictions, parse_changes
 from hta.enrich.path_graph import critical_path_graph
-from hta.export.new_file import expect_writable
 from hta.locations import Location, located, status_of
 from hta.store.trace import Trace
 from hta.tables import print_frame
@@ -112,7 +112,7 @@ def critical_path(  # noqa: PLR0913 -- one argument an option
         scale or (), remove or (), replace or (), no_launches=no_launch_overhead, overlap=perfect_overlap
     )
     if figure is not None:
-        expect_writable(figure, overwrite=force)
+        expect_a_figure_file(figure, overwrite=force)
     chosen = analysis("critical_path")
     with opened_job(job) as (trace, executor):
         outputs.check(trace)

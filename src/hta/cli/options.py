@@ -84,7 +84,12 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
 Figure = Annotated[
     Target | None,
-    typer.Option("--figure", parser=located, metavar="FILE", help="Also write the figure, as an HTML file."),
+    typer.Option(
+        "--figure",
+        parser=located,
+        metavar="FILE",
+        help="Also write the figure: .html, or .png, .svg, .pdf with kaleido.",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 RawText = Annotated[

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from hta.cli.figure_files import expect_a_page
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
 from hta.cli.options import Force, Target
 from hta.cli.output import console, print_line
-from hta.export.new_file import expect_writable
 from hta.ingest.file_health import file_health
 from hta.locations import located, status_of
 from hta.overview import overview
@@ -32,7 +32,7 @@ def report(
     force: Force = False,
 ) -> None:
     """Write one HTML file with the verdict, figures, tables and file health; it works offline."""
-    expect_writable(output, overwrite=force)
+    expect_a_page(output, overwrite=force)
     from hta.report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
 
     with opened_job(job) as (trace, executor):

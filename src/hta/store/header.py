@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 OPTION_NAMES = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 """Profiler options a trace records; a missing key means the option was off."""
+
+_NO_INT64 = 2**63
+_MOST_DIGITS = 40
 
 HIGHEST_RANK = 2**31 - 1
 """Ranks are kept as int32; a larger number in a file is no rank."""
@@ -19,7 +23,7 @@ class Header:
     """Top-level keys of a trace; what the file does not say is None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device, as written
+    device_properties           one dict per visible device: its texts, and its numbers that fit 64 bits
     base_time_ns                `baseTimeNanoseconds`; every stored time already has it added
     options                     every name of OPTION_NAMES: whether that profiler option was on
     host_name, trace_name       as written
@@ -39,7 +43,7 @@ class Header:
     @classmethod
     def from_json(cls, text: str) -> Header:
         """Read the header as the reader hands it over: one JSON object."""
-        return cls.from_keys(json.loads(text))
+        return cls.from_keys(json.loads(text, parse_int=_whole_number))
 
     @classmethod
     def from_keys(cls, raw: Mapping[str, Any]) -> Header:
@@ -51,7 +55,9 @@ class Header:
             rank=rank_or_none(_count(distributed.get("rank"))),
             world_size=_count(distributed.get("world_size")),
             backend=_text(distributed.get("backend")),
-            device_properties=[each for each in devices if isinstance(each, dict)] if isinstance(devices, list) else [],
+            device_properties=[_properties(each) for each in devices if isinstance(each, dict)]
+            if isinstance(devices, list)
+            else [],
             base_time_ns=_count(raw.get("baseTimeNanoseconds")) or 0,
             options={name: bool(raw.get(name)) for name in OPTION_NAMES},
             host_name=_text(raw.get("host_name")),
@@ -65,12 +71,31 @@ def rank_or_none(number: int | None) -> int | None:
     return number if number is not None and 0 <= number <= HIGHEST_RANK else None
 
 
+def _whole_number(text: str) -> int | float:
+    """Read a number of JSON; Python refuses to make whole numbers of thousands of digits, which mean nothing here."""
+    return int(text) if len(text) <= _MOST_DIGITS else float(text)
+
+
 def _count(value: object) -> int | None:
-    """Return a whole number from 0; -1, which PyTorch writes for "not set", counts as missing."""
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a whole number from 0; -1, which PyTorch writes for "not set", counts as missing, as what no int64 holds."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_INT64 else None
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    """Return a text; half a surrogate pair, which no file can hold, becomes a question mark."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+
+
+def _properties(device: dict[str, Any]) -> dict[str, Any]:
+    """Return what can be a property of a device: other values count as missing."""
+    texts = {name: _text(value) for name, value in device.items() if isinstance(value, str)}
+    return texts | {name: value for name, value in device.items() if _is_number(value)}
+
+
+def _is_number(value: object) -> bool:
+    """Whether this is a whole number that fits 64 bits, or a finite one."""
+    if isinstance(value, bool):
+        return False
+    return -_NO_INT64 <= value < _NO_INT64 if isinstance(value, int) else isinstance(value, float) and isfinite(value)

@@ -1,0 +1,36 @@
+"""Values that no header should hold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hta.store.header import Header
+
+IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
+
+
+@pytest.mark.parametrize("value", IMPOSSIBLE, ids=str)
+def test_what_cannot_be_a_property_of_a_device_is_missing(value) -> None:
+    """Objects, lists and numbers beyond 64 bits; the others stay."""
+    header = Header.from_keys({"deviceProperties": [{"id": value, "name": "x", "numSms": 108, "share": 0.5}, value]})
+    assert header.device_properties[0] == {"name": "x", "numSms": 108, "share": 0.5}
+    assert all(isinstance(each, dict) for each in header.device_properties)
+
+
+@pytest.mark.parametrize("digits", ["9" * 19, "9" * 300, "9" * 5_000, "-" + "9" * 5_000])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_numbers_of_any_length_are_read(digits, as_text) -> None:
+    """Python itself refuses to read whole numbers of more than 4,300 digits."""
+    number = json.dumps(digits) if as_text else digits
+    text = f'{{"distributedInfo": {{"rank": {number}, "world_size": {number}}}, "baseTimeNanoseconds": {number}}}'
+    header = Header.from_json(text)
+    assert (header.rank, header.world_size, header.base_time_ns) == (None, None, 0)
+
+
+def test_half_a_surrogate_pair_is_a_question_mark() -> None:
+    """No table and no file can hold it."""
+    text = r'{"host_name": "a\ud800b", "deviceProperties": [{"name": "\udfff"}]}'
+    header = Header.from_json(text)
+    assert (header.host_name, header.device_properties) == ("a?b", [{"name": "?"}])
