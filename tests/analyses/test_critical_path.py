@@ -468,6 +468,17 @@ def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real
     assert fractions["launch_delay"] < 0.001
 
 
+def test_work_of_before_the_recording_does_not_belong_to_the_window_it_runs_in() -> None:
+    """A kernel of before runs 5..200 µs, on stream 20; the step of 50 µs ends with what it launched itself."""
+    builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
+    builder.kernel("left", start_us=5, duration_us=195, stream=20)
+    builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
+
+    row = critical_path(builder.build(), instance=1).per_rank.row(0, named=True)
+
+    assert (row["duration_ns"], row["unknown_launch_count"]) == (60_000, 1)
+
+
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
     """And a finding that says so."""
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())

@@ -15,7 +15,7 @@ from hta.content_equality import EqualByContent
 from hta.enrich.collectives import HOST_COLLECTIVE
 from hta.enrich.device_work import device_rows, device_work
 from hta.enrich.event_ranges import event_ranges
-from hta.enrich.launches import launches
+from hta.enrich.launches import asked_for, launches, of_work
 from hta.enrich.synchronisations import host_synchronisations
 from hta.errors import InvalidOptionError
 from hta.schema import LAUNCH_KINDS, EventKind
@@ -73,7 +73,7 @@ class WindowActivities(EqualByContent):
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
 
     nodes  where they begin and end
-    unknown_launch_count  device rows of the window without a recorded launch
+    unknown_launch_count  device rows of the table without a recorded launch
     """
 
     window_start_ns: int
@@ -127,7 +127,7 @@ def window_activities(rank_trace: RankTrace, window: PathWindow, data_loading: S
         end_ns,
         rows.with_columns(*inherited, pl.Series("parent", parent)),
         _nodes(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), window.start_ns, end_ns),
-        launched["launch_index"].null_count(),
+        device["launch_index"].null_count(),
     )
 
 
@@ -179,10 +179,10 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
     kinds = device_rows(rank_trace).select("event_index", "kind")
     work = device_work(rank_trace).drop("correlation").join(kinds, on="event_index", maintain_order="left")
     known = work.join(rank_trace.derive(launches), on="event_index", how="left", maintain_order="left")
-    asked = pl.coalesce("launch_start_ns", "start_ns")
+    asked = of_work(rank_trace.derive(asked_for), work)["asked_ns"].fill_null(_LONG_AGO_NS)
     in_window = asked.is_between(window.start_ns, window.end_ns)
-    from_before = (asked < window.start_ns) & (pl.col("end_ns") > window.start_ns)
-    return known.with_columns(in_window=in_window).filter(pl.col("in_window") | from_before)
+    from_before = (asked < window.start_ns) & (work["end_ns"] > window.start_ns)
+    return known.with_columns(in_window=in_window).filter(in_window | from_before)
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
