@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import hta
@@ -155,6 +157,41 @@ def test_files_read_in_part_are_told(tmp_path) -> None:
     """The verdict is about what could be read, so the reader must know."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
-    first.write_bytes(content[: len(content) * 2 // 3])
+    first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
     found = overview(hta.open_trace(tmp_path, cache=False))
     assert found.findings[0] == "1 of 2 files could be read only in part (rank 0); hta check says why"
+    assert found.doubts == ()
+
+
+def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
+    """With its rank and place; it is not also called read in part."""
+    first, _ = gpu_job().write(tmp_path)
+    content = first.read_bytes()
+    first.write_bytes(content[: len(content) * 2 // 3])
+    found = overview(hta.open_trace(tmp_path, cache=False))
+    assert re.fullmatch(
+        r"Rank 0's file is cut off after \d+ events, at byte \d+ of its text \(.*\); .*", found.doubts[0]
+    )
+    assert not [finding for finding in found.findings if "in part" in finding]
+
+
+def test_ranks_that_are_no_job_get_no_verdict_on_one() -> None:
+    """It says of itself that it takes them together."""
+    builder = gpu_job()
+    builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
+    found = overview(builder.build())
+    assert found.verdict.startswith("Taken together, though they do not look like one job: the GPUs are ")
+    assert found.doubts == ("These 2 traces do not look like one job: the world sizes are 2 (rank 0), 64 (rank 1).",)
+
+
+@pytest.mark.parametrize(("cut", "files"), [((0,), "the files of rank 0 are"), ((0, 1), "the files of ranks 0-1 are")])
+def test_a_cut_off_file_without_gpu_work_is_no_job_on_the_cpu(tmp_path, cut, files) -> None:
+    """GPU work comes last in a file: whether there was any is not known."""
+    paths = cpu_job().write(tmp_path)
+    for path in (paths[rank] for rank in cut):
+        content = path.read_bytes()
+        path.write_bytes(content[: content.rindex(b'"ph"') + 10])
+    found = overview(hta.open_trace(tmp_path, cache=False))
+    assert found.verdict.startswith(
+        f"No GPU work could be read on any of the 2 ranks: {files} cut off, and GPU work may have followed; "
+    )

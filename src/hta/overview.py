@@ -13,6 +13,8 @@ import polars as pl
 from hta.analyses.stragglers import Stragglers, late_clause, late_ranks
 from hta.catalogue import ANALYSES, Analysis, Result
 from hta.content_equality import EqualByContent
+from hta.enrich.findings import ranks_text
+from hta.enrich.one_job import CUT_OFF_KINDS, Wholeness, wholeness
 from hta.enrich.steps import steps
 from hta.errors import MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
@@ -72,6 +74,7 @@ class Overview(EqualByContent):
               without steps; empty where there is GPU work
     advice    what to try first
     findings  what the analyses noticed, without repetitions
+    doubts    why the verdict may not be one on a whole job: unrelated traces, files cut off or unreadable
     """
 
     verdict: str
@@ -80,6 +83,7 @@ class Overview(EqualByContent):
     cpu_side: pl.DataFrame
     advice: Advice
     findings: tuple[str, ...] = field(default_factory=tuple)
+    doubts: tuple[str, ...] = ()
 
 
 def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
@@ -91,21 +95,26 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     results, missing = _results(traces, executor)
     findings = (*losses(traces["losses"], executor=executor), *_findings(results))
     tips = advice_from(traces["advice"], results, executor=executor)
-    verdict, cpu_side = verdict_on(trace, results, executor=executor)
-    return Overview(verdict, results, missing, cpu_side, tips, findings)
+    whole = wholeness(traces["wholeness"], executor=executor)
+    verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
+    return Overview(verdict, results, missing, cpu_side, tips, findings, whole.sentences)
 
 
 def verdict_on(
-    trace: Trace, results: Mapping[str, Any], *, executor: Executor = IN_PROCESS
+    trace: Trace, results: Mapping[str, Any], whole: Wholeness, *, executor: Executor = IN_PROCESS
 ) -> tuple[str, pl.DataFrame]:
     """Return `verdict` and `cpu_side` of an `Overview`.
 
     `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
     """
-    if "temporal_breakdown" in results:
-        return _gpu_verdict(results), pl.DataFrame(schema=_CPU_SCHEMA)
-    cpu_side = _cpu_side(trace, executor)
-    return _cpu_verdict(cpu_side, results.get("stragglers")), cpu_side
+    has_gpu_work = "temporal_breakdown" in results
+    cpu_side = pl.DataFrame(schema=_CPU_SCHEMA) if has_gpu_work else _cpu_side(trace, executor)
+    verdict = (
+        _gpu_verdict(results) if has_gpu_work else _cpu_verdict(cpu_side, results.get("stragglers"), whole.cpu_only)
+    )
+    if whole.unrelated:
+        verdict = f"Taken together, though they do not look like one job: {verdict[:1].lower()}{verdict[1:]}"
+    return verdict, cpu_side
 
 
 def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
@@ -122,7 +131,7 @@ def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | Mi
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Warn where parts of files could not be read: what follows is about the rest."""
+    """Warn where parts in the middle of files could not be read; where they end too early is among the doubts."""
     ranks = [rank for rank, has_losses in trace.map(_has_losses, executor).items() if has_losses]
     if not ranks:
         return ()
@@ -135,13 +144,15 @@ def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
 _ASKS: dict[str, Callable[[Trace], object]] = {
     **{analysis.name: analysis.compute for analysis in ANALYSES},
     "losses": losses,
+    "wholeness": wholeness,
     "advice": partial(advice_from, results={}),
 }
 """What is asked about every rank in one visit to it."""
 
 
 def _has_losses(rank_trace: RankTrace) -> bool:
-    return any(finding.severity == "dropped" for finding in rank_trace.health.findings)
+    findings = rank_trace.health.findings
+    return any(each.severity == "dropped" and each.kind not in CUT_OFF_KINDS for each in findings)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
@@ -265,12 +276,13 @@ def _step_lengths(rank_trace: RankTrace) -> pl.Series:
     return rank_trace.derive(steps).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
 
 
-def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None) -> str:
-    """Say that there is no GPU work, what to switch on, and what the CPU side shows."""
-    ranks = len(cpu_side)
-    where = "the one rank" if ranks == 1 else f"any of the {ranks:,} ranks"
+def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None, cut_off: tuple[int, ...]) -> str:
+    """Say that there is no GPU work, what to switch on, and what the CPU side shows.
+
+    Files that are `cut_off` tell nothing of GPU work, which comes last in them.
+    """
     clauses = [
-        f"No GPU work was recorded on {where}: this job ran on the CPU, or was recorded without ProfilerActivity.CUDA",
+        _no_gpu_work(len(cpu_side), cut_off),
         f"the CPU side holds {_sum(cpu_side, 'event_count'):,} events and {_steps_text(cpu_side)}",
         _straggler_clause(stragglers, _stepped_ns(cpu_side)) or _slow_rank_clause(cpu_side),
     ]
@@ -281,6 +293,15 @@ def _stepped_ns(cpu_side: pl.DataFrame) -> float:
     """Return how long the steps of a rank took, on average over the ranks that have any."""
     lengths = [count * mean_ns for count, mean_ns in _means(cpu_side).values()]
     return statistics.fmean(lengths) if lengths else 0.0
+
+
+def _no_gpu_work(ranks: int, cut_off: tuple[int, ...]) -> str:
+    where = "the one rank" if ranks == 1 else f"any of the {ranks:,} ranks"
+    if not cut_off:
+        why = "this job ran on the CPU, or was recorded without ProfilerActivity.CUDA"
+        return f"No GPU work was recorded on {where}: {why}"
+    files = "its file is" if ranks == 1 else f"the files of {ranks_text(list(cut_off))} are"
+    return f"No GPU work could be read on {where}: {files} cut off, and GPU work may have followed"
 
 
 def _steps_text(cpu_side: pl.DataFrame) -> str:

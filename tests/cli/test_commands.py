@@ -50,7 +50,9 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 def test_the_summary_as_json_has_stable_keys(job) -> None:
     """Programs read every table in ns and fractions of 1."""
     found = json.loads(run("summary", job, "--json"))
-    assert list(found) == ["verdict", "ranks", "analyses", "missing", "cpu_side", "advice", "findings", "skipped_files"]
+    keys = ["doubts", "verdict", "ranks", "analyses", "missing", "cpu_side", "advice", "findings", "skipped_files"]
+    assert list(found) == keys
+    assert found["doubts"] == []
     assert found["ranks"] == [0, 1]
     assert found["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
     assert list(found["analyses"]) == [analysis.name for analysis in ANALYSES]
@@ -125,8 +127,33 @@ def test_a_file_that_turns_out_unreadable_hides_no_other(job, command) -> None:
 def test_a_report_shows_the_file_that_turns_out_unreadable(job, tmp_path) -> None:
     """Figures of the ranks that can be read, and the error of the one that cannot."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
-    assert run("report", job, "-o", str(tmp_path / "r.html")).startswith("The GPUs are idle")
-    assert "none of its elements is an event" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    said = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
+    doubt = "1 file could not be read and is missing here: rank7.json (is no profiler trace: none of its elements is an event)."
+    assert said[0] == doubt
+    assert said[1].startswith("The GPUs are idle")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.index(doubt) < page.index("The GPUs are idle")
+
+
+def test_a_summary_begins_with_what_is_wrong_with_the_files(job) -> None:
+    """Before any number: which file is cut off, which cannot be read, and that the ranks are no job."""
+    folder = Path(job)
+    other = (
+        TraceBuilder()
+        .rank(2)
+        .header(distributedInfo={"rank": 2, "world_size": 64})
+        .kernel("gemm", start_us=0, duration_us=9)
+    )
+    [path] = other.write(folder / "other")
+    path.rename(folder / "rank2.json")
+    first = min(folder.glob("*rank*0*.json"))
+    first.write_bytes(first.read_bytes()[:-40])
+    (folder / "rank3.json").write_bytes(b"")
+    lines = run("summary", job).splitlines()
+    assert "do not look like one job: the world sizes are " in lines[0]
+    assert lines[1].startswith("Rank 0's file is cut off after ")
+    assert lines[2] == "1 file could not be read and is missing here: rank3.json (no profiler trace: an empty file)."
+    assert lines[3].startswith("Taken together, though they do not look like one job: ")
 
 
 def test_several_files_are_one_job(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 from typer.testing import CliRunner
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 import hta
 from hta.cli.commands import app
 from hta.testing.builder import TraceBuilder
+from jobs import gpu_job
 
 
 def run(*arguments: str) -> str:
@@ -72,3 +74,23 @@ def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
         text = run(str(folder))
         assert "no trace, 1 file left out" in text
         assert "job.store: a store of a whole job; open it by its path" in text
+
+
+def test_a_run_that_cannot_be_read_stays_in_the_list(tmp_path) -> None:
+    """With the reason, in the first lines; other files of such folders stay what they are."""
+    gpu_job().write(tmp_path / "good")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "rank0.json.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 50)
+    (tmp_path / "bad" / "config.json").write_text('{"lr": 1}')
+    (tmp_path / "neither").mkdir()
+    (tmp_path / "neither" / "config.json").write_text('{"lr": 1}')
+    lines = run(str(tmp_path)).splitlines()
+
+    assert lines[0] == f"{tmp_path}: 2 runs of 2 traces, 1 file that cannot be read, 2 files left out."
+    assert lines[1].startswith(f"unreadable  {tmp_path / 'bad' / 'rank0.json.gz'}: cannot be read: ")
+    assert [line.split()[0] for line in lines if line.startswith(("bad", "good", "neither"))] == ["bad", "good"]
+    found = json.loads(run(str(tmp_path), "--json"))
+    assert [(each["name"], len(each["recordings"]), len(each["unreadable"])) for each in found["runs"]] == [
+        ("bad", 0, 1),
+        ("good", 2, 0),
+    ]

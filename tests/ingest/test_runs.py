@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hta.errors import InvalidOptionError, TraceNotFoundError, UnreadableTraceError
 from hta.ingest.discover import ReadRank, rank_of_trace
 from hta.ingest.runs import Run, Runs, find_runs
+from hta.testing.builder import TraceBuilder
 
 WriteTrace = Callable[..., Path]
 REAL = {
@@ -209,3 +210,22 @@ def test_no_edge_case_of_the_plugin_is_left_out(goldens) -> None:
     found = {Path(each.path).parent.name for run in runs.runs for each in run.recordings if "input" in each.worker}
     assert found == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
     assert len(found) == 59
+
+
+def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
+    """It is a run all the same, and becomes one that can be opened once its file is whole."""
+    [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
+    content = path.read_bytes()
+    path.write_bytes(b"")
+    found = find_runs(tmp_path)
+    (run,) = found.runs
+
+    assert (run.name, run.recordings, run.workers, run.spans) == ("run", (), (), ())
+    assert [each.path for each in run.unreadable] == [str(path)]
+    with pytest.raises(
+        UnreadableTraceError, match=rf"run run has no file that can be read: {path.name} \(.*an empty file\)"
+    ):
+        run.open()
+    path.write_bytes(content)
+    (run,) = found.refresh().runs
+    assert (len(run.recordings), run.unreadable) == (1, ())

@@ -16,6 +16,7 @@ from hta.web import session as session_module
 from hta.web.memory import bytes_of
 from hta.web.session import Scope, Session
 from jobs import cpu_job, gpu_job
+from web_client import WebClient, texts
 
 
 def steps_job() -> TraceBuilder:
@@ -315,3 +316,33 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
     (store / "rank=1" / "events.parquet").symlink_to(tmp_path / "events.parquet")
     session = opened(tmp_path / "logs")
     assert list(session.whole(session.runs[0].id).ranks) == []
+
+
+def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
+    """The page of the run says why; a folder without anything like a trace is none."""
+    gpu_job().write(tmp_path / "good")
+    for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
+        (tmp_path / name).mkdir()
+        content = {"empty": b"", "cut": gzip.compress(b"")[:10] + b"\xff" * 50, "other": b'{"lr": 1}'}[name]
+        (tmp_path / name / file).write_bytes(content)
+    runs = {run.name: run.id for run in opened(tmp_path).runs}
+    assert sorted(runs) == ["cut", "empty", "good"]
+    client = WebClient(tmp_path)
+    for name, reason in (("empty", "an empty file"), ("cut", "cannot be read: ")):
+        told = " ".join(texts(client.part(f"?view=overview&run={runs[name]}", "verdict")))
+        assert "This cannot be shown" in told
+        assert reason in told
+        for part in ("choices", "time", "steps", "advice", "gpus"):
+            assert texts(client.part(f"?view=overview&run={runs[name]}", part)) == []
+
+
+def test_the_overview_begins_with_what_is_wrong_with_the_files(tmp_path) -> None:
+    """Before the verdict; of ranks that are one job, nothing."""
+    paths = gpu_job().write(tmp_path)
+    assert texts(WebClient(tmp_path).part("?view=overview", "verdict"))[0] == "Verdict"
+    paths[1].write_bytes(paths[1].read_bytes()[:-40])
+    (tmp_path / "rank2.json").write_bytes(b"")
+    first, cut, unreadable, verdict, *_ = texts(WebClient(tmp_path).part("?view=overview", "verdict"))
+    assert (first, verdict) == ("Before you read on", "Verdict")
+    assert cut.startswith("Rank 1's file is cut off after ")
+    assert unreadable.startswith("1 file could not be read and is missing here: rank2.json (")

@@ -11,6 +11,7 @@ from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
 from hta.cli.options import Force, Target
 from hta.cli.output import console, print_line
+from hta.cli.summary import print_verdict
 from hta.ingest.file_health import file_health
 from hta.locations import located, status_of
 from hta.overview import overview
@@ -40,5 +41,5 @@ def report(
         files = file_health(trace, executor=executor)
     write_report(Contents(job.reading.title, found, files, trace.skipped), output)
     to = console()
-    print_line(to, found.verdict, "bold")
+    print_verdict(to, found)
     print_line(to, f"{output} ({size_text(status_of(output).size or 0)})")

@@ -11,8 +11,11 @@ import typer
 from hta.cli.options import AsJson, without_secret
 from hta.cli.output import console, print_json, print_line, print_table
 from hta.ingest.runs import Run, Runs, find_runs
+from hta.locations import name_of
+from hta.store.trace import SkippedFile
 from hta.tables import print_frame
 
+_ONLY_WHERE_SO = ("missing workers", "unreadable")
 _MOST_ROWS = 200
 _SHORTEST_RANGE = 4
 
@@ -32,16 +35,25 @@ def runs(folder: Folder, *, as_json: AsJson = False) -> None:
         return
     to = console()
     print_line(to, _verdict(found), "bold")
+    for file in _unreadable(found):
+        print_line(to, f"unreadable  {file.path}: {file.reason}", "yellow")
     if found.runs:
         print_table(to, print_frame("Each span of each run", _spans(found), _MOST_ROWS, telling="bytes"))
     for file in found.skipped:
-        print_line(to, f"left out  {file.path}: {file.reason}")
+        if not file.is_unreadable:
+            print_line(to, f"left out  {file.path}: {file.reason}")
 
 
 def _verdict(found: Runs) -> str:
     files = sum(len(run.recordings) for run in found.runs)
     told = f"{_counted(len(found.runs), 'run')} of {_counted(files, 'trace')}" if found.runs else "no trace"
-    return f"{found.folder}: {told}, {_counted(len(found.skipped), 'file')} left out."
+    unreadable = len(_unreadable(found))
+    told += f", {_counted(unreadable, 'file')} that cannot be read" if unreadable else ""
+    return f"{found.folder}: {told}, {_counted(len(found.skipped) - unreadable, 'file')} left out."
+
+
+def _unreadable(found: Runs) -> list[SkippedFile]:
+    return [file for file in found.skipped if file.is_unreadable]
 
 
 def _counted(count: int, what: str) -> str:
@@ -49,13 +61,14 @@ def _counted(count: int, what: str) -> str:
 
 
 def _spans(found: Runs) -> pl.DataFrame:
-    rows = [_span(run, span) for run in found.runs for span in run.spans]
-    is_complete = not any(row["missing workers"] for row in rows)
-    return pl.DataFrame(rows).drop(["missing workers"] if is_complete else [])
+    rows = [_span(run, span) for run in found.runs for span in run.spans or (None,)]
+    empty = [name for name in _ONLY_WHERE_SO if not any(row[name] for row in rows)]
+    return pl.DataFrame(rows).drop(empty)
 
 
-def _span(run: Run, span: int) -> dict[str, str | int]:
-    recordings = run.of_span(span)
+def _span(run: Run, span: int | None) -> dict[str, str | int | None]:
+    """Return the row of a span; a run of which nothing can be read has a row without one."""
+    recordings = () if span is None else run.of_span(span)
     return {
         "run": run.name,
         "span": span,
@@ -64,6 +77,7 @@ def _span(run: Run, span: int) -> dict[str, str | int]:
         "ranks": _ranks([each.rank for each in recordings]),
         "workers": _listed([each.worker for each in recordings]),
         "missing workers": _listed([name for name in run.workers if name not in {each.worker for each in recordings}]),
+        "unreadable": _listed([name_of(each.path) for each in run.unreadable]),
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+
 from hta.cli.advice import print_recommendations
 from hta.cli.job import JobOptions, opened_job
 from hta.cli.option_groups import with_option_groups
@@ -36,6 +38,7 @@ def summary(
 def _print_json(trace: Trace, found: Overview) -> None:
     print_json(
         {
+            "doubts": found.doubts,
             "verdict": found.verdict,
             "ranks": list(trace.ranks),
             "analyses": {name: tables_of(result) for name, result in found.results.items()},
@@ -50,7 +53,7 @@ def _print_json(trace: Trace, found: Overview) -> None:
 
 def _print_text(trace: Trace, found: Overview) -> None:
     to = console()
-    print_line(to, found.verdict, "bold")
+    print_verdict(to, found)
     print_recommendations(to, found.advice)
     print_findings(to, [*found.findings, *_skipped(trace)])
     shown = shown_analyses(found)
@@ -69,7 +72,14 @@ def _print_text(trace: Trace, found: Overview) -> None:
         print_line(to, f"More to ask: hta {', '.join(further)}; all at once: hta report")
 
 
+def print_verdict(to: Console, found: Overview) -> None:
+    """Print the verdict, after the reasons to doubt that it is one on a whole job."""
+    for doubt in found.doubts:
+        print_line(to, doubt, "bold yellow")
+    print_line(to, found.verdict, "bold")
+
+
 def _skipped(trace: Trace) -> list[str]:
-    count = len(trace.skipped)
+    count = sum(not file.is_unreadable for file in trace.skipped)
     files = "1 file was" if count == 1 else f"{count:,} files were"
     return [f"{files} left out; hta check says which and why"] if count else []

@@ -41,7 +41,7 @@ class Dashboard:
 
     def __str__(self) -> str:
         """Return the verdict and the findings."""
-        return "\n".join(map(printable, (self.overview.verdict, *self.overview.findings)))
+        return "\n".join(map(printable, (*self.overview.doubts, self.overview.verdict, *self.overview.findings)))
 
     def _ipython_display_(self) -> None:
         """Show everything; notebooks call this."""
@@ -51,4 +51,5 @@ class Dashboard:
 
     def _html(self) -> str:
         findings = "".join(f"<li>{escape(printable(finding))}</li>" for finding in self.overview.findings)
-        return f"<p><b>{escape(printable(self.overview.verdict))}</b></p><ul>{findings}</ul>"
+        doubts = "".join(f"<p>⚠ {escape(printable(doubt))}</p>" for doubt in self.overview.doubts)
+        return f"{doubts}<p><b>{escape(printable(self.overview.verdict))}</b></p><ul>{findings}</ul>"

@@ -88,6 +88,10 @@ _RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<ran
 _WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
 _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
+_CALLED_LIKE_A_TRACE = ".pt.trace.json"
+_SIGNS_OF_DAMAGE = ("an empty file", "JSON without traceEvents at its beginning", "it begins with")
+"""What is said of a file that may have been a trace; one of another kind is called by its kind."""
+
 _MOST_NAMES_SHOWN = 10
 _NO_FILES = "an empty list of files was given; there is no trace to open"
 
@@ -251,7 +255,23 @@ def skipped_file(path: str, error: Exception) -> SkippedFile:
     """Return the file with the reason why it is left out; one that cannot be read is also logged."""
     if isinstance(error, UnreadableTraceError):
         logger.warning("left out: %s", error)
-    return SkippedFile(path, str(error).removeprefix(f"{path} "))
+    reason = str(error).removeprefix(f"{path} ")
+    return SkippedFile(path, reason, is_unreadable=_is_unreadable(path, error))
+
+
+def is_or_was_a_trace(path: str) -> bool:
+    """Whether a file is a trace, or would be one could it be read."""
+    seen = _seen_trace(path)
+    return not isinstance(seen, HtaError) or _is_unreadable(path, seen)
+
+
+def _is_unreadable(path: str, error: Exception) -> bool:
+    """Whether a file that is left out is called like a trace, and holds nothing that is whole."""
+    name = name_of(path).lower()
+    if isinstance(error, UnreadableTraceError):
+        return ".json" in name or rank_in_name(path) is not None
+    is_called_so = _CALLED_LIKE_A_TRACE in name or rank_in_name(path) is not None
+    return is_called_so and any(sign in str(error) for sign in _SIGNS_OF_DAMAGE)
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
@@ -320,6 +340,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
         path,
         f"another recording of rank {rank}; the newest, {name_of(newest)}, was taken. "
         f"To open this one instead: hta.open_trace({{{rank}: {path!r}}})",
+        rank=rank,
     )
 
 

@@ -13,7 +13,7 @@ times, the first of each worker are the first span, and so on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -30,6 +30,7 @@ from hta.store.cache import CacheOption
 from hta.store.store_files import STORE_MANIFEST
 from hta.store.trace import SkippedFile, Trace
 
+_MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
 """Unix time in s, ms, µs or ns."""
 
@@ -41,11 +42,11 @@ _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
 
 
 class _Seen(NamedTuple):
-    """What a file was when it was last looked at: a trace of a rank (None: not said), or why it is none."""
+    """What a file was when it was last looked at: a trace of a rank (None: not said), or why it is left out."""
 
     state: _State
     rank: int | None
-    reason: str | None
+    left_out: SkippedFile | None
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,14 @@ class Recording:
 
 @dataclass(frozen=True)
 class Run:
-    """The recordings in one folder, sorted by span and worker."""
+    """The recordings in one folder, sorted by span and worker.
+
+    unreadable  files that would be recordings, could they be read; a run may have no others
+    """
 
     name: str
     recordings: tuple[Recording, ...]
+    unreadable: tuple[SkippedFile, ...] = ()
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -104,7 +109,13 @@ class Run:
 
         Where two of them have the same rank, because two jobs wrote into one folder, the newest is taken and the
         other is among `skipped`.
+
+        Raises:
+            UnreadableTraceError: none of its files can be read.
         """
+        if not self.recordings:
+            message = f"run {self.name} has no file that can be read: {_named_unreadable(self.unreadable)}"
+            raise UnreadableTraceError(message)
         paths = [each.path for each in self.of_span(self.spans[-1] if span is None else span)]
         return open_among(f"run {self.name}", paths, cache=cache, progress=progress)
 
@@ -124,7 +135,7 @@ class RunChanges:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs in a folder, sorted by name, and every file in it that is no part of one, with the reason."""
+    """The runs in a folder, sorted by name, and every file in it that cannot be opened with one, with the reason."""
 
     folder: str
     runs: tuple[Run, ...]
@@ -187,7 +198,7 @@ def run_in(folder: str) -> Run | None:
     _, entries = _listed(folder)
     files = {path: state for path, state in entries.items() if state is not None}
     seen = dict(zip(files, side_by_side(partial(_look_at, files, {}), list(files)), strict=True))
-    kept, _ = _without_doubles([_named(path, each) for path, each in seen.items() if each.reason is None])
+    kept, _ = _without_doubles([_named(path, each) for path, each in seen.items() if each.left_out is None])
     return Run(_run_name(folder, folder), _with_spans(kept)) if kept else None
 
 
@@ -197,12 +208,14 @@ def _look(folder: str, known: Mapping[str, _Seen]) -> Runs:
     runs = []
     for below, files in _folders(folder, skipped):
         seen |= dict(zip(files, side_by_side(partial(_look_at, files, known), list(files)), strict=True))
-        found = [_named(path, seen[path]) for path in files if seen[path].reason is None]
+        found = [_named(path, seen[path]) for path in files if seen[path].left_out is None]
         kept, doubles = _without_doubles(found)
         skipped += doubles
-        if kept:
-            runs.append(Run(_run_name(folder, below), _with_spans(kept)))
-    skipped += [SkippedFile(path, each.reason) for path, each in seen.items() if each.reason is not None]
+        left_out = [each for path in files if (each := seen[path].left_out)]
+        unreadable = tuple(each for each in left_out if each.is_unreadable)
+        skipped += left_out
+        if kept or unreadable:
+            runs.append(Run(_run_name(folder, below), _with_spans(kept) if kept else (), unreadable))
     return Runs(
         folder,
         tuple(sorted(runs, key=lambda run: natural_order(run.name))),
@@ -264,7 +277,12 @@ def _look_at(states: Mapping[str, _State], known: Mapping[str, _Seen], path: str
     try:
         return _Seen(state, rank_of_trace(path, _not_read), None)
     except (NotATraceError, UnreadableTraceError) as error:
-        return _Seen(state, None, skipped_file(path, error).reason)
+        return _Seen(state, None, skipped_file(path, error))
+
+
+def _named_unreadable(files: Sequence[SkippedFile]) -> str:
+    named = "; ".join(f"{name_of(each.path)} ({each.reason})" for each in files[:_MOST_NAMED])
+    return f"{named}; {len(files) - _MOST_NAMED:,} more" if len(files) > _MOST_NAMED else named
 
 
 def _not_read(_: str) -> None:

@@ -49,10 +49,16 @@ worked on longest ago. Any rank counts as so many more: what is remembered of an
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that was found and left out."""
+    """A file that was found and left out.
+
+    is_unreadable  whether it would be a trace, could it be read
+    rank           the rank that it is another recording of, None for other files
+    """
 
     path: str
     reason: str
+    is_unreadable: bool = False
+    rank: int | None = None
 
 
 class RankFile(Protocol):
@@ -339,7 +345,7 @@ class Trace:
         for rank, error in errors.items():
             told = _told(rank, error)
             logger.warning("left out: %s", told, exc_info=None if isinstance(error, HtaError) else error)
-            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, told))
+            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, told, is_unreadable=True))
         self.ranks = {rank: each for rank, each in self.ranks.items() if rank not in errors}
 
     def _make_room(self, latest: RankTrace) -> None:

@@ -1,8 +1,7 @@
 """Which runs lie under the paths that a server was given.
 
-A folder that holds at least one trace is a run, as in TensorBoard; folders below it are searched too. So is a store, which
-is searched no further. Nothing outside
-the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out. The
+A folder that holds at least one trace is a run, as in TensorBoard, also where the trace cannot be read; folders below it are
+searched too. So is a store, which is searched no further. Nothing outside the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out. The
 folder may be a URL; then what a listing names outside of it is left out.
 """
 
@@ -17,8 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from hta.errors import UnreadableTraceError
-from hta.ingest.discover import natural_order
-from hta.ingest.kineto import peek
+from hta.ingest.discover import is_or_was_a_trace, natural_order
 from hta.ingest.runs import run_in
 from hta.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
 from hta.store.job_store import StoredFile
@@ -202,18 +200,11 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
     """Look at the beginnings of files, those of a folder that has not changed only once."""
-    return any(_is_trace(_inside(folder, name)) for name, size, _ in listing if size)
+    return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 
 def _inside(folder: str, name: str) -> str:
     return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path begins with the text given
-
-
-def _is_trace(path: str) -> bool:
-    try:
-        return (is_url(path) or os.path.isfile(path)) and peek(path).is_trace  # noqa: PTH113
-    except UnreadableTraceError:
-        return False
 
 
 def _lies_in(path: str, root: str) -> bool:

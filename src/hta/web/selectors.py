@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import dash_mantine_components as dmc
 import polars as pl
-from dash import ALL, Dash, Input, Output, State
+from dash import ALL, Dash, Input, Output, State, html
 from dash.development.base_component import Component
 
 from hta.enrich.steps import steps
+from hta.errors import HtaError, NotATraceError, UnreadableTraceError
 from hta.schema import DEVICE_WORK_KINDS
 from hta.store.trace import RankTrace
 from hta.web.client import client
@@ -53,8 +54,11 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors that depend on what the run holds."""
-    known = choices(session, selection.scope)
+    """Return the selectors that depend on what the run holds; none where it cannot be opened: the page says why."""
+    try:
+        known = choices(session, selection.scope)
+    except HtaError:
+        return html.Div()
     run, _, span = selection.scope.run.partition(SPAN_MARK)
     spans = _spans(tuple(spans_of(session.run(run))), span)
     shown = (
@@ -70,8 +74,13 @@ def choices(session: Session, scope: Scope) -> Choices:
     """Return what there is to choose from; one file is read for that."""
     whole = session.whole(scope.run)
     ranks = tuple(whole.ranks)
-    first = next((rank for rank in scope.ranks or ranks if rank in whole.ranks), ranks[0])
-    return session.remember(Scope(scope.run, (first,)), CHOICES_PART, lambda: _choices(ranks, whole.ranks[first]))
+    first = next((rank for rank in (*(scope.ranks or ()), *ranks) if rank in whole.ranks), None)
+    if first is None:
+        return Choices((), (), ())
+    try:
+        return session.remember(Scope(scope.run, (first,)), CHOICES_PART, lambda: _choices(ranks, whole.ranks[first]))
+    except (NotATraceError, UnreadableTraceError):
+        return Choices(ranks, (), ())
 
 
 def register_selectors(app: Dash) -> None:

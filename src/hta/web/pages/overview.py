@@ -11,7 +11,8 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from hta.catalogue import analysis
-from hta.errors import MissingDataError
+from hta.enrich.one_job import Wholeness, wholeness
+from hta.errors import HtaError
 from hta.figures.names import printable
 from hta.overview import VERDICT_ANALYSES, losses, verdict_on
 from hta.recommendations.advice import Advice, advice_from
@@ -42,10 +43,12 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 def _verdict(session: Session, selection: Selection) -> Component:
     verdict, _ = _said(session, selection)
+    doubts = _whole(session, selection).sentences
     lost = session.remembered(selection.scope, "losses", losses)
     table = _cpu_side(session, selection)
     return html.Div(
         [
+            *([dmc.Alert(findings(doubts), title="Before you read on", color="orange", mb="sm")] if doubts else []),
             dmc.Alert(printable(verdict), title="Verdict", className="hta-verdict"),
             *findings(lost),
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
@@ -54,17 +57,20 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _figure(name: str, session: Session, selection: Selection) -> Component:
-    """Return the figure of an analysis, which leads to its page; nothing where it lacks its input: the verdict says so."""
+    """Return the figure of an analysis, which leads to its page; nothing where it cannot be made: the verdict says so."""
     try:
         result = session.result(selection.scope, name)
-    except MissingDataError:
+    except HtaError:
         return html.Div()
     figure = analysis(name).plot(result, theme=selection.option("theme", "light"))
     return _card(graph(name, figure), _link(name, selection))
 
 
 def _advice(session: Session, selection: Selection) -> Component:
-    found = _advised(session, selection)
+    try:
+        found = _advised(session, selection)
+    except HtaError:
+        return html.Div()
     told = found.recommendations.to_dicts()
     items = html.Ol([_recommendation(each, selection) for each in told], className="hta-findings")
     events = _events(session, selection)
@@ -82,7 +88,7 @@ def _recommendation(row: dict[str, Any], selection: Selection) -> Component:
 def _gpus(session: Session, selection: Selection) -> Component:
     try:
         table = _use_of_gpus(session, selection)
-    except MissingDataError:
+    except HtaError:
         return html.Div()
     return _card(table_box(_GPU_TABLE, table, selection), _link(_TABLE, selection))
 
@@ -103,9 +109,14 @@ def _events(session: Session, selection: Selection) -> Table:
 def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
     """Return the verdict, and the CPU side of a job without GPU work."""
     scope = selection.scope
+    whole = _whole(session, selection)
     return session.remembered(
-        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, VERDICT_ANALYSES))
+        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, VERDICT_ANALYSES), whole)
     )
+
+
+def _whole(session: Session, selection: Selection) -> Wholeness:
+    return session.remembered(selection.scope, "wholeness", wholeness)
 
 
 def _advised(session: Session, selection: Selection) -> Advice:
