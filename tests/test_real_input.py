@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import hta
 from hta.catalogue import ANALYSES, Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
-from hta.trace_diff import LabeledTrace, TraceDiff
+from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
 from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, SmallSet, folder_of
 
 TRACES = IN_THE_REPOSITORY / "traces"
+ANSWERS = IN_THE_REPOSITORY / "goldens" / "hta" / "_misc"
 SMALL = SmallSet(TRACES)
 MOST_BYTES = 8_000_000
 
@@ -107,13 +109,41 @@ def holds_something(answer: object) -> bool:
     return len(first) > 0 if isinstance(first, pd.DataFrame | dict | str) else first is not None
 
 
-def test_comparing_calls_answer_on_real_recordings() -> None:
-    """A trace before and after a change: two operators were added."""
+@pytest.fixture
+def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
+    """A trace before and after a change."""
     control, test = (LabeledTrace(side, trace_dir=str(TRACES / "trace_compare" / side)) for side in ("base", "test"))
+    return control, test
 
-    changes = TraceDiff.ops_diff(control, test)
-    assert {name: list(operators) for name, operators in changes.items() if len(operators)} != {}
-    assert len(TraceDiff.compare_traces(control, test)) > 0
+
+@pytest.mark.parametrize("length", ["long", "short"])
+@pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
+def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, length) -> None:
+    """Every name, count and duration, and the change of each."""
+    labelled = [
+        LabeledTrace(label, t=each.t) for label, each in zip(("Control", "Test"), before_and_after, strict=True)
+    ]
+    ours = TraceDiff.compare_traces(*labelled, device_type=device, use_short_name=length == "short")
+    theirs = pd.read_csv(ANSWERS / f"compare_traces.compare.{device.name}.{length}.csv", index_col=0)
+
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+
+
+@pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
+def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> None:
+    """Which operators were added, deleted, increased, decreased or unchanged."""
+    theirs = json.loads((ANSWERS / f"ops_diff.compare.{device.name}.json").read_text(encoding="utf-8"))
+    ours = TraceDiff.ops_diff(*before_and_after, device_type=device)
+
+    assert {change: sorted(names) for change, names in ours.items()} == {
+        change: sorted(names) for change, names in theirs.items()
+    }
+
+
+def test_a_summary_of_operators_answers_on_a_real_recording(before_and_after) -> None:
+    """One row a name."""
+    control, _ = before_and_after
+
     assert len(control.get_ops_summary(control.extract_ops())) > 0
 
 

@@ -56,7 +56,8 @@ NOT_OFFERED = {
 """Calls without a counterpart, and why."""
 
 NOT_OFFERED_OR_ELSEWHERE = {
-    r"(compare_traces|ops_diff)\.(compare|h100_mi300_qwen)\..*": "these traces are not among the real ones",
+    r"(compare_traces|ops_diff)\.compare\..*": "tests/test_real_input.py makes it, on traces of the repository",
+    r"(compare_traces|ops_diff)\.h100_mi300_qwen\..*": "these traces are not among the real ones",
     r"memory_timeline": "no call of TraceDiff; tests/test_memory_analysis.py makes it",
     r"names": "no call of TraceDiff; tests/facade/test_facade_names.py makes it",
     r"filters\..*": "no call of TraceDiff; tests/common/test_trace_filter.py makes it",
