@@ -225,3 +225,18 @@ def test_recordings_of_one_process_are_no_doubt(tmp_path, names) -> None:
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / name)
     assert opened(tmp_path) == ()
+
+
+def test_a_store_says_the_same(tmp_path) -> None:
+    """Of files that are cut off, unreadable, or other recordings of a rank: when they are gone, it is all that says so."""
+    folder = tmp_path / "job"
+    paths = job(ranks=3).write(folder)
+    paths[2].write_bytes(paths[2].read_bytes()[:-40])
+    (folder / "rank7.json").write_bytes(b"")
+    shutil.copy(paths[0], folder / "another_rank0.json")
+    trace = hta.open_trace(folder, cache=False)
+    hta.write_store(trace, tmp_path / "job.store")
+
+    sentences = wholeness(trace).sentences
+    assert len(sentences) == 3
+    assert opened(tmp_path / "job.store") == sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from platform import node
 
@@ -29,7 +29,7 @@ from hta.store.rank_writing import (
     take_in,
     write_rank,
 )
-from hta.store.trace import RankTrace, SkippedFile, Trace
+from hta.store.trace import RankTrace, Trace
 from hta.store.trace_file import TraceFile
 
 logger = logging.getLogger("hta")
@@ -90,7 +90,7 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
         remove_rank(location, rank)
     for each in unchanged:
         confirm_rank(location, each)
-    leave_out(location, [SkippedFile(str(_absolute(each.path)), each.reason) for each in chosen.skipped])
+    leave_out(location, [replace(each, path=str(_absolute(each.path))) for each in chosen.skipped])
     take_in(location, [each.source for each in (*unchanged, *written)])
     mend_contents(location)
     return Ingested(str(location), written, unchanged, read_contents(location))

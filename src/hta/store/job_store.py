@@ -353,7 +353,10 @@ def read_left_out(store: Location) -> list[SkippedFile]:
 def _read_skipped(path: Location) -> SkippedFile:
     raw = read_sealed(path, LEFT_OUT)
     with damage_told(path):
-        return SkippedFile(str(raw["path"]), str(raw["reason"]))
+        rank = raw.get("rank")
+        return SkippedFile(
+            str(raw["path"]), str(raw["reason"]), raw.get("is_unreadable") is True, None if rank is None else int(rank)
+        )
 
 
 def rank_folders(store: Location) -> list[int]:

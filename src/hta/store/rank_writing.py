@@ -160,11 +160,11 @@ def leave_out(store: Location, skipped: Iterable[SkippedFile]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    known = {each.path: each.reason for each in read_left_out(store)}
+    known = {each.path: each for each in read_left_out(store)}
     for each in skipped:
-        if known.get(each.path) != each.reason:
+        if known.get(each.path) != each:
             (store / LEFT_OUT_FOLDER).mkdir(exist_ok=True)
-            write_sealed(left_out_file(store, each.path), LEFT_OUT, {"path": each.path, "reason": each.reason})
+            write_sealed(left_out_file(store, each.path), LEFT_OUT, asdict(each))
 
 
 def take_in(store: Location, sources: Iterable[str]) -> None:
