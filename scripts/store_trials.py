@@ -77,8 +77,17 @@ def _outcome(ask: Callable[[], object]) -> object:
         return f"error: {error}"
 
 
-def _ingest_together(barrier: threading.Barrier, traces: str, ranks: Sequence[int], store: str) -> object:
-    barrier.wait(timeout=60)
+_start: dict[str, threading.Barrier] = {}
+"""In a process that writes: where it waits for the others. It has that from its beginning; later it would need a socket,
+whose address is too long where the name of the temporary folder is."""
+
+
+def _wait_at(barrier: threading.Barrier) -> None:
+    _start["barrier"] = barrier
+
+
+def _ingest_together(traces: str, ranks: Sequence[int], store: str) -> object:
+    _start["barrier"].wait(timeout=60)
     return _outcome(lambda: bool(write_store(open_trace(traces, ranks=ranks, cache=False), store)))
 
 
@@ -86,16 +95,16 @@ def race(trials: int, processes: int, *, same: bool = False, address: str = "{fo
     """Write two ranks per process into one store at once; return how often it came out how."""
     seen: Counter[str] = Counter()
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as name, context.Manager() as manager, context.Pool(processes) as pool:
+    writers = context.Pool(processes, _wait_at, (context.Barrier(processes),))
+    with tempfile.TemporaryDirectory() as name, writers as pool:
         traces = write_job(Path(name, "traces"), 2 * processes)
         expected = everything(open_trace(str(traces), cache=False))
-        barrier = manager.Barrier(processes)
         for trial in range(trials):
             folder = Path(name, str(trial))
             folder.mkdir()
             store = address.format(folder=folder)
             shares = [[0, 1] if same else [2 * each, 2 * each + 1] for each in range(processes)]
-            written = pool.starmap_async(_ingest_together, [(barrier, str(traces), each, store) for each in shares], 1)
+            written = pool.starmap_async(_ingest_together, [(str(traces), each, store) for each in shares], 1)
             while not written.ready():
                 seen[f"read meanwhile: {_read_meanwhile(store, expected)}"] += 1
                 time.sleep(0.01)
