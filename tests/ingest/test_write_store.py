@@ -24,11 +24,12 @@ import hta
 from hta.catalogue import ANALYSES
 from hta.errors import HtaError, InvalidOptionError, NotATraceError, UnreadableTraceError
 from hta.execution.executor import InProcessExecutor
+from hta.ingest import write_store
 from hta.locations import drafted, located
 from hta.schema import READER_VERSION, TABLES
 from hta.store import job_store, parquet_tables, store_files
 from hta.store.checksums import sealed, unsealed
-from hta.store.job_store import read_contents
+from hta.store.job_store import is_store, read_contents
 from hta.store.trace import Trace
 from hta.testing.builder import TraceBuilder
 from jobs import gpu_job
@@ -488,6 +489,24 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
     monkeypatch.undo()
     with pytest.raises(UnreadableTraceError, match="is unfinished"):
         hta.open_trace(tmp_path / "job.store")
+
+
+def test_a_store_that_appears_in_this_moment_is_one(tmp_path, monkeypatch) -> None:
+    """Another run may begin between looking for a store and looking into the folder."""
+    gpu_job().write(tmp_path / "traces")
+    first, second = (hta.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
+    looks: list[Path] = []
+
+    def look(store: Path) -> bool:
+        looks.append(store)
+        if len(looks) > 1:
+            return is_store(store)
+        hta.write_store(first, store)
+        return False
+
+    monkeypatch.setattr(write_store, "is_store", look)
+    hta.write_store(second, tmp_path / "job.store")
+    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 class OnAnotherMachine(InProcessExecutor):

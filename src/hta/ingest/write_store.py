@@ -111,7 +111,7 @@ def _expect_room(store: Location) -> None:
     """
     if is_store(store):
         return
-    if store.exists() and not (store.is_dir() and is_begun(store)):
+    if store.exists() and not (store.is_dir() and (is_begun(store) or is_store(store))):  # by now, of another run
         message = f"{store} is there already and is no store of hta; name a new folder"
         raise InvalidOptionError(message)
     expect_writable_folder(store if store.exists() else store.parent)
