@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,6 +18,7 @@ import pytest
 TESTS = Path(__file__).parent
 BESIDE_THE_REPOSITORY = TESTS.parent.parent / "shared"
 IN_THE_REPOSITORY = TESTS / "reference"
+BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HTA_REAL_TRACES", "goldens": "HTA_GOLDENS"}
 """Environment variable: another folder with the large set, of traces and of other tools' answers."""
@@ -39,14 +45,40 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the 
 def folder_of(kind: str) -> Path:
     """Return the folder of `traces` or `goldens`: the one that is named, the one beside the repository, or the small one."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
-    return large if large.is_dir() else SmallSet(IN_THE_REPOSITORY / kind)
+    return large if large.is_dir() else SmallSet(small_folder_of(kind))
+
+
+def small_folder_of(kind: str) -> Path:
+    """Return the folder of the small set's `traces` or `goldens`; the goldens are 2,000 files, kept in one archive."""
+    return _unpacked(IN_THE_REPOSITORY / "goldens.tar.xz") if kind == "goldens" else IN_THE_REPOSITORY / kind
+
+
+@cache
+def _unpacked(archive: Path) -> Path:
+    """Unpack the archive into a folder named after its content, unless that is there already, and return the folder."""
+    folder = BUILD / f"reference-{hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}"
+    if not folder.is_dir():
+        BUILD.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=BUILD) as part, tarfile.open(archive) as tar:
+            # Python 3.12 warns without a filter, and 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(part)
+            with suppress(OSError):  # another worker was quicker
+                Path(part).rename(folder)
+    return folder / "goldens"
 
 
 def _held(path: SmallSet) -> SmallSet:
     if not path.exists() and _holds_only_folders(_nearest(path)):
-        part = path.relative_to(IN_THE_REPOSITORY)
+        part = path.relative_to(_root(path))
         pytest.skip(f"{part} is only in the large set, whose folders {' and '.join(VARIABLES.values())} may name")
     return path
+
+
+def _root(path: Path) -> Path:
+    """Return the folder that holds `traces` or `goldens`."""
+    parents = Path(path).parents
+    return next(parent for parent in parents if (parent / "traces").is_dir() or (parent / "goldens").is_dir())
 
 
 def _nearest(path: Path) -> Path:

@@ -15,10 +15,10 @@ from hta.catalogue import ANALYSES, Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
-from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, SmallSet, folder_of
+from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, SmallSet, folder_of, small_folder_of
 
 TRACES = IN_THE_REPOSITORY / "traces"
-ANSWERS = IN_THE_REPOSITORY / "goldens" / "hta" / "_misc"
+ANSWERS = small_folder_of("goldens") / "hta" / "_misc"
 SMALL = SmallSet(TRACES)
 MOST_BYTES = 8_000_000
 
@@ -181,7 +181,7 @@ def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))
-    assert folder_of(kind) == IN_THE_REPOSITORY / kind
+    assert folder_of(kind) == small_folder_of(kind)
     monkeypatch.delenv(VARIABLES[kind])
     beside = BESIDE_THE_REPOSITORY / kind
-    assert folder_of(kind) == (beside if beside.is_dir() else IN_THE_REPOSITORY / kind)
+    assert folder_of(kind) == (beside if beside.is_dir() else small_folder_of(kind))
