@@ -1,6 +1,7 @@
 # `make help` lists what there is to make.
 PYTHON ?= python3
 VENV := .venv
+LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
@@ -8,7 +9,7 @@ DEMO := build/demo_job
 WORKERS := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -27,6 +28,9 @@ test-python: $(VENV)/.built $(VENV)/.test-tools
 
 test-everything: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores" --hypothesis-profile thorough
+
+test-lowest: $(LOWEST_VENV)/.built ## test what depends on other packages with the lowest versions that pyproject.toml allows
+	$(LOWEST_VENV)/bin/python -m pytest -q $(WORKERS) $(LOWEST_WARNINGS) $(LOWEST_TESTS)
 
 test-pages: $(VENV)/.built $(VENV)/.test-tools ## of the tests, only those that look at every page in a real browser, which is chromium
 	$(BIN)/python -m pytest -q $(WORKERS) -m browser
@@ -88,7 +92,7 @@ golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from tod
 	$(BIN)/python -m pytest -q tests --rewrite-golden
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) build dist target site report.html src/hta/_native*.so
+	rm -rf $(VENV) $(LOWEST_VENV) build dist target site report.html src/hta/_native*.so
 
 needs:
 	@command -v $(PYTHON) >/dev/null || { echo "make: Python is missing; install Python 3.10 or newer"; exit 1; }
@@ -103,6 +107,21 @@ $(VENV)/bin/python: | needs
 $(VENV)/.built: pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
 	@echo "building hta (a minute or two the first time)"
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+# The lowest Python on this machine, unless LOWEST_PYTHON names another; new versions of what the lowest ones need warn.
+LOWEST_TESTS := tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql tests/export tests/report tests/test_init.py tests/test_content_equality.py
+LOWEST_TESTS += --deselect tests/report/test_report.py::test_plotly_is_embedded_once # plotly 6 draws with its own, larger script
+LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
+$(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src -name '*.py') | $(VENV)/.built
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.8'
+	@lowest=$(LOWEST_PYTHON); for each in python3.10 python3.11 python3.12 python3.13 $(PYTHON); do \
+		[ -n "$$lowest" ] || ! $$each -c 'import sys' 2>/dev/null || lowest=$$(command -v $$each); done; \
+		$(BIN)/uv venv --quiet --clear --python "$$lowest" $(LOWEST_VENV)
+	@rm -rf build/wheels
+	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin build --release --quiet --out build/wheels
+	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --resolution lowest-direct -r pyproject.toml --extra testing --extra sql --extra perfetto --extra web --extra remote --group runner
+	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --no-deps build/wheels/*.whl
 	@touch $@
 
 $(VENV)/.test-tools: pyproject.toml | $(VENV)/bin/python

@@ -32,15 +32,15 @@ def test_each_option_of_a_group_is_one_of_the_command() -> None:
     got = []
 
     @with_option_groups
-    def command(outer: Outer, *, own: Annotated[str, typer.Option("--own")] = "x") -> None:
+    def command(outer: Outer, *, own: Annotated[str | None, typer.Option("--own", "-o")] = None) -> None:
         """Say what it does."""
         got.append((outer, own))
 
     app = typer.Typer()
     app.command()(command)
-    assert CliRunner().invoke(app, ["a", "b", "--loud", "--own", "y"]).exit_code == 0
+    assert CliRunner().invoke(app, ["a", "b", "--loud", "-o", "y"]).exit_code == 0
     assert CliRunner().invoke(app, ["c", "--size", "3"]).exit_code == 0
-    assert got == [(Outer(Inner(["a", "b"], loud=True)), "y"), (Outer(Inner(["c"]), 3), "x")]
+    assert got == [(Outer(Inner(["a", "b"], loud=True)), "y"), (Outer(Inner(["c"]), 3), None)]
     told = CliRunner().invoke(app, ["--help"]).stdout
     assert "Say what it does." in told
     assert told.index("--own") < told.index("--loud") < told.index("--size")

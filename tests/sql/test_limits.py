@@ -124,7 +124,9 @@ def test_results_of_every_type_are_printed(result_format, file) -> None:
     result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
     assert result.exit_code == 0
     if result_format == "csv":
-        (heading, *rows) = csv.reader(io.StringIO(result.stdout, newline=""))
+        (heading, *rows) = csv.reader(
+            io.StringIO(result.stdout.replace("\0", ""), newline="")
+        )  # which Python 3.10 does not read
         assert {len(row) for row in rows} == {len(heading)}
         first = dict(zip(heading, rows[0], strict=True))
     elif result_format == "json":

@@ -164,7 +164,7 @@ FORBIDDEN = {
     "extension": "LOAD httpfs",
     "install": "INSTALL httpfs",
     "setting": "SET enable_external_access = true",
-    "pragma": "PRAGMA version",
+    "pragma": "PRAGMA memory_limit='1GB'",
     "drop": "DROP VIEW events",
     "create": "CREATE TABLE x AS SELECT 1",
     "two": "SELECT 1; SELECT 2",

@@ -16,7 +16,9 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     Those with a place on the command line come before the command's own, options come last.
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints = inspect.get_annotations(
+        command, eval_str=True
+    )  # get_type_hints of Python 3.10 makes an optional of a default
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
     own = [each.replace(annotation=hints[name]) for name, each in _parameters(command) if name not in groups]
     added = [parameter for group in groups.values() for parameter in _fields(group)]

@@ -29,7 +29,7 @@ def inert(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows in which no text begins like a formula."""
     text = selectors.string()
     acts = text.str.contains(FORMULA_START) & ~text.str.contains(PLAIN_NUMBER)
-    safe = rows.with_columns(pl.when(acts).then(pl.lit("'") + text).otherwise(text).name.keep())
+    safe = rows.with_columns(pl.when(acts).then(pl.lit("'") + text.as_expr()).otherwise(text.as_expr()).name.keep())
     return safe.rename({name: inert_cell(name) for name in safe.columns})
 
 
