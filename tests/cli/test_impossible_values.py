@@ -1,0 +1,97 @@
+"""Whatever a file says, and wherever the output goes, a command answers or ends with one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hta.catalogue import ANALYSES
+from hta.cli.app import main
+from hta.testing.builder import TraceBuilder
+
+IMPOSSIBLE = {"object": {"a": 1}, "list": [1], "too large": 2**63, "too small": -(2**63) - 1, "no number": "x"}
+KEYS = (
+    "id",
+    "name",
+    "totalGlobalMem",
+    "numSms",
+    "maxThreadsPerMultiprocessor",
+    "computeMajor",
+    "computeMinor",
+    "warpSize",
+)
+COMMANDS = ["summary", "advice", "check", *(each.command for each in ANALYSES)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> None:
+    """A cache of the test."""
+    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """One job for each kind of impossible values, which all properties of its device and of the job have."""
+    folder = tmp_path_factory.mktemp("jobs")
+    for name, value in IMPOSSIBLE.items():
+        builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)
+        builder.header(
+            deviceProperties=[dict.fromkeys(KEYS, value)],
+            distributedInfo={"rank": value, "world_size": value, "backend": value},
+            host_name=value,
+            traceName=value,
+        )
+        builder.operator("aten::mm", start_us=5, duration_us=50)
+        builder.kernel("gemm", start_us=110, duration_us=20, launch_us=10).write(folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_impossible_values_of_a_header_end_no_command(command, kind, folder, monkeypatch, capsys) -> None:
+    """They count as missing; where that is what was asked for, one line says so."""
+    monkeypatch.setattr(sys, "argv", ["hta", command, str(folder / kind)])
+    code = 0
+    try:
+        main()
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    captured = capsys.readouterr()
+    assert code in {0, 1}
+    assert captured.err.count("\n") == code
+    assert "a bug of hta" not in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is one of Linux")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
+    """Whether writing fails in the midst of the output or at its end."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "hta", "kernels", str(folder / "object"), *options]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(  # noqa: S603
+            command, stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False, cwd=tmp_path
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "hta: stdout cannot be written: No space left on device; what was printed is incomplete\n",
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error_to_tell(folder, tmp_path) -> None:
+    """As in `hta … | head`."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "hta", "kernels", str(folder / "object")]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(  # noqa: S603
+        command, stdout=writing, stderr=subprocess.PIPE, env=environment, text=True, check=False, cwd=tmp_path
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
