@@ -16,6 +16,7 @@ pub(crate) fn to_python(error: ReadError) -> PyErr {
             Some(code) => PyOSError::new_err((code, source.to_string(), path)),
             None => PyOSError::new_err(message),
         },
+        ReadError::Failed { .. } => PyOSError::new_err(message),
         ReadError::NotATrace { .. } => NotATraceError::new_err(message),
         ReadError::Expands { .. } => ExpansionError::new_err(message),
         ReadError::Sink(_) => SinkError::new_err(message),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -13,9 +12,6 @@ use trace_reader::{columns_of, FolderSink, MemorySink, Options, Sink, Table, Tra
 use crate::arrow::ArrowTable;
 use crate::error::to_python;
 use crate::source::Source;
-
-/// How often Python hears of the progress.
-const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Read a trace; see `_native.pyi`.
 #[pyfunction]
@@ -58,35 +54,9 @@ fn read_into<S: Sink + Send>(
     options: Options,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<Trace> {
-    let mut reporter = Reporter { source, progress, last: Instant::now(), raised: None };
-    let result = source.with_input(py, |input| {
-        trace_reader::read(input, sink, options, &mut |done, total| reporter.report(done, total))
-    });
-    reporter.raised.map_or(result, Err)
-}
-
-/// Tells Python of the progress, now and then, and lets it interrupt.
-struct Reporter<'a> {
-    source: &'a Source,
-    progress: Option<&'a Py<PyAny>>,
-    last: Instant,
-    raised: Option<PyErr>,
-}
-
-impl Reporter<'_> {
-    fn report(&mut self, done: u64, total: u64) -> bool {
-        if self.last.elapsed() < REPORT_EVERY && done < total {
-            return true;
-        }
-        self.last = Instant::now();
-        self.raised = Python::attach(|py| {
-            let told = py.check_signals().and_then(|()| {
-                self.progress.map_or(Ok(()), |progress| progress.call1(py, (done, total)).map(|_| ()))
-            });
-            told.err().inspect(|_| self.source.stop(py))
-        });
-        self.raised.is_none()
-    }
+    source.read_while_python_looks(py, progress, |input, watch| {
+        trace_reader::read(input, sink, options, &mut |done, total| watch.reached(done, total))
+    })
 }
 
 /// The columns of every table: name and type.
@@ -104,7 +74,7 @@ pub(crate) fn schema() -> BTreeMap<&'static str, Vec<(&'static str, &'static str
 #[pyfunction]
 #[pyo3(signature = (source, limit=1 << 20))]
 pub(crate) fn peek(py: Python<'_>, source: Source, limit: usize) -> PyResult<Bound<'_, PyDict>> {
-    let peek = source.with_input(py, |input| trace_reader::peek(input, limit))?;
+    let peek = source.read_while_python_looks(py, None, |input, _| trace_reader::peek(input, limit))?;
     let answer = PyDict::new(py);
     answer.set_item("format", peek.format)?;
     answer.set_item("keys", peek.keys)?;
@@ -117,7 +87,9 @@ pub(crate) fn peek(py: Python<'_>, source: Source, limit: usize) -> PyResult<Bou
 /// Hash of a file's bytes, as the health of a trace read from it holds.
 #[pyfunction]
 pub(crate) fn content_hash(py: Python<'_>, source: Source) -> PyResult<String> {
-    source.with_input(py, trace_reader::content_hash)
+    source.read_while_python_looks(py, None, |input, watch| {
+        trace_reader::content_hash(input, &mut || watch.goes_on())
+    })
 }
 
 type Numbers<'py> = Bound<'py, PyArray1<i64>>;
@@ -128,6 +100,6 @@ pub(crate) fn memory_events(
     py: Python<'_>,
     source: Source,
 ) -> PyResult<(Numbers<'_>, Numbers<'_>, Numbers<'_>)> {
-    let events = source.with_input(py, trace_reader::memory_events)?;
+    let events = source.read_while_python_looks(py, None, |input, _| trace_reader::memory_events(input))?;
     Ok((events.times.into_pyarray(py), events.sizes.into_pyarray(py), events.categories.into_pyarray(py)))
 }

@@ -2,8 +2,13 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use trace_reader::{Input, ReadError};
 
@@ -18,7 +23,39 @@ pub(crate) enum Source {
     Stream(Py<PyAny>),
 }
 
-/// The exception that Python raised when it was asked for bytes.
+/// How often signals are looked for while a file is read.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How far the reading is, and whether it goes on.
+#[derive(Default)]
+pub(crate) struct Watch {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl Watch {
+    /// Say how far the reading is; false where it has to stop.
+    pub(crate) fn reached(&self, done: u64, total: u64) -> bool {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        self.goes_on()
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+}
+
+/// The exception that Python raised when it was asked for bytes, or while a file was read.
 #[derive(Clone, Default)]
 pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
 
@@ -28,8 +65,9 @@ impl Raised {
         self.kept().take().unwrap_or_else(|| to_python(error))
     }
 
+    /// Keep an exception, the first one: others follow from it.
     fn keep(&self, error: PyErr) {
-        *self.kept() = Some(error);
+        self.kept().get_or_insert(error);
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<PyErr>> {
@@ -38,15 +76,58 @@ impl Raised {
 }
 
 impl Source {
-    /// Read without the GIL; an exception that came out of a stream goes back as it is.
-    pub(crate) fn with_input<T: Send>(
+    /// Read on another thread while this one looks for signals, and calls `progress` with the bytes read and their total.
+    ///
+    /// Whatever the reading does, an exception of a signal's handler ends it; so does one that `progress` raises. An
+    /// exception that came out of a stream goes back as it is.
+    pub(crate) fn read_while_python_looks<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(Input) -> Result<T, ReadError> + Send,
+        progress: Option<&Py<PyAny>>,
+        read: impl FnOnce(Input, &Watch) -> Result<T, ReadError> + Send,
     ) -> PyResult<T> {
-        let raised = Raised::default();
-        let input = self.input(py, &raised)?;
-        py.detach(|| read(input)).map_err(|error| raised.or(error))
+        let raised = &Raised::default();
+        let watch = &Watch::default();
+        let input = self.input(py, raised)?;
+        let (answer_in, answer_out) = channel();
+        py.detach(move || {
+            thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    // Somebody always listens.
+                    let _ = answer_in.send(read(input, watch));
+                });
+                let answer = loop {
+                    match answer_out.recv_timeout(LOOK_EVERY) {
+                        Err(RecvTimeoutError::Timeout) => self.look(progress, watch, raised),
+                        Ok(answer) => break answer,
+                        Err(RecvTimeoutError::Disconnected) => break Err(ReadError::Stopped),
+                    }
+                };
+                // One more look: the last progress has to be shown.
+                self.look(progress, watch, raised);
+                reader.join().map_err(|_| PyRuntimeError::new_err("the reader failed"))?;
+                let answer = if watch.goes_on() { answer } else { Err(ReadError::Stopped) };
+                answer.map_err(|error| raised.or(error))
+            })
+        })
+    }
+
+    /// Let Python handle signals and show the progress; what it raises ends the reading.
+    fn look(&self, progress: Option<&Py<PyAny>>, watch: &Watch, raised: &Raised) {
+        if !watch.goes_on() {
+            return;
+        }
+        Python::attach(|py| {
+            let shown = py.check_signals().and_then(|()| match progress {
+                Some(progress) => progress.call1(py, watch.progress()).map(|_| ()),
+                None => Ok(()),
+            });
+            if let Err(error) = shown {
+                raised.keep(error);
+                watch.stop();
+                self.stop(py);
+            }
+        });
     }
 
     pub(crate) fn input(&self, py: Python<'_>, raised: &Raised) -> PyResult<Input> {

@@ -20,6 +20,18 @@ pub(crate) enum Target {
     Triple { table: Table, column: usize },
 }
 
+impl Target {
+    /// Whether it is a column of `events`.
+    #[inline]
+    pub(crate) fn is_of_events(self) -> bool {
+        let (Self::Column { table, .. }
+        | Self::Stream { table, .. }
+        | Self::Time { table, .. }
+        | Self::Triple { table, .. }) = self;
+        table == Events
+    }
+}
+
 /// The rows an arg is looked for on; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {

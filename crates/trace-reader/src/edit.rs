@@ -4,15 +4,18 @@
 //! reads them; no value is decoded.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::cutter::begin;
 use crate::error::ReadError;
 use crate::header::Header;
 use crate::health::Health;
 use crate::json::{Broken, Cursor};
-use crate::read::{begin, Failure, MOST_BYTES_IN_ONE_PIECE};
 use crate::source::{Input, Source};
 
 const PIECE_BYTES: usize = 2 << 20;
+/// Bytes of text that are kept while an event has no end.
+const MOST_BYTES_OF_PIECE: usize = 64 << 20;
 
 /// What becomes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +62,10 @@ impl EditedCopy {
     /// [`ReadError`]: it cannot be read, or is no trace.
     pub fn new(input: Input) -> Result<Self, ReadError> {
         let shown = input.name.clone();
-        let io = |source| ReadError::Io { path: shown.clone(), source };
-        let mut source = Source::new(input).map_err(io)?;
-        let begun =
-            begin(&mut source, &mut Header::default(), &mut Health::default()).map_err(|failure| {
-                match failure {
-                    Failure::Io(error) => io(error),
-                    Failure::NotATrace(found) => ReadError::NotATrace { path: shown.clone(), found },
-                }
-            })?;
+        let mut source = Source::new(input, Arc::default(), u64::MAX)
+            .map_err(|source| ReadError::Io { path: shown.clone(), source })?;
+        let begun = begin(&mut source, &mut Header::default(), &mut Health::default())
+            .map_err(|failure| failure.of(shown.clone(), u64::MAX))?;
         Ok(Self {
             path: shown,
             source,
@@ -115,7 +113,7 @@ impl EditedCopy {
             match self.events_in_text(fate, &mut out) {
                 Ok(()) => return Ok(Some(out)),
                 Err(Broken::EndOfInput)
-                    if !self.source_is_read && self.text.len() < MOST_BYTES_IN_ONE_PIECE =>
+                    if !self.source_is_read && self.text.len() < MOST_BYTES_OF_PIECE =>
                 {
                     self.read_on()?;
                     if !out.is_empty() {

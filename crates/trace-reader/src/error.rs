@@ -32,6 +32,12 @@ pub enum ReadError {
     /// The tables could not be written.
     #[error("could not write the tables: {0}")]
     Sink(#[from] arrow_schema::ArrowError),
+    /// A thread of the reader ended with a fault of its own.
+    #[error("{path}: the reader failed; please report this with the file")]
+    Failed {
+        /// The file.
+        path: String,
+    },
     /// The caller asked to stop.
     #[error("reading was stopped")]
     Stopped,

@@ -1,29 +1,43 @@
 //! The top-level keys of a file, before and after the events.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
-use crate::health::{Fault, Health};
-use crate::json::{decoded, Broken, Cursor};
+use serde_json::Value;
+
+use crate::health::{Fault, Health, Lost};
+use crate::json::{decoded, is_valid, Broken, Cursor};
+use crate::scan;
+use crate::time::is_in_range;
 
 /// The key whose value is the array of events.
 const EVENTS: &str = "traceEvents";
 /// The key of the time to add to every event's.
 const BASE: &str = "baseTimeNanoseconds";
 
-/// Top-level keys and values, in the order of the file.
+/// Top-level keys, and the JSON text of their values.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
-    entries: Map<String, Value>,
+    entries: BTreeMap<String, String>,
 }
 
 impl Header {
     /// What to add to every time, where the file says so.
     pub(crate) fn base_ns(&self) -> Option<i64> {
-        self.entries.get(BASE).and_then(Value::as_i64)
+        self.entries.get(BASE).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.entries.get(key)
+    /// What to add to every time, 0 where the file does not say so, or where nothing could be added to it.
+    pub(crate) fn usable_base_ns(&self, health: &mut Health) -> i64 {
+        let base_ns = self.base_ns().unwrap_or(0);
+        if is_in_range(base_ns) {
+            return base_ns;
+        }
+        health.add(Fault::UnusableBaseTime, 0, base_ns.to_string().as_bytes());
+        0
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+        self.entries.get(key).and_then(|text| serde_json::from_str(text).ok())
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &String> {
@@ -31,124 +45,151 @@ impl Header {
     }
 
     pub(crate) fn to_json(&self) -> String {
-        Value::Object(self.entries.clone()).to_string()
+        let mut json = "{".to_owned();
+        for (key, value) in &self.entries {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(&Value::from(key.as_str()).to_string());
+            json.push(':');
+            json.push_str(value);
+        }
+        json.push('}');
+        json
     }
 
     /// Keep a value; one that is no JSON is kept as its text.
-    fn add(&mut self, key: String, value: &[u8], offset: u64, health: &mut Health) {
-        let value = serde_json::from_slice(value).unwrap_or_else(|_| {
+    pub(crate) fn add(&mut self, key: String, value: &[u8], offset: u64, health: &mut Health) {
+        let text = String::from_utf8_lossy(value);
+        let is_valid = is_valid(text.as_bytes());
+        if !is_valid {
             health.add(Fault::BrokenMetadata, offset, value);
-            Value::from(String::from_utf8_lossy(value))
-        });
-        self.entries.insert(key, value);
+        } else if matches!(text, std::borrow::Cow::Owned(_)) {
+            health.add(Fault::InvalidUtf8, offset, value);
+        }
+        let json = if is_valid { text.into_owned() } else { Value::from(text).to_string() };
+        self.entries.insert(key, json);
+    }
+
+    /// Add the keys of a later document; of those that both have, the first counts.
+    pub(crate) fn join(&mut self, later: Self) {
+        for (key, value) in later.entries {
+            self.entries.entry(key).or_insert(value);
+        }
     }
 }
 
 /// What the beginning of a file turned out to be.
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// The events begin at this position.
-    Events(usize),
+    /// The events begin at this position, in a list that is a value of an object, or bare.
+    Events { at: usize, in_object: bool },
     /// More of the file is needed to tell.
     NeedMore,
-    /// The top-level object ended without events.
-    NoEvents,
+    /// The top-level object ended without events; this position is behind it.
+    NoEvents(usize),
     /// It is something else.
     SomethingElse(String),
 }
 
+/// A text in which the events are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head<'a> {
+    pub(crate) text: &'a [u8],
+    /// Offset of its first byte.
+    pub(crate) offset: u64,
+    /// Whether no more of it can be had.
+    pub(crate) is_all: bool,
+}
+
 /// Read the keys before the events.
-pub(crate) fn read_beginning(text: &[u8], header: &mut Header, health: &mut Health) -> Beginning {
-    let start = if text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
-    let mut cursor = Cursor::new(text, start);
+///
+/// Where they are damaged, the events are looked for behind the damage: by their key, and where that is damaged, too, by
+/// the first object that can hardly be anything but an event.
+pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
+    let start = if head.text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
+    let mut cursor = Cursor::new(head.text, start);
     cursor.skip_space();
+    let begin = cursor.at;
     match cursor.peek() {
         _ if cursor.is_at_end() => Beginning::NeedMore,
-        b'[' => beginning_of_list(cursor),
+        b'[' => beginning_of_list(head, cursor, health),
         b'{' => {
             cursor.at += 1;
-            beginning_of_object(cursor, header, health)
+            beginning_of_object(head, cursor, header, health)
         }
-        _ => Beginning::SomethingElse(format!("it begins with {}", shown(&text[cursor.at..]))),
+        _ => found_anyway(head, begin, true, health)
+            .unwrap_or_else(|| Beginning::SomethingElse(format!("it begins with {}", shown(&head.text[begin..])))),
     }
 }
 
-fn beginning_of_list(mut cursor: Cursor<'_>) -> Beginning {
+fn beginning_of_list(head: Head<'_>, mut cursor: Cursor<'_>, health: &mut Health) -> Beginning {
     cursor.at += 1;
     let start = cursor.at;
     cursor.skip_space();
     match cursor.peek() {
         _ if cursor.is_at_end() => Beginning::NeedMore,
-        b'{' | b']' => Beginning::Events(start),
-        _ => Beginning::SomethingElse(format!(
-            "a list whose first element is {}",
-            shown(&cursor.bytes[cursor.at..])
-        )),
+        b'{' | b']' => Beginning::Events { at: start, in_object: false },
+        _ => found_anyway(head, cursor.at, true, health).unwrap_or_else(|| {
+            let first = shown(&head.text[cursor.at..]);
+            Beginning::SomethingElse(format!("a list whose first element is {first}"))
+        }),
     }
 }
 
-fn beginning_of_object(mut cursor: Cursor<'_>, header: &mut Header, health: &mut Health) -> Beginning {
-    let start = cursor.at;
+fn beginning_of_object(
+    head: Head<'_>,
+    mut cursor: Cursor<'_>,
+    header: &mut Header,
+    health: &mut Health,
+) -> Beginning {
+    let mut is_first = true;
     loop {
-        match entry(&mut cursor) {
-            Ok(Entry::Events) => return Beginning::Events(cursor.at),
-            Ok(Entry::Value(key, at)) => header.add(key, &cursor.bytes[at..cursor.at], at as u64, health),
-            Ok(Entry::End) => return Beginning::NoEvents,
-            Err(Broken::EndOfInput) => return Beginning::NeedMore,
-            Err(Broken::Syntax) => return after_broken_metadata(cursor.bytes, start.max(cursor.at), health),
-        }
-    }
-}
-
-/// A user's metadata is written into the file as it is, valid or not: go on at the events.
-fn after_broken_metadata(text: &[u8], from: usize, health: &mut Health) -> Beginning {
-    let quoted = format!("\"{EVENTS}\"");
-    let found = memchr::memmem::find_iter(&text[from..], quoted.as_bytes()).find_map(|at| {
-        let mut cursor = Cursor::new(text, from + at);
-        cursor.key().ok()?;
-        cursor.expect(b'[').ok()?;
-        Some(cursor.at)
-    });
-    match found {
-        Some(at) => {
-            health.add(Fault::BrokenMetadata, from as u64, &text[from..]);
-            Beginning::Events(at)
-        }
-        None => Beginning::NeedMore,
-    }
-}
-
-/// Read the keys after the events, from behind the closing bracket of their array.
-pub(crate) fn read_end(text: &[u8], offset: u64, in_object: bool, header: &mut Header, health: &mut Health) {
-    let mut cursor = Cursor::new(text, 0);
-    if in_object {
-        loop {
-            match entry(&mut cursor) {
-                Ok(Entry::Value(key, at)) => {
-                    header.add(key, &text[at..cursor.at], offset + at as u64, health)
+        let begin = cursor.at;
+        match entry(&mut cursor, head.offset, is_first, health) {
+            Ok(Entry::Events) => return Beginning::Events { at: cursor.at, in_object: true },
+            Ok(Entry::Value(key, at)) => {
+                header.add(key, &head.text[at..cursor.at], head.offset + at as u64, health)
+            }
+            Ok(Entry::End) => {
+                let read = Head { text: &head.text[..cursor.at], is_all: true, ..head };
+                let nothing = Beginning::NoEvents(cursor.at);
+                if header.get(EVENTS).is_some() {
+                    return nothing;
                 }
-                Ok(Entry::End) => break,
-                Ok(Entry::Events) => {
-                    health.add(Fault::TrailingGarbage, offset + cursor.at as u64, &text[cursor.at..]);
-                    return;
-                }
-                Err(broken) => {
-                    let fault =
-                        if broken == Broken::EndOfInput { Fault::MissingEnd } else { Fault::BrokenMetadata };
-                    health.add(fault, offset + cursor.at as u64, &text[cursor.at.min(text.len())..]);
-                    return;
-                }
+                return found_anyway(read, 0, true, health).unwrap_or(nothing);
+            }
+            Err(Broken::EndOfInput) if !head.is_all => return Beginning::NeedMore,
+            Err(broken) => {
+                let by_phase = head.is_all;
+                let is_cut_off = broken == Broken::EndOfInput;
+                return found_anyway(head, begin, by_phase, health).unwrap_or(if is_cut_off || !head.is_all {
+                    Beginning::NeedMore
+                } else {
+                    Beginning::SomethingElse(format!(
+                        "JSON that is damaged at byte {}",
+                        head.offset + cursor.at as u64
+                    ))
+                });
             }
         }
-    }
-    cursor.skip_space();
-    let rest = text[cursor.at..].trim_ascii();
-    if !rest.iter().all(|&byte| byte == 0) {
-        health.add(Fault::TrailingGarbage, offset + cursor.at as u64, rest);
+        is_first = false;
     }
 }
 
-enum Entry {
+/// Find the events behind damage: the list that their key names, or else the first that shows its phase.
+fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health) -> Option<Beginning> {
+    let list = scan::next_list_of_events(head.text, from).map(|at| Beginning::Events { at, in_object: true });
+    let first = || scan::next_sure_event(head.text, from).map(|at| Beginning::Events { at, in_object: false });
+    let found = list.or_else(|| by_phase.then(first).flatten())?;
+    if let Beginning::Events { at, .. } = found {
+        let lost = Lost::bytes((at - from) as u64);
+        health.add_loss(Fault::LostMetadata, head.offset + from as u64, &head.text[from..], lost);
+    }
+    Some(found)
+}
+
+pub(crate) enum Entry {
     /// A key, and where its value begins; the cursor is behind it.
     Value(String, usize),
     /// The cursor is at the first event.
@@ -157,23 +198,39 @@ enum Entry {
     End,
 }
 
-fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, Broken> {
+/// Read the next entry of an object; `is_first` says that no comma has to come before it.
+pub(crate) fn entry(
+    cursor: &mut Cursor<'_>,
+    offset: u64,
+    is_first: bool,
+    health: &mut Health,
+) -> Result<Entry, Broken> {
+    let begin = cursor.at;
+    let mut comma_count = 0;
     loop {
         cursor.skip_space();
         match cursor.peek() {
-            b',' => cursor.at += 1,
+            b',' => {
+                comma_count += 1;
+                cursor.at += 1;
+            }
             b'}' => {
                 cursor.at += 1;
+                if comma_count > 0 {
+                    health.add(Fault::StrayComma, offset + begin as u64, &cursor.bytes[begin..]);
+                }
                 return Ok(Entry::End);
             }
             b'"' => break,
             _ => return Err(cursor.unexpected()),
         }
     }
+    let expected = usize::from(!is_first);
     let key = cursor.key()?;
-    let key = decoded(key).0;
+    let (key, blemishes) = decoded(key);
     if key == EVENTS && cursor.peek() == b'[' {
         cursor.at += 1;
+        count_commas(comma_count, expected, cursor, offset, begin, health);
         return Ok(Entry::Events);
     }
     let at = cursor.at;
@@ -183,10 +240,27 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, Broken> {
         ahead.skip_space();
         matches!(ahead.peek(), b',' | b'}') || ahead.is_at_end()
     };
-    if followed {
-        Ok(Entry::Value(key.into_owned(), at))
-    } else {
-        Err(Broken::Syntax)
+    if !followed {
+        return Err(Broken::Syntax);
+    }
+    count_commas(comma_count, expected, cursor, offset, begin, health);
+    if blemishes.any() {
+        health.add(Fault::BrokenMetadata, offset + begin as u64, &cursor.bytes[begin..]);
+    }
+    Ok(Entry::Value(key.into_owned(), at))
+}
+
+fn count_commas(
+    count: usize,
+    expected: usize,
+    cursor: &Cursor<'_>,
+    offset: u64,
+    begin: usize,
+    health: &mut Health,
+) {
+    if count != expected {
+        let fault = if count < expected { Fault::MissingComma } else { Fault::StrayComma };
+        health.add(fault, offset + begin as u64, &cursor.bytes[begin..]);
     }
 }
 
@@ -201,7 +275,7 @@ mod tests {
 
     fn beginning(text: &[u8]) -> (Beginning, Header, Health) {
         let (mut header, mut health) = (Header::default(), Health::default());
-        let beginning = read_beginning(text, &mut header, &mut health);
+        let beginning = read_beginning(Head { text, offset: 0, is_all: true }, &mut header, &mut health);
         (beginning, header, health)
     }
 
@@ -209,27 +283,31 @@ mod tests {
     #[test]
     fn keys_before_the_events() {
         let (beginning, header, _) =
-            beginning(br#"{"schemaVersion": 1, "a": {"b": [1]}, "traceEvents": [ {"#);
-        assert!(matches!(beginning, Beginning::Events(54)));
+            beginning(br#"{"schemaVersion": 1, "a": {"b":[1]}, "traceEvents": [ {"#);
+        assert!(matches!(beginning, Beginning::Events { at: 53, in_object: true }));
         assert_eq!(header.to_json(), r#"{"a":{"b":[1]},"schemaVersion":1}"#);
     }
 
     /// Metadata that is no JSON does not hide the events.
     #[test]
     fn broken_metadata_is_passed_over() {
-        let (beginning, _, health) = beginning(br#"{"a": "x"y", "b": 1, "traceEvents": [{"ph"#);
-        assert!(matches!(beginning, Beginning::Events(37)));
-        assert_eq!(health.findings()[0].fault, Fault::BrokenMetadata);
-    }
-
-    /// Keys after the events are kept; what follows the object is reported.
-    #[test]
-    fn keys_after_the_events() {
-        let (mut header, mut health) = (Header::default(), Health::default());
-        read_end(br#", "baseTimeNanoseconds": 7 } garbage"#, 100, true, &mut header, &mut health);
-        assert_eq!(header.base_ns(), Some(7));
-        assert_eq!(health.findings()[0].fault, Fault::TrailingGarbage);
-        assert_eq!(health.findings()[0].offsets, [129]);
+        for text in [
+            &br#"{"a": "x"y", "b": 1, "traceEvents": [{"ph":"X""#[..],
+            br#"{"a: 1,"traceEvents":[{"ph":"X","#,
+            br#"{"a":[{"id":0,"name":"x"],"traceEvents":[{"ph":"X","#,
+            br#"{"a":[{"id":0,"name":"x"},"traceEvents":[{"ph":"X","#,
+            br#"z"a":1,"traceEvents":[{"ph":"X","#,
+            br#"{"a":1,"traceEvens":[{"ph":"X","#,
+            br#"{"a":1,"traceEvens":[{"ph":"X"}]}"#,
+            br#"{"a":1,"traceEvents"=[{"ph":"X"}]}"#,
+            br#"z[{"name":"a","ph":"X","#,
+        ] {
+            let (beginning, _, health) = beginning(text);
+            let Beginning::Events { at, .. } = beginning else { panic!("{}", String::from_utf8_lossy(text)) };
+            assert!(text[at..].starts_with(b"{\"ph\"") || text[at..].starts_with(b"{\"name\""));
+            assert_eq!(health.findings()[0].fault, Fault::LostMetadata);
+            assert!(health.findings()[0].lost.bytes > 0);
+        }
     }
 
     /// What is no trace says what it is.
@@ -237,7 +315,7 @@ mod tests {
     fn something_else() {
         assert!(matches!(beginning(b"%PDF-1.4").0, Beginning::SomethingElse(_)));
         assert!(matches!(beginning(b"[[1, 2]]").0, Beginning::SomethingElse(_)));
-        assert!(matches!(beginning(br#"{"nodes": []}"#).0, Beginning::NoEvents));
+        assert!(matches!(beginning(br#"{"nodes": []}"#).0, Beginning::NoEvents(13)));
         assert!(matches!(beginning(b"  ").0, Beginning::NeedMore));
     }
 }

@@ -64,15 +64,21 @@ faults! {
     MissingPhase = "missing_phase", Repaired;
     /// A negative duration, kept as 0.
     NegativeDuration = "negative_duration", Repaired;
+    /// A value that is no JSON; its text is kept.
+    BrokenValue = "broken_value", Repaired;
+    /// A value nested too deep to be read; its text is kept.
+    DeepValue = "deep_value", Repaired;
     /// A value of top-level metadata that is no JSON; its text is kept.
     BrokenMetadata = "broken_metadata", Repaired;
+    /// Top-level metadata so damaged that it was passed over.
+    LostMetadata = "lost_metadata", Dropped;
     /// An arg's value does not fit its column; its text is kept in `extra_args`.
     UnexpectedValue = "unexpected_value", Note;
     /// An event that could not be read at all.
     BrokenEvent = "broken_event", Dropped;
     /// An event without a usable time.
     MissingTime = "missing_time", Dropped;
-    /// A time that does not fit 64 bits.
+    /// A time so far off that differences between times would not fit 64 bits.
     TimeOverflow = "time_overflow", Dropped;
     /// An event whose phase means nothing to us.
     UnknownPhase = "unknown_phase", Dropped;
@@ -82,14 +88,68 @@ faults! {
     UnmatchedBegin = "unmatched_begin", Repaired;
     /// Bytes between events that belong to none.
     Garbage = "garbage_between_events", Dropped;
+    /// An element of the list of events that is no object.
+    NotAnEvent = "not_an_event", Dropped;
+    /// An event too long to be read.
+    OversizedEvent = "oversized_event", Dropped;
+    /// Metadata too long to be read.
+    OversizedMetadata = "oversized_metadata", Dropped;
+    /// Two events without a comma between them.
+    MissingComma = "missing_comma", Repaired;
+    /// A bracket closes the list of events, but more events follow.
+    StrayBracket = "stray_bracket", Repaired;
+    /// A second list of events in the same object; its events are read, too.
+    RepeatedEvents = "repeated_trace_events", Repaired;
+    /// Another document follows the first; its events are read, too.
+    AnotherDocument = "another_document", Repaired;
+    /// A time to add to every event's that cannot be added: it is too large, or comes after events it is meant for.
+    UnusableBaseTime = "unusable_base_time", Dropped;
+    /// Zero bytes among the events, as a hole in a file leaves them.
+    ZeroBytes = "zero_bytes", Dropped;
+    /// Zero bytes after the end, as files written in blocks have them.
+    ZeroPadding = "zero_padding", Repaired;
     /// The file stops in the middle; the last event is lost.
     TruncatedJson = "truncated_json", Dropped;
     /// The closing brackets are missing, but no event is lost.
     MissingEnd = "missing_end", Repaired;
-    /// Something stands after the end of the JSON.
-    TrailingGarbage = "trailing_garbage", Note;
+    /// Something follows the end of the JSON.
+    TrailingGarbage = "trailing_garbage", Dropped;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
+    /// The checksum of the compressed stream says that its text is not what was written.
+    ChecksumMismatch = "checksum_mismatch", Dropped;
+}
+
+/// What of a file did not become part of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Events, as far as they can be counted.
+    pub events: u64,
+    /// Bytes of the text; compressed ones where these could not be decoded.
+    pub bytes: u64,
+}
+
+impl Lost {
+    /// Text that was passed over; events are counted by their phases.
+    pub(crate) fn text(text: &[u8]) -> Self {
+        Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
+    }
+
+    /// Text of an event that was dropped.
+    pub(crate) fn event(text: &[u8]) -> Self {
+        let lost = Self::text(text);
+        Self { events: lost.events.max(1), ..lost }
+    }
+
+    /// Bytes in which no events can be told apart.
+    pub(crate) fn bytes(count: u64) -> Self {
+        Self { events: 0, bytes: count }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
 }
 
 /// One kind of finding in one file.
@@ -99,6 +159,8 @@ pub struct Finding {
     pub fault: Fault,
     /// How often it was seen.
     pub count: u64,
+    /// What was lost there.
+    pub lost: Lost,
     /// The first places: byte offsets in the uncompressed text.
     pub offsets: Vec<u64>,
     /// Text around the first place.
@@ -114,8 +176,14 @@ pub struct Health {
 impl Health {
     /// Count a finding at `offset`, with the text around it.
     pub(crate) fn add(&mut self, fault: Fault, offset: u64, text: &[u8]) {
+        self.add_loss(fault, offset, text, Lost::default());
+    }
+
+    /// Count a finding at `offset`, with the text around it and what was lost.
+    pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;
+        finding.lost.add(lost);
         if finding.offsets.len() < MOST_OFFSETS {
             finding.offsets.push(offset);
         }
@@ -130,6 +198,7 @@ impl Health {
         for other in later.findings {
             let finding = self.entry(other.fault);
             finding.count += other.count;
+            finding.lost.add(other.lost);
             let room = MOST_OFFSETS - finding.offsets.len();
             finding.offsets.extend(other.offsets.into_iter().take(room));
             if finding.example.is_empty() {
@@ -145,7 +214,7 @@ impl Health {
 
     fn entry(&mut self, fault: Fault) -> &mut Finding {
         let at = self.findings.iter().position(|finding| finding.fault == fault).unwrap_or_else(|| {
-            self.findings.push(Finding { fault, count: 0, offsets: Vec::new(), example: String::new() });
+            self.findings.push(Finding { fault, count: 0, lost: Lost::default(), offsets: Vec::new(), example: String::new() });
             self.findings.len() - 1
         });
         &mut self.findings[at]
@@ -172,6 +241,8 @@ impl Health {
                         Severity::Note => "note",
                     },
                     "count": finding.count,
+                    "events_lost": finding.lost.events,
+                    "bytes_lost": finding.lost.bytes,
                     "offsets": finding.offsets,
                     "example": finding.example,
                 })

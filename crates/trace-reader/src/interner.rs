@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::json::{as_it_stands, decoded, Blemishes, Raw};
+use crate::json::{as_it_stands, decoded, expect_json, Blemishes, Raw, Unfit};
 
 /// Numbers the distinct texts of one chunk in order of appearance, without copying them.
 #[derive(Debug, Default)]
@@ -33,8 +33,13 @@ impl<'a> ChunkInterner<'a> {
         let id = self.texts.len() as u32;
         let (meaning, mut blemishes) =
             if text.is_text() { decoded(text.bytes) } else { as_it_stands(text.bytes) };
-        // White space between the elements of an array is no blemish.
-        blemishes.control_character &= text.is_text();
+        if text.is_composite() {
+            // White space between the elements of an array is no blemish.
+            blemishes.control_character = false;
+            let unfit = expect_json(text.bytes).err();
+            blemishes.broken_value = unfit == Some(Unfit::Broken);
+            blemishes.deep_value = unfit == Some(Unfit::Deep);
+        }
         self.blemished |= blemishes.any();
         self.texts.push(meaning);
         self.blemishes.push(blemishes);

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
+use crate::scan::begins_event;
+
 /// Why the text at the cursor cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
@@ -146,23 +148,34 @@ impl<'a> Cursor<'a> {
                 (self.string_value()?, Shape::Text)
             }
             b'{' | b'[' => (self.composite()?, Shape::Composite),
-            b'-' | b'0'..=b'9' => (self.word()?, Shape::Number),
-            _ => (self.word()?, Shape::Literal),
+            b'-' | b'0'..=b'9' => {
+                let (word, oddity) = self.word()?;
+                (word, if is_number(word, oddity) { Shape::Number } else { Shape::Literal })
+            }
+            _ => (self.word()?.0, Shape::Literal),
         };
         Ok(Raw { bytes, shape })
     }
 
-    /// Everything up to the next separator; spaces inside a bare word belong to it only by mistake, so they end it.
+    /// Everything up to the next separator, and how odd its bytes are for a number; spaces inside a bare word belong to
+    /// it only by mistake, so they end it.
     #[inline]
-    fn word(&mut self) -> Result<&'a [u8], Broken> {
+    fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];
-        let length =
-            rest.iter().position(|&byte| ROLES[byte as usize] & ENDS_WORD != 0).ok_or(Broken::EndOfInput)?;
+        let mut oddity = 0;
+        let length = rest
+            .iter()
+            .position(|&byte| {
+                let role = ROLES[byte as usize];
+                oddity += usize::from(role & ODDITY);
+                role & ENDS_WORD != 0
+            })
+            .ok_or(Broken::EndOfInput)?;
         if length == 0 {
             return Err(Broken::Syntax);
         }
         self.at += length;
-        Ok(&rest[..length])
+        Ok((&rest[..length], oddity))
     }
 
     fn string_value(&mut self) -> Result<&'a [u8], Broken> {
@@ -190,6 +203,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
+    ///
+    /// No guess reaches into the next event: it would swallow it, and a file of broken events take quadratic time.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
@@ -206,6 +221,9 @@ impl<'a> Cursor<'a> {
                 self.guessed |= passed_over || !is_quote;
                 self.at = candidate + 1;
                 return Ok(&self.bytes[start..candidate]);
+            }
+            if is_quote && opens_event(self.bytes, at) {
+                return Err(Broken::Syntax);
             }
             passed_over |= is_quote;
             at = candidate + 1;
@@ -260,16 +278,72 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Whether the quote at `at` opens the first key of an event.
+fn opens_event(text: &[u8], at: usize) -> bool {
+    let before = text[..at].trim_ascii_end();
+    before.last() == Some(&b'{') && begins_event(text, before.len() - 1)
+}
+
+/// Whether a word that begins with a digit or a sign is a number of JSON.
+#[inline]
+fn is_number(word: &[u8], oddity: usize) -> bool {
+    let has_leading_zero = word[0] == b'0' && word.get(1).is_some_and(u8::is_ascii_digit);
+    match oddity {
+        0 => !has_leading_zero,
+        POINT if !has_leading_zero => word[word.len() - 1] != b'.',
+        _ => is_valid(word),
+    }
+}
+
+/// Whether the text is JSON.
+#[cold]
+pub(crate) fn is_valid(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Why a value cannot be kept as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is no JSON.
+    Broken,
+    /// It is nested too deep for readers of JSON that use the stack, of which Python's is one.
+    Deep,
+}
+
+/// Whether others can read the text as JSON.
+#[cold]
+pub(crate) fn expect_json(text: &[u8]) -> Result<(), Unfit> {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
+        let is_deep = error.to_string().starts_with("recursion limit exceeded");
+        if is_deep {
+            Unfit::Deep
+        } else {
+            Unfit::Broken
+        }
+    })
+}
+
 /// Bytes that end a number or a bare word.
 const ENDS_WORD: u8 = 1;
 /// Bytes that matter inside an array or object.
 const NESTS: u8 = 2;
+/// How odd a byte is in a number: digits are not, two points are as odd as any other byte.
+const ODDITY: u8 = 4 | 8;
+/// The oddity of a word that holds nothing but digits and one point.
+const POINT: usize = 4;
 
 /// What each byte can be; one look instead of a comparison with each of them.
 const ROLES: [u8; 256] = {
-    let mut roles = [0; 256];
+    let mut roles = [8; 256];
+    let mut digit = b'0';
+    while digit <= b'9' {
+        roles[digit as usize] = 0;
+        digit += 1;
+    }
+    roles[b'.' as usize] = 4;
     let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
     let mut at = 0;
+    // What ends a word is no part of it.
     while at < separators.len() {
         roles[separators[at] as usize] = ENDS_WORD;
         roles[brackets[at] as usize] = ENDS_WORD | NESTS;
@@ -284,11 +358,25 @@ pub(crate) struct Blemishes {
     pub(crate) bad_escape: bool,
     pub(crate) invalid_utf8: bool,
     pub(crate) control_character: bool,
+    /// It is a value that is no JSON.
+    pub(crate) broken_value: bool,
+    /// It is a value nested too deep.
+    pub(crate) deep_value: bool,
 }
 
 impl Blemishes {
     pub(crate) fn any(self) -> bool {
         self != Self::default()
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            bad_escape: self.bad_escape || other.bad_escape,
+            invalid_utf8: self.invalid_utf8 || other.invalid_utf8,
+            control_character: self.control_character || other.control_character,
+            broken_value: self.broken_value || other.broken_value,
+            deep_value: self.deep_value || other.deep_value,
+        }
     }
 }
 
@@ -305,9 +393,9 @@ pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
 /// The text of a value that is no string, or of one without escapes.
 pub(crate) fn as_it_stands(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let blemishes = Blemishes {
-        bad_escape: false,
         invalid_utf8: std::str::from_utf8(raw).is_err(),
         control_character: raw.iter().any(|&byte| byte < 0x20),
+        ..Blemishes::default()
     };
     (String::from_utf8_lossy(raw), blemishes)
 }

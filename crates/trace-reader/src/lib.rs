@@ -1,15 +1,20 @@
 //! Reads the traces of the PyTorch profiler, whatever their age and vendor, into Arrow tables.
 //!
-//! The way of the bytes: [`source`] undoes the compression of an input; [`scan`] finds the events and cuts them
-//! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`read`] puts the chunks in order, gives
-//! strings and tracks their final numbers and hands the batches to a [`sink`]. What was repaired or dropped on the way
-//! is counted in [`health`]. [`edit`] goes over the same text to copy it with some events changed.
+//! The way of the bytes: [`source`] undoes the compression of an input; [`cutter`] finds the events and cuts them
+//! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`sequencer`] puts the chunks in order, gives
+//! strings and tracks their final numbers and hands the batches to a [`sink`]; [`tail`] reads what follows the events.
+//! What was repaired or dropped on the way is counted in [`health`]. [`edit`] goes over the same text to copy it with
+//! some events changed.
+//!
+//! Time is linear in the size of the text, whatever it holds, and the memory for text under way is bounded, whatever
+//! the number of threads.
 //!
 //! Nothing in a file makes the reader panic, and no bad event makes it lose the events around it.
 
 mod args;
 mod coerce;
 mod columns;
+mod cutter;
 mod edit;
 mod error;
 mod event;
@@ -25,14 +30,17 @@ mod read;
 mod rebase;
 mod scan;
 mod schema;
+mod sequencer;
 mod sink;
 mod source;
+mod streams;
+mod tail;
 mod time;
 mod tracks;
 
 pub use edit::{EditedCopy, Fate};
 pub use error::ReadError;
-pub use health::{Fault, Finding, Health, Severity};
+pub use health::{Fault, Finding, Health, Lost, Severity};
 pub use memory_events::{memory_events, MemoryEvents};
 pub use peek::{peek, Peek};
 pub use read::{read, Options, Progress, Trace};

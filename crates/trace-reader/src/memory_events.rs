@@ -1,5 +1,7 @@
 //! Reads raw memory timelines: JSON lists of `[time, action, bytes, category]`, as `export_memory_timeline` writes them.
 
+use std::sync::Arc;
+
 use crate::error::ReadError;
 use crate::source::{Input, Source};
 
@@ -23,7 +25,7 @@ pub struct MemoryEvents {
 pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
     let name = input.name.clone();
     let mut text = Vec::new();
-    Source::new(input)
+    Source::new(input, Arc::default(), u64::MAX)
         .and_then(|mut source| source.fill_to_the_end(&mut text))
         .map_err(|source| ReadError::Io { path: name.clone(), source })?;
     parsed(&text).map_err(|at| {

@@ -9,6 +9,9 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use crate::json::Cursor;
 
+/// How far into what may be an event its phase is looked for.
+const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
+
 /// Keys that an event may begin with.
 const FIRST_KEYS: [&[u8]; 11] =
     [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
@@ -29,10 +32,59 @@ pub(crate) fn holds_event(text: &[u8]) -> bool {
     memchr_iter(b'{', text).any(|at| begins_event(text, at))
 }
 
-fn begins_event(text: &[u8], at: usize) -> bool {
+/// Whether the brace at `at` begins an object whose first key is one that an event may begin with.
+pub(crate) fn begins_event(text: &[u8], at: usize) -> bool {
     let mut cursor = Cursor::new(text, at + 1);
     cursor.skip_space();
-    cursor.key().is_ok_and(|key| FIRST_KEYS.contains(&key))
+    let rest = &text[cursor.at.min(text.len())..];
+    let Some(rest) = rest.strip_prefix(b"\"") else { return false };
+    let Some(key) = FIRST_KEYS.iter().find(|key| rest.starts_with(key) && rest.get(key.len()) == Some(&b'"'))
+    else {
+        return false;
+    };
+    cursor.at += key.len() + 2;
+    cursor.skip_space();
+    cursor.peek() == b':'
+}
+
+/// Whether an event with a phase begins at `at`, so that it can hardly be anything else.
+pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
+    if text.get(at) != Some(&b'{') || !begins_event(text, at) {
+        return false;
+    }
+    let mut cursor = Cursor::new(&text[..text.len().min(at + MOST_BYTES_BEFORE_PHASE)], at + 1);
+    loop {
+        cursor.skip_space();
+        let Ok(key) = cursor.key() else { return false };
+        if matches!(cursor.peek(), b'{' | b'[') {
+            return false;
+        }
+        let Ok(value) = cursor.value() else { return false };
+        if key == b"ph" {
+            return value.is_text() && value.bytes.len() == 1;
+        }
+        cursor.skip_space();
+        if cursor.expect(b',').is_err() {
+            return false;
+        }
+    }
+}
+
+/// Where the next event with a phase begins, at `from` or later.
+pub(crate) fn next_sure_event(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && is_event(text, at))
+}
+
+/// Where the events of the next list begin that is the value of `traceEvents`, at `from` or later.
+pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    memchr::memmem::find_iter(rest, b"\"traceEvents\"").find_map(|at| {
+        let mut cursor = Cursor::new(text, from + at);
+        cursor.key().ok()?;
+        cursor.expect(b'[').ok()?;
+        Some(cursor.at)
+    })
 }
 
 fn is_element(text: &[u8], at: usize) -> bool {

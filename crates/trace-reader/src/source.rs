@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
+use crate::health::{Fault, Health, Lost};
+use crate::streams::{Ahead, Damage, Frame, Member, Streams};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -44,7 +44,7 @@ impl Format {
 pub struct Input {
     pub(crate) name: String,
     bytes: Box<dyn Read + Send>,
-    total_bytes: u64,
+    pub(crate) total_bytes: u64,
 }
 
 impl Input {
@@ -71,18 +71,23 @@ impl Input {
 /// What was read of the file itself so far; shared between the reading thread and the one that reports.
 #[derive(Default)]
 pub(crate) struct Tally {
-    bytes: AtomicU64,
+    byte_count: AtomicU64,
     hash: Mutex<Xxh3>,
     failure: Mutex<Option<io::Error>>,
+    damages: Mutex<Vec<Damage>>,
 }
 
+/// How many damages of compressed streams are remembered one by one.
+const MOST_DAMAGES: usize = 100;
+
 impl Tally {
+    /// Bytes of the file that were read so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.byte_count.load(Ordering::Relaxed)
     }
 
     fn add(&self, bytes: &[u8]) {
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.byte_count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
     }
 
@@ -96,6 +101,28 @@ impl Tally {
     /// Why no more bytes came although there are more. A damaged compressed stream is no failure: its bytes came.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether the file itself could not be read.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Remember damage of a compressed stream; of very many, the last one stands for the rest.
+    pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
+        let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_many = damages.len() >= MOST_DAMAGES;
+        match damages.last_mut() {
+            Some(last) if are_many || (last.fault == fault && last.offset == offset) => last.bytes += bytes,
+            _ => damages.push(Damage { fault, offset, bytes, what: what.to_owned() }),
+        }
+    }
+
+    /// Add the damages of compressed streams to the findings.
+    pub(crate) fn report_damage(&self, health: &mut Health) {
+        for damage in self.damages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            health.add_loss(damage.fault, damage.offset, damage.what.as_bytes(), Lost::bytes(damage.bytes));
+        }
     }
 
     /// Hash of the file's bytes, in hexadecimal.
@@ -125,28 +152,26 @@ impl<R: Read> Read for Tallied<R> {
 /// A file that yields uncompressed bytes.
 pub(crate) struct Source {
     pub(crate) format: Format,
-    pub(crate) total_bytes: u64,
-    pub(crate) tally: Arc<Tally>,
+    tally: Arc<Tally>,
     /// Uncompressed bytes that it may yield; then reading fails.
-    pub(crate) most_bytes: u64,
+    most_bytes: u64,
     yielded_bytes: u64,
     reader: Box<dyn Read + Send>,
 }
 
 impl Source {
-    pub(crate) fn new(input: Input) -> io::Result<Self> {
-        let total_bytes = input.total_bytes;
-        let tally = Arc::new(Tally::default());
-        let mut raw =
-            BufReader::with_capacity(BUFFER_BYTES, Tallied { inner: input.bytes, tally: Arc::clone(&tally) });
+    /// Find out how the input is compressed; `tally` counts what is read of it.
+    pub(crate) fn new(input: Input, tally: Arc<Tally>, most_bytes: u64) -> io::Result<Self> {
+        let tallied = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };
+        let mut raw = BufReader::with_capacity(BUFFER_BYTES, tallied);
         let first_bytes = raw.fill_buf().map_err(|error| tally.failure().unwrap_or(error))?;
         let format = Format::of(first_bytes);
         let reader: Box<dyn Read + Send> = match format {
             Format::Plain => Box::new(raw),
-            Format::Gzip => Box::new(MultiGzDecoder::new(raw)),
-            Format::Zstd => Box::new(ZstdFrames { raw: Some(raw), frame: None }),
+            Format::Gzip => Box::new(Streams::<_, Member<Ahead<_>>>::new(raw, Arc::clone(&tally))),
+            Format::Zstd => Box::new(Streams::<_, Frame<Ahead<_>>>::new(raw, Arc::clone(&tally))),
         };
-        Ok(Self { format, total_bytes, tally, most_bytes: u64::MAX, yielded_bytes: 0, reader })
+        Ok(Self { format, tally, most_bytes, yielded_bytes: 0, reader })
     }
 
     /// Append up to `count` bytes to `buffer`; fewer only at the end.
@@ -162,7 +187,7 @@ impl Source {
                 Ok(0) => break Ok(()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
+                Err(error) => break Err(self.tally.failure().unwrap_or(error)),
             }
         };
         buffer.truncate(filled);
@@ -173,9 +198,24 @@ impl Source {
         result.map(|()| filled - start)
     }
 
-    /// Append all that is left to `buffer`.
+    /// What a message says about damage met so far.
+    pub(crate) fn damage(&self) -> &'static str {
+        let damages = self.tally.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        if damages.is_empty() {
+            ""
+        } else {
+            ", and its compressed data is damaged or cut off"
+        }
+    }
+
+    /// Append all that is left to `buffer`; damage of a compressed stream is an error.
     pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        self.reader.read_to_end(buffer)
+        let count = self.reader.read_to_end(buffer)?;
+        let damages = self.tally.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        match damages.first() {
+            Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.what.clone())),
+            None => Ok(count),
+        }
     }
 }
 
@@ -184,64 +224,24 @@ pub(crate) fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
 
-/// The frames of a zstd file, one after the other.
-struct ZstdFrames<R: BufRead> {
-    raw: Option<R>,
-    frame: Option<Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>>,
-}
-
-impl<R: BufRead> Read for ZstdFrames<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(frame) = &mut self.frame {
-                let count = frame.read(buffer)?;
-                if count > 0 || buffer.is_empty() {
-                    return Ok(count);
-                }
-            }
-            if let Some(frame) = self.frame.take() {
-                self.raw = Some(frame.into_inner());
-            }
-            let Some(mut raw) = self.raw.take() else {
-                return Ok(0);
-            };
-            if raw.fill_buf()?.is_empty() {
-                self.raw = Some(raw);
-                return Ok(0);
-            }
-            if is_skippable(raw.fill_buf()?) {
-                skip_frame(&mut raw)?;
-                self.raw = Some(raw);
-                continue;
-            }
-            let frame = StreamingDecoder::new(raw)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            self.frame = Some(Box::new(frame));
-        }
-    }
-}
-
-/// Whether a frame begins here that holds something else than text; parallel compressors write such.
-fn is_skippable(bytes: &[u8]) -> bool {
-    matches!(bytes, [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..])
-}
-
-fn skip_frame(raw: &mut impl Read) -> io::Result<()> {
-    let mut head = [0; 8];
-    raw.read_exact(&mut head)?;
-    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-    io::copy(&mut raw.take(length.into()), &mut io::sink()).map(|_| ())
-}
-
-/// Hash of a file's bytes, as a trace read from it carries.
+/// Hash of a file's bytes, as a trace read from it carries; `go_on` is asked now and then.
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`] when they cannot be read.
-pub fn content_hash(input: Input) -> Result<String, ReadError> {
+/// [`ReadError::Io`] when they cannot be read; [`ReadError::Stopped`].
+pub fn content_hash(input: Input, go_on: &mut dyn FnMut() -> bool) -> Result<String, ReadError> {
     let tally = Arc::new(Tally::default());
     let mut bytes = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };
-    let copied = io::copy(&mut bytes, &mut io::sink());
-    copied.map_err(|error| ReadError::Io { path: input.name, source: tally.failure().unwrap_or(error) })?;
-    Ok(tally.content_hash())
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while go_on() {
+        match bytes.read(&mut buffer) {
+            Ok(0) => return Ok(tally.content_hash()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(ReadError::Io { path: input.name, source: tally.failure().unwrap_or(error) });
+            }
+        }
+    }
+    Err(ReadError::Stopped)
 }

@@ -3,6 +3,15 @@
 /// Most decimal places a number may carry before further digits cannot change the nanosecond.
 const MOST_DIGITS: usize = 36;
 
+/// Nanoseconds from 1970 to 2116: times so far off at most have differences, and sums with a base time, that fit 64 bits.
+const FARTHEST_NS: i64 = 1 << 62;
+
+/// Whether a time can be kept.
+#[inline]
+pub(crate) fn is_in_range(ns: i64) -> bool {
+    (-FARTHEST_NS..=FARTHEST_NS - 1).contains(&ns)
+}
+
 /// Convert the text of a number of microseconds to whole nanoseconds, halves away from zero.
 ///
 /// Read as text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs

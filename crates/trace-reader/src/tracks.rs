@@ -4,7 +4,7 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::interner::ChunkInterner;
-use crate::json::Raw;
+use crate::json::{Blemishes, Raw};
 
 /// A pid or tid: a number, or a text by its number in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,13 +30,17 @@ impl Lane {
         }
     }
 
-    fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> Self {
+    /// The lane that a value names, and what was wrong with its text.
+    fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> (Self, Blemishes) {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
-            return Self::Missing;
+            return (Self::Missing, Blemishes::default());
         };
         match std::str::from_utf8(raw.bytes).ok().and_then(|number| number.parse().ok()) {
-            Some(number) => Self::Number(number),
-            None => Self::Text(strings.intern(raw).0),
+            Some(number) => (Self::Number(number), Blemishes::default()),
+            None => {
+                let (id, blemishes) = strings.intern(raw);
+                (Self::Text(id), blemishes)
+            }
         }
     }
 }
@@ -53,30 +57,40 @@ pub(crate) struct ChunkTracks<'a> {
 }
 
 impl<'a> ChunkTracks<'a> {
-    /// The number of the track that `pid` and `tid` name.
+    /// The number of the track that `pid` and `tid` name, and what was wrong with their texts.
     #[inline]
     pub(crate) fn intern(
         &mut self,
         pid: Option<Raw<'a>>,
         tid: Option<Raw<'a>>,
         strings: &mut ChunkInterner<'a>,
-    ) -> u32 {
+    ) -> (u32, Blemishes) {
         if let Some((last_pid, last_tid, id)) = self.last {
             if last_pid == pid && last_tid == tid {
-                return id;
+                return (id, Blemishes::default());
             }
         }
-        let id = match self.ids.get(&(pid, tid)) {
-            Some(&id) => id,
-            None => {
-                let id = self.tracks.len() as u32;
-                self.tracks.push((Lane::of(pid, strings), Lane::of(tid, strings)));
-                self.ids.insert((pid, tid), id);
-                id
-            }
+        let (id, blemishes) = match self.ids.get(&(pid, tid)) {
+            Some(&id) => (id, Blemishes::default()),
+            None => self.add(pid, tid, strings),
         };
         self.last = Some((pid, tid, id));
-        id
+        (id, blemishes)
+    }
+
+    #[cold]
+    fn add(
+        &mut self,
+        pid: Option<Raw<'a>>,
+        tid: Option<Raw<'a>>,
+        strings: &mut ChunkInterner<'a>,
+    ) -> (u32, Blemishes) {
+        let id = self.tracks.len() as u32;
+        let (process, of_process) = Lane::of(pid, strings);
+        let (thread, of_thread) = Lane::of(tid, strings);
+        self.tracks.push((process, thread));
+        self.ids.insert((pid, tid), id);
+        (id, of_process.or(of_thread))
     }
 
     pub(crate) fn track(&self, id: u32) -> Track {

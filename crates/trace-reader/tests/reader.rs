@@ -220,7 +220,7 @@ fn stray_commas() {
         r#"{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {"x": N/A, }},, {"ph": "X", "name": "b", "ts": 1, "dur": 1,},"#,
     ));
     assert_eq!(names(&read), ["a", "b"]);
-    assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 3)]);
+    assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 4)]);
 }
 
 /// A file that stops in the middle keeps everything before the last event.

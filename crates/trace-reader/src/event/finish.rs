@@ -7,6 +7,7 @@ use crate::health::Fault;
 use crate::json::Raw;
 use crate::kind::Kind;
 use crate::schema::Table;
+use crate::time::is_in_range;
 
 impl<'a> Reader<'a> {
     /// Turn the fields into rows; a fault means that the event is dropped.
@@ -31,7 +32,7 @@ impl<'a> Reader<'a> {
     fn finish_complete(&mut self, fields: &Fields<'a>) -> Result<(), Fault> {
         let start_ns = self.time(fields)?;
         let duration_ns = self.duration(fields)?;
-        start_ns.checked_add(duration_ns).ok_or(Fault::TimeOverflow)?;
+        start_ns.checked_add(duration_ns).filter(|&end_ns| is_in_range(end_ns)).ok_or(Fault::TimeOverflow)?;
         self.event_row(fields, fields.kind, start_ns, duration_ns);
         Ok(())
     }
@@ -46,7 +47,10 @@ impl<'a> Reader<'a> {
     fn time(&self, fields: &Fields<'a>) -> Result<i64, Fault> {
         let raw = fields.time.ok_or(Fault::MissingTime)?;
         match coerce::nanoseconds(raw) {
-            Some(time) => time.checked_add(self.place.base_ns).ok_or(Fault::TimeOverflow),
+            Some(time) => time
+                .checked_add(self.place.base_ns)
+                .filter(|&start_ns| is_in_range(start_ns))
+                .ok_or(Fault::TimeOverflow),
             None if coerce::float(raw).is_some_and(f64::is_finite) => Err(Fault::TimeOverflow),
             None => Err(Fault::MissingTime),
         }
@@ -82,7 +86,11 @@ impl<'a> Reader<'a> {
     }
 
     fn track(&mut self, fields: &Fields<'a>) -> u32 {
-        self.tracks.intern(fields.pid, fields.tid, &mut self.strings)
+        let (track, blemishes) = self.tracks.intern(fields.pid, fields.tid, &mut self.strings);
+        if blemishes.any() {
+            self.note_blemishes(blemishes);
+        }
+        track
     }
 
     fn event_row(&mut self, fields: &Fields<'a>, kind: Kind, start_ns: i64, duration_ns: i64) {
@@ -113,9 +121,14 @@ impl<'a> Reader<'a> {
         let category = fields.category.map(|category| self.intern(category));
         let name = fields.name.map(|name| self.intern(name));
         let track = self.track(fields);
+        let id = fields.id.and_then(coerce::stream);
+        if let (None, Some(unfit)) = (id, fields.id.filter(|id| !id.is_null())) {
+            self.note(Fault::UnexpectedValue, self.start);
+            self.keep(b"id", unfit);
+        }
         let rows = &mut self.tables[Table::Flows as usize];
         set(rows, 1, start_ns);
-        if let Some(id) = fields.id.and_then(coerce::stream) {
+        if let Some(id) = id {
             set(rows, 2, id);
         }
         set(rows, 3, fields.phase == b's');
@@ -181,10 +194,8 @@ impl<'a> Reader<'a> {
             name,
             track: self.track(fields),
         };
+        // Its row in `events` is written when both ends are known.
         self.edges.push(edge);
-        // Its row in `events` is written when both ends are known; what its args said in that row is dropped here.
-        self.touched &= !(1 << Table::Events as u32);
-        self.tables[Table::Events as usize].roll_back();
         self.commit();
         Ok(())
     }

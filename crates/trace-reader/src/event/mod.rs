@@ -5,9 +5,11 @@ mod finish;
 use crate::args::{Args, Target, GRID_TEXT, OF_METADATA, ON_DEVICE, ON_HOST};
 use crate::coerce;
 use crate::columns::{Rows, Values};
-use crate::health::{Fault, Health};
+use crate::health::{Fault, Health, Lost};
 use crate::interner::ChunkInterner;
-use crate::json::{decoded, Blemishes, Broken, Cursor, Quotes, Raw, Shape};
+use crate::json::{
+    as_it_stands, decoded, expect_json, Blemishes, Broken, Cursor, Quotes, Raw, Shape, Unfit,
+};
 use crate::kind::Kind;
 use crate::scan;
 use crate::schema::Table;
@@ -58,9 +60,66 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
     /// Added to every time.
     pub(crate) base_ns: i64,
-    /// Whether nothing follows.
-    pub(crate) is_last: bool,
+    pub(crate) begin: Begin,
+    pub(crate) end: End,
 }
+
+/// Where a chunk begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// Behind the bracket that opens the list of events.
+    OfList,
+    /// Behind a comma.
+    OfEvent,
+    /// Anywhere: nothing is known.
+    Anywhere,
+}
+
+/// Where a chunk ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// In the middle of the file; an event may go on behind it.
+    Open,
+    /// In the middle of an event that is too long to be read.
+    OfPatience,
+    /// At the end of the file.
+    OfFile,
+}
+
+/// What may come next between the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// An event, or the end of the list.
+    EventOrEnd,
+    /// An event: a comma was read.
+    Event,
+    /// A comma or the end of the list: an event was read.
+    CommaOrEnd,
+    /// Anything: what came before is not known.
+    Anything,
+}
+
+impl Begin {
+    fn next(self) -> Next {
+        match self {
+            Self::OfList => Next::EventOrEnd,
+            Self::OfEvent => Next::Event,
+            Self::Anywhere => Next::Anything,
+        }
+    }
+}
+
+/// A finding in the event being read: what, where, and what is lost by it.
+#[derive(Clone, Copy, Debug)]
+struct Remark {
+    fault: Fault,
+    at: usize,
+    lost: Lost,
+}
+
+/// How many times its size may be read in vain in a chunk before the rest of it is given up. Each event that has no end
+/// is read to the end of the chunk before that shows: without a limit, a file of such events takes quadratic time.
+const MOST_READ_IN_VAIN: usize = 16;
 
 /// Read the events of a chunk that begins between two events.
 pub(crate) fn read_chunk(bytes: &[u8], place: Place) -> ChunkRows {
@@ -91,6 +150,8 @@ struct Fields<'a> {
     id: Option<Raw<'a>>,
     /// Where the args are, if they came before what says how to read them.
     args_later: Option<usize>,
+    /// Whether args were read.
+    has_read_args: bool,
 }
 
 impl Fields<'_> {
@@ -108,7 +169,26 @@ impl Fields<'_> {
 
     /// Whether its numeric args are samples, of which an event may hold any number.
     fn holds_samples(&self) -> bool {
-        self.phase == b'C' || self.kind == Kind::ProfilerRange
+        self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
+    }
+
+    /// Whether it becomes a row of `events`, so that columns of that table can take args.
+    fn is_row_of_events(&self) -> bool {
+        matches!(self.phase, 0 | b'X' | b'i' | b'I' | b'R' | b'n')
+    }
+}
+
+/// Why an event cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unread {
+    Broken(Broken),
+    /// A key came again that says how to read the args, which are read already: they have to be read last.
+    ArgsLast,
+}
+
+impl From<Broken> for Unread {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
     }
 }
 
@@ -133,7 +213,9 @@ struct Reader<'a> {
     /// The category of the event before, which is most often that of the next.
     last_category: (&'a [u8], Kind),
     /// What was found in it so far.
-    notes: Vec<(Fault, usize)>,
+    notes: Vec<Remark>,
+    /// Bytes that may still be read in vain.
+    patience: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -153,67 +235,145 @@ impl<'a> Reader<'a> {
             samples: Vec::new(),
             last_category: (b"", Kind::Other),
             notes: Vec::new(),
+            patience: bytes.len().saturating_mul(MOST_READ_IN_VAIN).saturating_add(1 << 16),
         }
     }
 
     fn all_events(&mut self) -> Outcome {
-        let mut after_comma = false;
+        let mut next = self.place.begin.next();
         loop {
             self.cursor.skip_space();
+            let at = self.cursor.at;
             match self.cursor.peek() {
                 b'{' => {
-                    if let Some(outcome) = self.event_or_repair() {
-                        return outcome;
+                    if next == Next::CommaOrEnd {
+                        self.remark_now(Fault::MissingComma, at);
                     }
-                    after_comma = false;
+                    match self.event_or_repair() {
+                        Ok(follows) => next = follows,
+                        Err(outcome) => return outcome,
+                    }
                 }
                 b',' => {
-                    if after_comma {
-                        self.note(Fault::StrayComma, self.cursor.at);
-                        self.commit_notes();
+                    if matches!(next, Next::Event | Next::EventOrEnd) {
+                        self.remark_now(Fault::StrayComma, at);
                     }
-                    after_comma = true;
+                    next = Next::Event;
                     self.cursor.at += 1;
                 }
-                b']' => return Outcome::ArrayEnd(self.cursor.at + 1),
-                _ if self.cursor.is_at_end() => return Outcome::AllRead,
-                _ => {
-                    self.note(Fault::Garbage, self.cursor.at);
-                    self.commit_notes();
-                    self.go_to_next_event(self.cursor.at);
+                b']' => {
+                    if next == Next::Event {
+                        self.remark_now(Fault::StrayComma, at);
+                    }
+                    self.cursor.at += 1;
+                    if !self.goes_on_with_event() {
+                        return Outcome::ArrayEnd(at + 1);
+                    }
+                    self.remark_now(Fault::StrayBracket, at);
+                    next = Next::Anything;
                 }
+                _ if self.cursor.is_at_end() => return Outcome::AllRead,
+                0 => self.zeros(),
+                _ => match self.other_element(next) {
+                    Ok(follows) => next = follows,
+                    Err(outcome) => return outcome,
+                },
             }
         }
+    }
+
+    /// Whether an event follows the bracket before the cursor, so that it does not close the list.
+    fn goes_on_with_event(&self) -> bool {
+        let mut ahead = Cursor::new(self.cursor.bytes, self.cursor.at);
+        ahead.skip_space();
+        if ahead.peek() == b',' {
+            ahead.at += 1;
+            ahead.skip_space();
+        }
+        scan::is_event(ahead.bytes, ahead.at)
+    }
+
+    /// Pass over zero bytes.
+    fn zeros(&mut self) {
+        let (bytes, at) = (self.cursor.bytes, self.cursor.at);
+        let end = bytes[at..].iter().position(|&byte| byte != 0).map_or(bytes.len(), |length| at + length);
+        self.cursor.at = end;
+        self.remark_loss(Fault::ZeroBytes, at, Lost::bytes((end - at) as u64));
+        self.commit_notes();
+    }
+
+    /// Pass over an element of the list that is no object, or over what is no element at all.
+    fn other_element(&mut self, next: Next) -> Result<Next, Outcome> {
+        let at = self.cursor.at;
+        self.start = at;
+        let value = if self.patience > 0 { self.cursor.value() } else { Err(Broken::Syntax) };
+        match value {
+            Err(Broken::EndOfInput) if self.place.end == End::Open => return Err(Outcome::Cut(at)),
+            Err(broken) => self.lose_patience(broken),
+            Ok(_) => {}
+        }
+        let behind = self.cursor.at;
+        self.cursor.skip_space();
+        let is_element = next != Next::CommaOrEnd && matches!(self.cursor.peek(), b',' | b']');
+        let text = self.cursor.bytes;
+        if value.is_ok() && is_element {
+            self.remark_loss(Fault::NotAnEvent, at, Lost::event(&text[at..behind]));
+            self.commit_notes();
+            self.position += 1;
+            return Ok(Next::CommaOrEnd);
+        }
+        self.cursor.at = at;
+        self.pass_over(Fault::Garbage, at, scan::next_event(text, at));
+        Ok(Next::Anything)
+    }
+
+    /// Leave out the text from `from` to `to`, or to the end of the chunk.
+    fn pass_over(&mut self, fault: Fault, from: usize, to: Option<usize>) {
+        self.cursor.at = to.unwrap_or(self.cursor.bytes.len());
+        self.remark_loss(fault, from, Lost::text(&self.cursor.bytes[from..self.cursor.at]));
+        self.commit_notes();
     }
 
     /// Read the event at the cursor, repairing it if need be; an outcome means that the chunk ends here.
-    fn event_or_repair(&mut self) -> Option<Outcome> {
+    fn event_or_repair(&mut self) -> Result<Next, Outcome> {
         self.start = self.cursor.at;
         match self.event_with(Quotes::Strict) {
-            Ok(()) => return None,
-            Err(Broken::EndOfInput) if !self.place.is_last => return Some(Outcome::Cut(self.start)),
-            Err(_) => {}
+            Ok(()) => return Ok(Next::CommaOrEnd),
+            Err(Broken::EndOfInput) if self.place.end == End::Open => return Err(Outcome::Cut(self.start)),
+            Err(broken) => self.lose_patience(broken),
         }
         for quotes in [Quotes::Guessed, Quotes::GuessedEvenEscaped] {
-            if self.event_with(quotes).is_ok() {
-                if self.cursor.guessed {
-                    self.note(Fault::UnescapedQuote, self.start);
-                    self.commit_notes();
+            match self.event_with(quotes) {
+                Ok(()) => {
+                    if self.cursor.guessed {
+                        self.remark_now(Fault::UnescapedQuote, self.start);
+                    }
+                    return Ok(Next::CommaOrEnd);
                 }
-                return None;
+                Err(broken) => self.lose_patience(broken),
             }
         }
-        let next = scan::next_event(self.cursor.bytes, self.start + 1);
-        let truncated = next.is_none() && self.place.is_last;
-        self.note(if truncated { Fault::TruncatedJson } else { Fault::BrokenEvent }, self.start);
-        self.commit_notes();
-        self.position += 1;
-        self.cursor.at = next.unwrap_or(self.cursor.bytes.len());
-        None
+        self.leave_out_event();
+        Ok(Next::Anything)
     }
 
-    fn go_to_next_event(&mut self, from: usize) {
-        self.cursor.at = scan::next_event(self.cursor.bytes, from).unwrap_or(self.cursor.bytes.len());
+    fn leave_out_event(&mut self) {
+        let text = self.cursor.bytes;
+        let next = scan::next_event(text, self.start + 1).filter(|_| self.patience > 0);
+        let fault = match (next, self.place.end) {
+            (None, End::OfFile) => Fault::TruncatedJson,
+            (None, End::OfPatience) => Fault::OversizedEvent,
+            _ => Fault::BrokenEvent,
+        };
+        self.cursor.at = next.unwrap_or(text.len());
+        self.remark_loss(fault, self.start, Lost::event(&text[self.start..self.cursor.at]));
+        self.commit_notes();
+        self.position += 1;
+    }
+
+    fn lose_patience(&mut self, broken: Broken) {
+        let end = if broken == Broken::EndOfInput { self.cursor.bytes.len() } else { self.cursor.at };
+        self.patience = self.patience.saturating_sub(end.saturating_sub(self.start));
     }
 
     /// Read the event at `start` and keep its rows, or leave no trace of it.
@@ -228,11 +388,11 @@ impl<'a> Reader<'a> {
                 if let Err(fault) = self.finish(&fields) {
                     if quotes != Quotes::Strict {
                         // A guess that leads to an event without a time was no good guess.
-                        self.roll_back();
-                        self.notes.clear();
+                        self.forget_event();
                         return Err(Broken::Syntax);
                     }
-                    self.note(fault, self.start);
+                    let lost = Lost::event(&self.cursor.bytes[self.start..self.cursor.at]);
+                    self.remark_loss(fault, self.start, lost);
                     self.roll_back();
                 }
                 self.position += 1;
@@ -242,16 +402,24 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Err(broken) => {
-                self.roll_back();
-                self.notes.clear();
+                self.forget_event();
                 Err(broken)
             }
         }
     }
 
     fn event(&mut self) -> Result<Fields<'a>, Broken> {
+        let at = self.cursor.at;
         let mut fields = Fields::default();
-        self.members(|reader, key| reader.field(key, &mut fields))?;
+        match self.members(|reader, key| reader.field(key, &mut fields)) {
+            Ok(()) => {}
+            Err(Unread::Broken(broken)) => return Err(broken),
+            Err(Unread::ArgsLast) => {
+                self.forget_event();
+                self.cursor.at = at;
+                fields = self.fields_before_args()?;
+            }
+        }
         if let Some(args) = fields.args_later {
             let end = std::mem::replace(&mut self.cursor.at, args);
             self.read_args(&fields)?;
@@ -260,12 +428,29 @@ impl<'a> Reader<'a> {
         Ok(fields)
     }
 
+    /// Read the fields of an event that has some of them twice: the last of each counts, and the args come last.
+    #[cold]
+    fn fields_before_args(&mut self) -> Result<Fields<'a>, Broken> {
+        let mut fields = Fields::default();
+        self.members(|reader, key| {
+            if meant(key) == b"args" && reader.cursor.peek() == b'{' {
+                fields.args_later = Some(reader.cursor.at);
+                return reader.pass_args();
+            }
+            reader.field(key, &mut fields).map_err(|unread| match unread {
+                Unread::Broken(broken) => broken,
+                Unread::ArgsLast => Broken::Syntax, // there are none yet
+            })
+        })?;
+        Ok(fields)
+    }
+
     /// Call `member` for each key of the object at the cursor, with the cursor at its value.
     #[inline]
-    fn members(
+    fn members<E: From<Broken>>(
         &mut self,
-        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Broken>,
-    ) -> Result<(), Broken> {
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.cursor.expect(b'{')?;
         let mut after_comma = false;
         loop {
@@ -279,7 +464,7 @@ impl<'a> Reader<'a> {
                     if after_comma {
                         self.cursor.at += 1;
                     } else if self.cursor.peek() != b'}' {
-                        return Err(self.cursor.unexpected());
+                        return Err(self.cursor.unexpected().into());
                     }
                 }
                 b'}' => {
@@ -293,16 +478,19 @@ impl<'a> Reader<'a> {
                     self.note(Fault::StrayComma, self.cursor.at);
                     self.cursor.at += 1;
                 }
-                _ => return Err(self.cursor.unexpected()),
+                _ => return Err(self.cursor.unexpected().into()),
             }
         }
     }
 
     #[inline]
-    fn field(&mut self, key: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Broken> {
-        let key = if key.contains(&b'\\') { unescaped_field(key) } else { key };
+    fn field(&mut self, key: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Unread> {
+        let key = meant(key);
         if key == b"args" && self.cursor.peek() == b'{' {
             return self.args(fields);
+        }
+        if fields.has_read_args && matches!(key, b"ph" | b"cat" | b"pid") {
+            return Err(Unread::ArgsLast);
         }
         let value = self.value()?;
         match key {
@@ -311,15 +499,15 @@ impl<'a> Reader<'a> {
             b"name" => fields.name = Some(value),
             b"pid" => {
                 fields.pid = Some(value);
-                if value.is_text() && fields.category.is_none() {
-                    fields.kind = Kind::of_legacy_process(value.bytes);
+                if fields.category.is_none() {
+                    fields.kind = legacy_kind(fields.pid);
                 }
             }
             b"tid" => fields.tid = Some(value),
             b"ts" => fields.time = Some(value),
             b"dur" => fields.duration = Some(value),
             b"id" => fields.id = Some(value),
-            b"s" | b"bp" | b"args" => {}
+            b"s" | b"bp" if value.is_text() => self.check_text(value),
             _ => self.keep(key, value),
         }
         Ok(())
@@ -327,7 +515,14 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn category(&mut self, value: Raw<'a>, fields: &mut Fields<'a>) {
-        let Some(raw) = value.scalar().filter(|_| !value.is_null()) else { return };
+        let Some(raw) = value.scalar().filter(|_| !value.is_null()) else {
+            if value.is_composite() {
+                self.keep(b"cat", value);
+            }
+            fields.category = None;
+            fields.kind = legacy_kind(fields.pid);
+            return;
+        };
         if self.last_category.0 != raw {
             self.last_category = (raw, Kind::of_category(raw));
         }
@@ -349,11 +544,19 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    fn args(&mut self, fields: &mut Fields<'a>) -> Result<(), Broken> {
-        if fields.say_how_to_read_args() {
-            return self.read_args(fields);
+    fn args(&mut self, fields: &mut Fields<'a>) -> Result<(), Unread> {
+        if fields.has_read_args {
+            return Err(Unread::ArgsLast);
+        }
+        if fields.say_how_to_read_args() && fields.args_later.is_none() {
+            fields.has_read_args = true;
+            return Ok(self.read_args(fields)?);
         }
         fields.args_later = Some(self.cursor.at);
+        Ok(self.pass_args()?)
+    }
+
+    fn pass_args(&mut self) -> Result<(), Broken> {
         if self.cursor.quotes == Quotes::Strict {
             self.cursor.value().map(|_| ())
         } else {
@@ -364,6 +567,7 @@ impl<'a> Reader<'a> {
     fn read_args(&mut self, fields: &Fields<'a>) -> Result<(), Broken> {
         let targets = fields.args();
         let samples = fields.holds_samples();
+        let is_row = fields.is_row_of_events();
         self.members(|reader, key| {
             let value = reader.value()?;
             if value.is_null() {
@@ -371,13 +575,13 @@ impl<'a> Reader<'a> {
             }
             match targets.target(key).or_else(|| targets.escaped_target(key)) {
                 _ if samples && reader.sample(key, value) => {}
-                Some(target) => {
+                Some(target) if is_row || !target.is_of_events() => {
                     if !reader.put(target, value) {
                         reader.note(Fault::UnexpectedValue, reader.start);
                         reader.keep(key, value);
                     }
                 }
-                None => reader.keep(key, value),
+                _ => reader.keep(key, value),
             }
             Ok(())
         })
@@ -446,9 +650,22 @@ impl<'a> Reader<'a> {
     #[cold]
     fn keep(&mut self, key: &'a [u8], value: Raw<'a>) {
         self.extra.push(if self.extra.is_empty() { '{' } else { ',' });
-        self.extra.push_str(&json_string(key));
+        let (json, blemishes) = json_string(key);
+        self.extra.push_str(&json);
+        self.note_blemishes(blemishes);
         self.extra.push(':');
-        self.extra.push_str(&json_value(value));
+        let (json, blemishes) = json_value(value);
+        self.extra.push_str(&json);
+        self.note_blemishes(blemishes);
+    }
+
+    /// Note what is wrong with a text that is not kept.
+    #[inline]
+    fn check_text(&mut self, value: Raw<'a>) {
+        if !matches!(value.bytes, [b'a'..=b'z']) {
+            let (_, blemishes) = decoded(value.bytes);
+            self.note_blemishes(blemishes);
+        }
     }
 
     #[inline]
@@ -471,6 +688,8 @@ impl<'a> Reader<'a> {
             (blemishes.bad_escape, Fault::BadEscape),
             (blemishes.invalid_utf8, Fault::InvalidUtf8),
             (blemishes.control_character, Fault::ControlCharacter),
+            (blemishes.broken_value, Fault::BrokenValue),
+            (blemishes.deep_value, Fault::DeepValue),
         ] {
             if seen {
                 self.note(fault, self.start);
@@ -481,13 +700,26 @@ impl<'a> Reader<'a> {
     /// Remember a finding in the event being read; it counts only if this reading of the event is the one kept.
     #[cold]
     fn note(&mut self, fault: Fault, at: usize) {
-        self.notes.push((fault, at));
+        self.remark_loss(fault, at, Lost::default());
+    }
+
+    #[cold]
+    fn remark_loss(&mut self, fault: Fault, at: usize, lost: Lost) {
+        self.notes.push(Remark { fault, at, lost });
+    }
+
+    /// Count a finding between the events.
+    #[cold]
+    fn remark_now(&mut self, fault: Fault, at: usize) {
+        self.note(fault, at);
+        self.commit_notes();
     }
 
     fn commit_notes(&mut self) {
         let bytes = self.cursor.bytes;
-        for (fault, at) in self.notes.drain(..) {
-            self.health.add(fault, self.place.offset + at as u64, &bytes[at.min(bytes.len())..]);
+        for Remark { fault, at, lost } in self.notes.drain(..) {
+            let text = &bytes[at.min(bytes.len())..];
+            self.health.add_loss(fault, self.place.offset + at as u64, text, lost);
         }
     }
 
@@ -514,6 +746,13 @@ impl<'a> Reader<'a> {
         self.touch(Table::ExtraArgs);
     }
 
+    /// Forget what was read of the event so far.
+    #[cold]
+    fn forget_event(&mut self) {
+        self.roll_back();
+        self.notes.clear();
+    }
+
     #[cold]
     fn roll_back(&mut self) {
         self.tables.iter_mut().for_each(Rows::roll_back);
@@ -528,10 +767,24 @@ const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 
 /// The field that a key with escapes means, or the key as it is.
+#[inline]
+fn meant(key: &[u8]) -> &[u8] {
+    if key.contains(&b'\\') {
+        unescaped_field(key)
+    } else {
+        key
+    }
+}
+
 #[cold]
 fn unescaped_field(key: &[u8]) -> &[u8] {
     let meant = decoded(key).0;
     FIELDS.into_iter().find(|field| *field == meant.as_bytes()).unwrap_or(key)
+}
+
+/// The kind of an event without a category.
+fn legacy_kind(process: Option<Raw<'_>>) -> Kind {
+    process.filter(|process| process.is_text()).map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
 }
 
 /// The letter of a phase; 0 where there is none, a blank where it is no single letter.
@@ -548,14 +801,28 @@ fn text(bytes: &[u8]) -> Raw<'_> {
     Raw { bytes, shape: Shape::Text }
 }
 
-fn json_string(raw: &[u8]) -> String {
-    serde_json::Value::from(decoded(raw).0.as_ref()).to_string()
+fn json_string(raw: &[u8]) -> (String, Blemishes) {
+    let (text, blemishes) = decoded(raw);
+    (serde_json::Value::from(text.as_ref()).to_string(), blemishes)
 }
 
 /// The value as valid JSON; what is none becomes a string of its text.
-fn json_value(value: Raw<'_>) -> String {
-    if !value.is_text() && serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok() {
-        return String::from_utf8_lossy(value.bytes).into_owned();
+fn json_value(value: Raw<'_>) -> (String, Blemishes) {
+    if value.is_text() {
+        return json_string(value.bytes);
     }
-    json_string(value.bytes)
+    let text = std::str::from_utf8(value.bytes);
+    let unfit = expect_json(value.bytes).err();
+    if let (Ok(text), None) = (text, unfit) {
+        return (text.to_owned(), Blemishes::default());
+    }
+    let (text, blemishes) = as_it_stands(value.bytes);
+    let blemishes = Blemishes {
+        control_character: false,
+        // A bare word is noted where it is read.
+        broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
+        deep_value: unfit == Some(Unfit::Deep),
+        ..blemishes
+    };
+    (serde_json::Value::from(text.as_ref()).to_string(), blemishes)
 }
