@@ -16,7 +16,7 @@ from typing import Literal
 
 ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Raised whenever the reader would store something else for the same bytes; caches of other versions are rebuilt."""
 
 

@@ -17,13 +17,15 @@ from hta.enrich.steps import steps
 from hta.errors import HtaError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.schema import LAUNCH_KINDS, EventKind, KernelKind
+from hta.store.health import Finding
 from hta.store.trace import RankTrace, Trace
 
 Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
-_REPAIRS_THAT_GUESS = ("negative_duration",)
-"""What the reader repairs without knowing what was meant: a negative duration is read as 0."""
+_REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
+"""What the reader repairs without knowing what was meant: a negative duration is read as 0, and events of a further list
+or document as if they were of the same recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
 _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "group_size")
@@ -85,12 +87,18 @@ def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
             finding.kind,
             "error" if finding.severity == "dropped" or finding.kind in _REPAIRS_THAT_GUESS else "warning",
             finding.count,
-            f"this had to be {finding.severity} as the file was read",
+            f"this had to be {finding.severity} as the file was read{_lost(finding)}",
             tuple(f"byte {offset:,}" for offset in finding.offsets[:MOST_EXAMPLES]),
         )
         for finding in rank_trace.health.findings
         if finding.severity != "note"
     )
+
+
+def _lost(finding: Finding) -> str:
+    if not finding.events_lost and not finding.bytes_lost:
+        return ""
+    return f"; lost are {finding.events_lost:,} events and {finding.bytes_lost:,} bytes"
 
 
 def _violation(rank_trace: RankTrace, rule: Rule) -> Violation | None:

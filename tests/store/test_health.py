@@ -16,7 +16,17 @@ RECORD = {
     "content_hash": "00ff",
     "events_end": 90,
     "row_counts": {"events": 5},
-    "findings": [{"kind": "truncated", "severity": "dropped", "count": 1, "offsets": [990], "example": '{"ph"'}],
+    "findings": [
+        {
+            "kind": "truncated",
+            "severity": "dropped",
+            "count": 1,
+            "events_lost": 1,
+            "bytes_lost": 12,
+            "offsets": [990],
+            "example": '{"ph"',
+        }
+    ],
 }
 
 
@@ -28,7 +38,7 @@ def test_the_record_keeps_every_field() -> None:
         bytes_decoded=1000,
         event_count=7,
         row_counts={"events": 5},
-        findings=(Finding("truncated", "dropped", 1, (990,), '{"ph"'),),
+        findings=(Finding("truncated", "dropped", 1, (990,), '{"ph"', events_lost=1, bytes_lost=12),),
         content_hash="00ff",
         events_end=90,
     )

@@ -117,7 +117,13 @@ pub(crate) struct Ways {
 }
 
 /// Read a whole file, and send it on in chunks of about `chunk_bytes`.
-pub(crate) fn cut(input: Input, tally: Arc<Tally>, most_bytes: u64, chunk_bytes: usize, ways: Ways) -> Ending {
+pub(crate) fn cut(
+    input: Input,
+    tally: Arc<Tally>,
+    most_bytes: u64,
+    chunk_bytes: usize,
+    ways: Ways,
+) -> Ending {
     let path = input.name.clone();
     match open(input, tally, most_bytes) {
         Ok((source, begun, opening)) => {

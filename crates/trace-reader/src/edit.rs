@@ -112,9 +112,7 @@ impl EditedCopy {
         loop {
             match self.events_in_text(fate, &mut out) {
                 Ok(()) => return Ok(Some(out)),
-                Err(Broken::EndOfInput)
-                    if !self.source_is_read && self.text.len() < MOST_BYTES_OF_PIECE =>
-                {
+                Err(Broken::EndOfInput) if !self.source_is_read && self.text.len() < MOST_BYTES_OF_PIECE => {
                     self.read_on()?;
                     if !out.is_empty() {
                         return Ok(Some(out));

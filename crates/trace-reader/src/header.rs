@@ -118,8 +118,9 @@ pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut H
             cursor.at += 1;
             beginning_of_object(head, cursor, header, health)
         }
-        _ => found_anyway(head, begin, true, health)
-            .unwrap_or_else(|| Beginning::SomethingElse(format!("it begins with {}", shown(&head.text[begin..])))),
+        _ => found_anyway(head, begin, true, health).unwrap_or_else(|| {
+            Beginning::SomethingElse(format!("it begins with {}", shown(&head.text[begin..])))
+        }),
     }
 }
 
@@ -163,14 +164,16 @@ fn beginning_of_object(
             Err(broken) => {
                 let by_phase = head.is_all;
                 let is_cut_off = broken == Broken::EndOfInput;
-                return found_anyway(head, begin, by_phase, health).unwrap_or(if is_cut_off || !head.is_all {
-                    Beginning::NeedMore
-                } else {
-                    Beginning::SomethingElse(format!(
-                        "JSON that is damaged at byte {}",
-                        head.offset + cursor.at as u64
-                    ))
-                });
+                return found_anyway(head, begin, by_phase, health).unwrap_or(
+                    if is_cut_off || !head.is_all {
+                        Beginning::NeedMore
+                    } else {
+                        Beginning::SomethingElse(format!(
+                            "JSON that is damaged at byte {}",
+                            head.offset + cursor.at as u64
+                        ))
+                    },
+                );
             }
         }
         is_first = false;
@@ -180,7 +183,8 @@ fn beginning_of_object(
 /// Find the events behind damage: the list that their key names, or else the first that shows its phase.
 fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health) -> Option<Beginning> {
     let list = scan::next_list_of_events(head.text, from).map(|at| Beginning::Events { at, in_object: true });
-    let first = || scan::next_sure_event(head.text, from).map(|at| Beginning::Events { at, in_object: false });
+    let first =
+        || scan::next_sure_event(head.text, from).map(|at| Beginning::Events { at, in_object: false });
     let found = list.or_else(|| by_phase.then(first).flatten())?;
     if let Beginning::Events { at, .. } = found {
         let lost = Lost::bytes((at - from) as u64);
@@ -282,8 +286,7 @@ mod tests {
     /// Keys before the events are kept, and the events are found behind them.
     #[test]
     fn keys_before_the_events() {
-        let (beginning, header, _) =
-            beginning(br#"{"schemaVersion": 1, "a": {"b":[1]}, "traceEvents": [ {"#);
+        let (beginning, header, _) = beginning(br#"{"schemaVersion": 1, "a": {"b":[1]}, "traceEvents": [ {"#);
         assert!(matches!(beginning, Beginning::Events { at: 53, in_object: true }));
         assert_eq!(header.to_json(), r#"{"a":{"b":[1]},"schemaVersion":1}"#);
     }

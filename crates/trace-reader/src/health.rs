@@ -214,7 +214,13 @@ impl Health {
 
     fn entry(&mut self, fault: Fault) -> &mut Finding {
         let at = self.findings.iter().position(|finding| finding.fault == fault).unwrap_or_else(|| {
-            self.findings.push(Finding { fault, count: 0, lost: Lost::default(), offsets: Vec::new(), example: String::new() });
+            self.findings.push(Finding {
+                fault,
+                count: 0,
+                lost: Lost::default(),
+                offsets: Vec::new(),
+                example: String::new(),
+            });
             self.findings.len() - 1
         });
         &mut self.findings[at]

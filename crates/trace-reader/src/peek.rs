@@ -46,6 +46,7 @@ pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
         Beginning::NeedMore if text.trim_ascii().is_empty() => (false, "an empty file".to_owned()),
         Beginning::NeedMore => (false, "JSON without traceEvents at its beginning".to_owned()),
     };
-    let rank = header.get("distributedInfo").as_ref().and_then(|info| info.get("rank")).and_then(Value::as_i64);
+    let rank =
+        header.get("distributedInfo").as_ref().and_then(|info| info.get("rank")).and_then(Value::as_i64);
     Ok(Peek { format: source.format.name(), keys: header.keys().cloned().collect(), is_trace, rank, what })
 }

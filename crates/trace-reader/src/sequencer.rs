@@ -200,7 +200,8 @@ impl<'a> Sequencer<'a> {
         self.begin = if in_list { Begin::OfList } else { Begin::Anywhere };
         if let Some(later) = tail.later.take() {
             self.end_document();
-            self.base_ns = later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0));
+            self.base_ns =
+                later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0));
             self.later = Some(later);
         }
     }

@@ -195,7 +195,19 @@ impl Source {
         if self.yielded_bytes > self.most_bytes {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        if self.yielded_bytes == 0 {
+            self.expect_no_damage()?;
+        }
         result.map(|()| filled - start)
+    }
+
+    /// Fail where a compressed stream was damaged.
+    fn expect_no_damage(&self) -> io::Result<()> {
+        let damages = self.tally.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        match damages.first() {
+            Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.what.clone())),
+            None => Ok(()),
+        }
     }
 
     /// What a message says about damage met so far.
@@ -211,11 +223,7 @@ impl Source {
     /// Append all that is left to `buffer`; damage of a compressed stream is an error.
     pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let count = self.reader.read_to_end(buffer)?;
-        let damages = self.tally.damages.lock().unwrap_or_else(PoisonError::into_inner);
-        match damages.first() {
-            Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.what.clone())),
-            None => Ok(count),
-        }
+        self.expect_no_damage().map(|()| count)
     }
 }
 

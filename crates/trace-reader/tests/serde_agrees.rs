@@ -68,6 +68,48 @@ fn damage() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, 
     (any::<prop::sample::Index>(), any::<prop::sample::Index>(), inserted)
 }
 
+/// The text of an event whose keys come in any order and any number of times, with values of any type.
+fn odd_event() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args", "args", "ph", "new",
+    ]);
+    let phase = prop::sample::select(vec![
+        "X", "s", "t", "f", "C", "M", "B", "E", "b", "e", "i", "I", "R", "n", "N", "",
+    ]);
+    let category =
+        prop::sample::select(vec!["kernel", "cpu_op", "ac2g", "cuda_profiler_range", "gpu_memcpy"]);
+    let of_args = prop::sample::select(vec![
+        "stream",
+        "device",
+        "correlation",
+        "External id",
+        "grid",
+        "name",
+        "labels",
+        "sort_index",
+        "bytes",
+        "Addr",
+        "",
+    ]);
+    let args = vec((of_args, arg()), 0..4).prop_map(|entries| {
+        let entries: Vec<String> =
+            entries.iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+        format!("{{{}}}", entries.join(","))
+    });
+    let value = prop_oneof![
+        3 => phase.prop_map(|text| json!(text).to_string()),
+        3 => category.prop_map(|text| json!(text).to_string()),
+        3 => (0..2_000_000_000_000_000_i64).prop_map(|number| number.to_string()),
+        3 => args,
+        2 => arg().prop_map(|value| value.to_string()),
+    ];
+    vec((key, value), 0..12).prop_map(|entries| {
+        let entries: Vec<String> =
+            entries.iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+        format!("{{{}}}", entries.join(","))
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -75,6 +117,18 @@ proptest! {
     #[test]
     fn valid_text_reads_alike(text in trace(), chunk_bytes in 1_usize..2_000) {
         oracle::check(&text, chunk_bytes);
+    }
+
+    /// No event, whatever keys it has how often, costs the file, or another event.
+    #[test]
+    fn no_event_costs_the_file(odd in vec(odd_event(), 1..8), chunk_bytes in 1_usize..2_000) {
+        let good = r#"{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":1,"dur":1}"#;
+        let text = format!(r#"{{"traceEvents":[{good},{},{good}]}}"#, odd.join(","));
+        oracle::check(text.as_bytes(), chunk_bytes);
+        let events = oracle::complete_events(text.as_bytes(), chunk_bytes).expect("the tables can be written");
+        let last = odd.len() as u32 + 1;
+        let good: Vec<u32> = events.iter().filter(|event| event.1 == "good").map(|event| event.0).collect();
+        prop_assert_eq!((good.first(), good.last()), (Some(&0), Some(&last)));
     }
 
     /// Bytes replaced anywhere, any number of times, never make the reader panic.

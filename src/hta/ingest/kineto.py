@@ -55,7 +55,7 @@ class KinetoReader:
             UnreadableTraceError: the file cannot be read.
         """
         with (
-            _errors_of(path),
+            _errors_of(path, is_kept=folder is not None),
             native_source(path) as source,
             _expansion_of(path, most_bytes(source)) as most,
             _shown_on(progress, source) as callback,
@@ -139,8 +139,8 @@ def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 
 @contextmanager
-def _errors_of(path: str | Location) -> Iterator[None]:
-    """Turn the reader's errors into ours."""
+def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
+    """Turn the reader's errors into ours; `is_kept` says that the tables go into a cache."""
     try:
         yield
     except HtaError:
@@ -148,6 +148,9 @@ def _errors_of(path: str | Location) -> Iterator[None]:
     except _native.NotATraceError as error:
         raise NotATraceError(str(error)) from error
     except _native.SinkError as error:
+        if not is_kept:
+            message = f"{path} cannot be read: {error}"
+            raise UnreadableTraceError(message) from error
         message = f"the cache cannot be written: {error}"
         raise CacheWriteError(message) from error
     except OSError as error:

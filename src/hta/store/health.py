@@ -13,11 +13,13 @@ Severity = Literal["repaired", "dropped", "note"]
 class Finding:
     """One kind of fault and where it was met.
 
-    kind      a short name: `unescaped_quote`, `truncated`, …
-    severity  repaired: nothing was lost; dropped: something was; note: nothing was wrong
-    count     how often
-    offsets   byte offsets of the first few, in the decompressed text
-    example   a piece of the text there
+    kind         a short name: `unescaped_quote`, `truncated_json`, …
+    severity     repaired: nothing was lost; dropped: something was; note: nothing was wrong
+    count        how often
+    offsets      byte offsets of the first few, in the decompressed text
+    example      a piece of the text there
+    events_lost  events that are in no table because of it, as far as they can be counted
+    bytes_lost   bytes of text that were passed over, compressed ones where they could not be decoded
     """
 
     kind: str
@@ -25,6 +27,8 @@ class Finding:
     count: int
     offsets: tuple[int, ...] = ()
     example: str = ""
+    events_lost: int = 0
+    bytes_lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,4 +76,4 @@ class Health:
 
 
 def _finding(raw: dict[str, Any]) -> Finding:
-    return Finding(raw["kind"], raw["severity"], raw["count"], tuple(raw["offsets"]), raw["example"])
+    return Finding(**{**raw, "offsets": tuple(raw["offsets"])})

@@ -7,9 +7,7 @@ use crate::coerce;
 use crate::columns::{Rows, Values};
 use crate::health::{Fault, Health, Lost};
 use crate::interner::ChunkInterner;
-use crate::json::{
-    as_it_stands, decoded, expect_json, Blemishes, Broken, Cursor, Quotes, Raw, Shape, Unfit,
-};
+use crate::json::{as_it_stands, decoded, expect_json, Blemishes, Broken, Cursor, Quotes, Raw, Shape, Unfit};
 use crate::kind::Kind;
 use crate::scan;
 use crate::schema::Table;
@@ -784,7 +782,9 @@ fn unescaped_field(key: &[u8]) -> &[u8] {
 
 /// The kind of an event without a category.
 fn legacy_kind(process: Option<Raw<'_>>) -> Kind {
-    process.filter(|process| process.is_text()).map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
+    process
+        .filter(|process| process.is_text())
+        .map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
 }
 
 /// The letter of a phase; 0 where there is none, a blank where it is no single letter.

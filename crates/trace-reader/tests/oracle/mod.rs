@@ -9,7 +9,7 @@ use serde_json::Value;
 use trace_reader::{nanoseconds_from_microseconds, read, Input, MemorySink, Options, Table};
 
 /// A complete event: position, name, category, start, duration.
-type Complete = (u32, String, Option<String>, i64, i64);
+pub type Complete = (u32, String, Option<String>, i64, i64);
 
 /// Read `bytes` with the reader, whatever they are; compare with serde_json where it accepts them.
 ///
@@ -24,7 +24,7 @@ pub fn check(bytes: &[u8], chunk_bytes: usize) {
 }
 
 /// What the reader says; nothing where it refuses the file.
-fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>> {
+pub fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(bytes).expect("room for it");
     let mut sink = MemorySink::default();
