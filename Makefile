@@ -9,7 +9,7 @@ DEMO := build/demo_job
 WORKERS := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ pictures: $(VENV)/.built $(VENV)/.test-tools ## make the README's pictures of th
 fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
 	mkdir -p crates/fuzz/corpus/reader
 	cd crates/trace-reader && cargo +nightly fuzz run --fuzz-dir ../fuzz reader ../fuzz/corpus/reader ../fuzz/seeds -- -max_total_time=$(or $(SECONDS),60)
+
+fuzz-files: $(VENV)/.built $(VENV)/.test-tools ## damage real traces in 10,000 ways and read them all
+	$(BIN)/python scripts/fuzz_files.py --count $(or $(COUNT),10000)
 
 golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from today's results
 	$(BIN)/python -m pytest -q tests --rewrite-golden

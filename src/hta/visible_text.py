@@ -17,8 +17,16 @@ last four are the wide forms of the first."""
 PLAIN_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """A text that is a number means the same with or without being run."""
 
+LONGEST_TEXT = 20_000
+"""Characters of a text that are shown: longer names are an attack, or a mistake, and would fill a page or a terminal."""
+
 _ACTS = re.compile(FORMULA_START)
 _IS_NUMBER = re.compile(PLAIN_NUMBER)
+
+
+def bounded(text: str) -> str:
+    """Cut a text that is far too long to be shown, and say how much is left out."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more letters)"
 
 
 def visible(text: str) -> str:

@@ -23,13 +23,10 @@ from rich.text import Text
 from hta.catalogue import Result
 from hta.cli.stdout import writing_to_stdout
 from hta.tables import Cell, PrintedTable
-from hta.visible_text import visible, visible_json
+from hta.visible_text import bounded, visible, visible_json
 
 UNLIMITED = 1_000_000
 """The width of a console that wraps and cuts nothing."""
-
-LONGEST_TEXT = 20_000
-"""Characters of a name in one cell; names longer than this are an attack, or a mistake."""
 
 MOST_FINDINGS = 8
 _NARROWEST_TEXT = 24
@@ -55,7 +52,7 @@ def print_line(to: Console, text: str, style: str = "") -> None:
 def print_findings(to: Console, findings: Sequence[str]) -> None:
     """Print what was noticed, one finding a line; of many, the first."""
     for finding in findings[:MOST_FINDINGS]:
-        print_line(to, f"· {finding}", "yellow")
+        print_line(to, f"· {bounded(finding)}", "yellow")
     if len(findings) > MOST_FINDINGS:
         print_line(to, f"· and {len(findings) - MOST_FINDINGS:,} more; --json prints all", "yellow")
 
@@ -131,8 +128,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], are_numbers: Sequence[
 
 
 def _whole(cell: Cell) -> str:
-    text = visible(cell.whole or cell.text)
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more letters)"
+    return visible(bounded(cell.whole or cell.text))
 
 
 def _fitting_widths(table: PrintedTable, room: int) -> list[int]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hta.algorithms.signatures import demangled, signature
+from hta.visible_text import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +57,8 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    """Replace characters that steer a terminal or reverse the reading order; a name must not act when printed."""
+    """Replace characters that steer a terminal or reverse the reading order; a name must not act, or fill a page."""
+    text = bounded(text)
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 

@@ -1,0 +1,399 @@
+"""Damage real traces in many ways and read every one: `make fuzz-files`.
+
+Each file is a piece of a real trace, changed by a numbered and therefore repeatable mutation. It is read in a worker with
+limits of time and memory. What must hold:
+
+    - the reader answers, or raises an `HtaError`; it neither crashes nor hangs nor takes much memory
+    - where the changed text still is JSON, the answer is what a plain JSON parser gives
+    - where it is not, the health of the file says so
+    - every event of the text is in the tables or counted as lost
+
+Files that break a rule are kept in build/fuzz-files, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import multiprocessing
+import random
+import re
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+import hta
+from hta.errors import HtaError
+from hta.store.trace import RankTrace
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "build" / "fuzz-files"
+TRACES = (ROOT / "tests" / "reference" / "traces", ROOT.parent / "shared" / "traces")
+PIECE_BYTES = 60_000
+"""Text of a trace that is read: large enough for hundreds of events, small enough for 20 files a second."""
+
+LIMIT_S = 20
+LIMIT_BYTES = 600 << 20
+"""Of the whole worker; the libraries it loads take 200 MB of that."""
+
+FARTHEST_NS = 1 << 62
+SLACK = 3
+"""Phases in a text that may belong to no event of their own: within a string, or twice in one event."""
+
+_PHASE = b'"ph"'
+_EVENT_FAULTS = {
+    "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
+}  # fmt: skip
+"""What is dropped as one event each, and counted as an event of the file."""
+
+Text = bytes
+Mutation = Callable[[Text, random.Random], Text]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One changed file: which trace, which mutations, and the bytes."""
+
+    number: int
+    name: str
+    content: bytes
+    text: bytes | None
+    """What its compression holds; None where that is damaged."""
+
+
+def main() -> int:
+    """Make and read the files; return the exit code."""
+    arguments = _arguments()
+    pieces = list(_pieces())
+    started = time.monotonic()
+    numbers = range(arguments.first, arguments.first + arguments.count)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(arguments.workers, _begin, (pieces, LIMIT_BYTES)) as pool:
+        found = list(_answers(pool.imap_unordered(_checked, numbers, chunksize=20), len(numbers)))
+    told = Counter(kind for kind, _ in found)
+    for kind, message in found:
+        if kind == "broken":
+            print(message)
+    peak = max((int(message) for kind, message in found if kind == "peak"), default=0)
+    took = time.monotonic() - started
+    print(
+        f"{len(numbers):,} files of {len(pieces)} traces in {took:.0f} s: {told['clean']:,} clean, {told['damaged']:,} "
+        f"with findings, {told['refused']:,} refused, {told['broken']:,} break a rule; peak memory {peak >> 20} MiB"
+    )
+    return 1 if told["broken"] else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000, help="how many files")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
+    parser.add_argument("--workers", type=int, default=2)
+    return parser.parse_args()
+
+
+def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[tuple[str, str]]:
+    """Yield what the workers say; a worker that does not answer at all ends the run."""
+    waiting = iter(answers)
+    for _ in range(count):
+        try:
+            yield from waiting.next(timeout=10 * LIMIT_S)  # type: ignore[attr-defined]
+        except multiprocessing.TimeoutError:
+            raise SystemExit("a worker hangs or was killed") from None
+
+
+def _pieces() -> Iterator[tuple[str, bytes]]:
+    """Give a piece of every trace: its head, events from its middle, its end."""
+    for folder in TRACES:
+        for path in sorted(folder.rglob("*.json*")):
+            opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+            with opened as file:
+                piece = _piece(file.read(64 << 20))
+            if piece is not None:
+                yield path.name, piece
+    yield "list", b'[{"name":"add","ph":"X","ts":1,"dur":2,"tid":1,"pid":"CPU functions","args":{}}]'
+
+
+def _piece(text: bytes) -> bytes | None:
+    try:
+        trace = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return None
+    events = trace.get("traceEvents") if isinstance(trace, dict) else None
+    if not isinstance(events, list) or not events:
+        return None
+    kept, size, step = [], 0, max(1, len(events) // 400)
+    for event in events[::step]:
+        size += len(json.dumps(event, default=float))
+        if size > PIECE_BYTES:
+            break
+        kept.append(event)
+    rest = {key: value for key, value in trace.items() if key != "traceEvents" and len(str(value)) < PIECE_BYTES}
+    keys = list(rest)
+    ordered = {**{key: rest[key] for key in keys[:-1]}, "traceEvents": kept, **{key: rest[key] for key in keys[-1:]}}
+    return json.dumps(ordered, default=float, indent=1 if len(kept) % 2 else None).encode()
+
+
+def _flip(text: Text, chance: random.Random) -> Text:
+    changed = bytearray(text)
+    for _ in range(chance.choice((1, 1, 1, 2, 5, 20))):
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _replace_byte(text: Text, chance: random.Random) -> Text:
+    at = chance.randrange(len(text))
+    return text[:at] + bytes([chance.choice(b'{}[],:"\\0x \n\x00\xff-')]) + text[at + 1 :]
+
+
+def _replace_structure(text: Text, chance: random.Random) -> Text:
+    places = [match.start() for match in re.finditer(rb'[{}\[\],:"]', text)]
+    at = chance.choice(places)
+    return text[:at] + bytes([chance.choice(b'{}[],:" ')]) + text[at + 1 :]
+
+
+def _delete(text: Text, chance: random.Random) -> Text:
+    at = chance.randrange(len(text))
+    return text[:at] + text[at + chance.choice((1, 2, 10, 300, 5_000)) :]
+
+
+def _insert(text: Text, chance: random.Random) -> Text:
+    pieces = (b'"', b"\\", b"}", b"]", b"{", b"[", b",", b'{"ph":', b"NaN", b"\x00" * 50, b'"args":[1,', b'"traceEvents":[')
+    at = chance.randrange(len(text))
+    piece = chance.choice(pieces) if chance.random() < 0.8 else chance.randbytes(chance.randrange(1, 40))
+    return text[:at] + piece * chance.choice((1, 1, 1, 3, 500)) + text[at:]
+
+
+def _duplicate(text: Text, chance: random.Random) -> Text:
+    at = chance.randrange(len(text))
+    end = min(len(text), at + chance.choice((1, 30, 400, 10_000)))
+    return text[:end] + text[at:end] + text[end:]
+
+
+def _truncate(text: Text, chance: random.Random) -> Text:
+    return text[: chance.randrange(1, len(text))]
+
+
+def _behead(text: Text, chance: random.Random) -> Text:
+    return text[chance.randrange(1, min(len(text), 3_000)) :]
+
+
+def _swap_keys(text: Text, chance: random.Random) -> Text:
+    keys = [match.span() for match in re.finditer(rb'"[A-Za-z ]{1,20}"(?=\s*:)', text)]
+    if len(keys) < 2:
+        return text
+    first, second = sorted(chance.sample(keys, 2))
+    middle = text[first[1] : second[0]]
+    return text[: first[0]] + text[slice(*second)] + middle + text[slice(*first)] + text[second[1] :]
+
+
+def _double_key(text: Text, chance: random.Random) -> Text:
+    keys = [match.start() for match in re.finditer(rb'"(?:ph|cat|name|pid|tid|ts|dur|id|args)"\s*:', text)]
+    if not keys:
+        return text
+    entries = (b'"ph":"s",', b'"ph":"X",', b'"ph":"C",', b'"cat":"kernel",', b'"args":{"stream":"x","correlation":{}},', b'"ts":5,')
+    at = chance.choice(keys)
+    return text[:at] + chance.choice(entries) + text[at:]
+
+
+def _odd_value(text: Text, chance: random.Random) -> Text:
+    values = [match.span(1) for match in re.finditer(rb':\s*("[^"\\]*"|-?[0-9.]+)', text)]
+    if not values:
+        return text
+    odd = (b"null", b"{}", b"[1]", b'"x"', b"-1", b"9223372036854775808", b"1e999", b"-5000000000000000.0", b"NaN", b"01")
+    begin, end = chance.choice(values)
+    return text[:begin] + chance.choice(odd) + text[end:]
+
+
+def _twice(text: Text, chance: random.Random) -> Text:
+    return text + chance.choice((b"", b"\n", b",", b"\x00\x00", b"garbage")) + text
+
+
+def _event_change(text: Text, chance: random.Random) -> Text:
+    gaps = [match.start() for match in re.finditer(rb"\}\s*,\s*\{", text)]
+    if not gaps:
+        return text
+    at = chance.choice(gaps)
+    comma = text.index(b",", at)
+    return text[:comma] + chance.choice((b"]", b"", b",,", b"],", b"}", b"null,", b",5,", b"\x00")) + text[comma + 1 :]
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    _flip, _flip, _replace_byte, _replace_structure, _replace_structure, _delete, _insert, _duplicate, _truncate, _behead,
+    _swap_keys, _double_key, _odd_value, _odd_value, _twice, _event_change, _event_change,
+)  # fmt: skip
+OF_STREAMS: tuple[Mutation, ...] = (_flip, _replace_byte, _delete, _duplicate, _truncate, _twice)
+
+
+def case(number: int, pieces: list[tuple[str, bytes]]) -> Case:
+    """Make the file of a number."""
+    chance = random.Random(number)  # noqa: S311 -- repeatable, not secret
+    name, text = chance.choice(pieces)
+    made = [name]
+    packing = chance.choice(("plain", "plain", "gzip", "zstd"))
+    damages_stream = packing != "plain" and chance.random() < 0.6
+    if not damages_stream:
+        for mutation in chance.choices(MUTATIONS, k=chance.choice((1, 1, 1, 2, 4))):
+            text = mutation(text, chance) or text
+            made.append(mutation.__name__.strip("_"))
+    content = _packed(text, packing)
+    if damages_stream:
+        mutation = chance.choice(OF_STREAMS)
+        content = mutation(content, chance) or content
+        made += [packing, mutation.__name__.strip("_")]
+    return Case(number, " ".join(made), content, None if damages_stream else text)
+
+
+def _packed(text: bytes, packing: str) -> bytes:
+    if packing == "gzip":
+        return gzip.compress(text, compresslevel=1, mtime=0)
+    return bytes(pa.Codec("zstd").compress(text, asbytes=True)) if packing == "zstd" else text
+
+
+_given: list[tuple[str, bytes]] = []
+
+
+def _begin(pieces: list[tuple[str, bytes]], limit_bytes: int) -> None:
+    """Prepare a worker: its traces, and the alarm that ends a reading that takes too long."""
+    _given.extend(pieces)
+    signal.signal(signal.SIGALRM, _too_long)
+    resource.setrlimit(resource.RLIMIT_DATA, (8 * limit_bytes, resource.RLIM_INFINITY))
+    pl.DataFrame({"a": [1]})
+
+
+def _too_long(*_: object) -> None:
+    message = f"it took more than {LIMIT_S} s"
+    raise TimeoutError(message)
+
+
+def _checked(number: int) -> list[tuple[str, str]]:
+    """Read a file and say how that went: clean, damaged, refused or broken, and the memory used so far."""
+    made = case(number, _given)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / f"{number}.json"
+    path.write_bytes(made.content)
+    signal.alarm(LIMIT_S)
+    try:
+        state, faults = _read(path, made)
+    except BaseException as error:  # noqa: BLE001 -- a crash of native code is no Exception
+        state, faults = "broken", [f"{type(error).__name__}: {error}"[:300]]
+    finally:
+        signal.alarm(0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    if peak > LIMIT_BYTES:
+        faults.append(f"{peak:,} bytes of memory")
+    if faults:
+        return [("broken", f"{path} ({made.name}): {'; '.join(faults)}"), ("peak", str(peak))]
+    path.unlink()
+    return [(state, ""), ("peak", str(peak))]
+
+
+def _read(path: Path, made: Case) -> tuple[str, list[str]]:
+    text = made.text
+    expected = None if text is None else _parsed(text)
+    try:
+        rank_trace = next(iter(hta.open_trace(path, cache=False).ranks.values()))
+        health = rank_trace.health
+        _ = rank_trace.header.options
+        heights = {name: rank_trace.table(name).height for name in health.row_counts}
+    except HtaError as error:
+        refused = isinstance(expected, dict) and isinstance(expected.get("traceEvents"), list)
+        return "refused", [f"refused: {error}"] if refused else []
+    faults = [] if heights == health.row_counts else ["the tables are not as long as the health says"]
+    if text is not None:
+        if expected is None and health.is_clean:
+            faults.append("it is no JSON, but its health is clean")
+        if isinstance(expected, dict):
+            faults += _differences(rank_trace, text, expected)
+        faults += _unexplained(rank_trace, text)
+    elif health.is_clean and _is_damaged(made.content):
+        faults.append("its stream is damaged, but its health is clean")
+    return ("clean" if health.is_clean else "damaged"), faults
+
+
+def _is_damaged(content: bytes) -> bool:
+    """Whether the usual decoders refuse a compressed file."""
+    try:
+        if content[:2] == b"\x1f\x8b":
+            gzip.decompress(content)
+        else:
+            pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()
+    except (OSError, EOFError, ValueError, gzip.zlib.error):  # type: ignore[attr-defined]
+        return True
+    return False
+
+
+def _parsed(text: bytes) -> Any:
+    """Return what a strict JSON parser says; None where it refuses the text."""
+    try:
+        return json.loads(text.decode(), parse_float=Decimal, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
+    """Compare the complete events with those of the parser; the last of several lists is not all that is read."""
+    elements = expected.get("traceEvents")
+    if text.count(b'"traceEvents"') != 1 or b'"baseTime' in text or not isinstance(elements, list):
+        return []
+    if rank_trace.health.event_count != len(elements):
+        return [f"{rank_trace.health.event_count} events instead of {len(elements)}"]
+    events = rank_trace.table("events", ["event_index", "start_ns", "duration_ns", "name"])
+    names = rank_trace.texts(events["name"]).to_list()
+    read = {
+        row[0]: (row[1], row[2], name)
+        for row, name in zip(events.select("event_index", "start_ns", "duration_ns").iter_rows(), names, strict=True)
+    }
+    wanted = {index: row for index, each in enumerate(elements) if (row := _complete(each)) is not None}
+    wrong = [index for index, row in wanted.items() if read.get(index) != row]
+    return [f"event {wrong[0]} is {read.get(wrong[0])} instead of {wanted[wrong[0]]}"] if wrong else []
+
+
+def _complete(event: Any) -> tuple[int, int, str] | None:
+    """Return start, duration and name of a complete event; None where there is nothing to compare."""
+    if not isinstance(event, dict) or event.get("ph") != "X" or not isinstance(event.get("name"), str):
+        return None
+    times = [event.get("ts"), event.get("dur")]
+    if not all(isinstance(each, (int, Decimal)) and not isinstance(each, bool) for each in times):
+        return None
+    start, duration = (round_half_away(Decimal(each) * 1000) for each in times if abs(Decimal(each)) < FARTHEST_NS)
+    if duration < 0 or not all(-FARTHEST_NS <= each < FARTHEST_NS for each in (start, start + duration)):
+        return None
+    try:
+        event["name"].encode()
+    except UnicodeEncodeError:  # half of a pair
+        return None
+    return start, duration, event["name"]
+
+
+def round_half_away(value: Decimal) -> int:
+    """Round to the nearest whole number, halves away from zero."""
+    return int(value.to_integral_value(rounding="ROUND_HALF_UP"))
+
+
+def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
+    """Compare the events begun in the text with those read and those said to be lost."""
+    findings = rank_trace.health.findings
+    dropped = sum(each.count for each in findings if each.kind in _EVENT_FAULTS)
+    lost = sum(each.events_lost for each in findings)
+    begun, kept = text.count(_PHASE), rank_trace.health.event_count - dropped
+    missing = begun - kept - lost
+    return [f"of {begun} events {kept} are read and {lost} said to be lost"] if missing > SLACK else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
