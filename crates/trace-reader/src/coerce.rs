@@ -1,6 +1,6 @@
 //! What a value means to a column; `None` where it cannot be had without guessing.
 
-use crate::json::{Raw, Shape};
+use crate::json::{is_plain_number, Raw, Shape};
 use crate::time::nanoseconds_from_microseconds;
 
 /// What an unsigned 32-bit −1 looks like.
@@ -59,9 +59,10 @@ pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
 /// A list of exactly three whole numbers.
 pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
     let inner = raw.bytes.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let mut numbers = inner
-        .split(|&byte| byte == b',')
-        .map(|part| integer(Raw { bytes: part.trim_ascii(), shape: Shape::Number }));
+    let mut numbers = inner.split(|&byte| byte == b',').map(|part| {
+        let bytes = part.trim_ascii();
+        is_plain_number(bytes).then(|| integer(Raw { bytes, shape: Shape::Number })).flatten()
+    });
     let triple = [numbers.next()??, numbers.next()??, numbers.next()??];
     numbers.next().is_none().then_some(triple)
 }

@@ -295,6 +295,12 @@ fn is_number(word: &[u8], oddity: usize) -> bool {
     }
 }
 
+/// Whether the text is a number of JSON.
+pub(crate) fn is_plain_number(text: &[u8]) -> bool {
+    let oddity = text.iter().map(|&byte| usize::from(ROLES[byte as usize] & ODDITY)).sum();
+    text.first().is_some_and(|&byte| byte == b'-' || byte.is_ascii_digit()) && is_number(text, oddity)
+}
+
 /// Whether the text is JSON.
 #[cold]
 pub(crate) fn is_valid(text: &[u8]) -> bool {

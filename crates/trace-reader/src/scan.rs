@@ -88,7 +88,7 @@ pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
 }
 
 fn is_element(text: &[u8], at: usize) -> bool {
-    matches!(text[..at].trim_ascii_end().last(), None | Some(b',' | b'[' | b'}'))
+    matches!(text[..at].trim_ascii_end().last(), None | Some(b',' | b'[' | b'}' | b']'))
 }
 
 fn follows_object(text: &[u8], at: usize) -> bool {

@@ -14,19 +14,42 @@ use crate::source::Tally;
 
 /// A decoder that meets damage loses what it decoded in the same call.
 const MOST_BYTES_A_CALL: usize = 1 << 14;
+/// Bytes behind the beginning of a stream that are kept: a stream that is cut off swallows the beginning of the next one
+/// before that shows.
+const RECENT_BYTES: usize = 1 << 18;
 /// Bytes by which the beginning of a stream is recognised.
 const SIGN_BYTES: usize = 10;
 
-/// A reader that lets one look at the bytes that come next.
+/// A reader that lets one look at the bytes that come next, and go back.
 pub(crate) struct Ahead<R> {
     front: Vec<u8>,
     at: usize,
+    /// What was read last.
+    recent: Vec<u8>,
     inner: R,
 }
 
 impl<R: BufRead> Ahead<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self { front: Vec::new(), at: 0, inner }
+        Self { front: Vec::new(), at: 0, recent: Vec::new(), inner }
+    }
+
+    /// Go back to what was read last from this position on.
+    fn go_back(&mut self, position: usize) {
+        let mut front = self.recent.split_off(position);
+        front.extend_from_slice(&self.front[self.at..]);
+        (self.front, self.at) = (front, 0);
+    }
+
+    fn remember(&mut self, from_front: bool, count: usize) {
+        if self.recent.len() > 2 * RECENT_BYTES {
+            self.recent.drain(..self.recent.len() - RECENT_BYTES);
+        }
+        if from_front {
+            self.recent.extend_from_slice(&self.front[self.at..self.at + count]);
+        } else if let Ok(bytes) = self.inner.fill_buf() {
+            self.recent.extend_from_slice(&bytes[..count.min(bytes.len())]);
+        }
     }
 
     /// The next bytes, fewer than `count` only at the end.
@@ -66,7 +89,12 @@ impl<R: BufRead> BufRead for Ahead<R> {
     }
 
     fn consume(&mut self, count: usize) {
-        if self.at < self.front.len() {
+        if count == 0 {
+            return;
+        }
+        let from_front = self.at < self.front.len();
+        self.remember(from_front, count);
+        if from_front {
             self.at += count;
         } else {
             self.inner.consume(count);
@@ -121,6 +149,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
             if count > 0 {
                 return Ok(count);
             }
+            let mut is_damaged = false;
             if let Some(stream) = &mut self.stream {
                 match stream.read(buffer) {
                     Ok(0) => {}
@@ -137,14 +166,21 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
                             Fault::TruncatedCompression
                         };
                         self.tally.damaged(fault, self.decoded_bytes, 0, &error.to_string());
+                        is_damaged = fault == Fault::TruncatedCompression;
                     }
                 }
                 self.raw = self.stream.take().map(S::into_raw);
+                if let (Some(raw), true) = (&mut self.raw, is_damaged) {
+                    if let Some(begin) = swallowed::<R, S>(&raw.recent) {
+                        raw.go_back(begin);
+                    }
+                }
                 continue;
             }
             let Some(mut raw) = self.raw.take() else { return Ok(0) };
             let found = self.find_stream(&mut raw);
             if found? {
+                raw.recent.clear();
                 self.stream = Some(S::begin(raw));
             } else {
                 self.raw = Some(raw);
@@ -180,6 +216,12 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
             raw.consume(1);
         }
     }
+}
+
+/// Where in what was read of a damaged stream the next one begins.
+fn swallowed<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
+    (1..recent.len())
+        .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))
 }
 
 impl<R: BufRead, S: Stream<Ahead<R>>> Read for Streams<R, S> {

@@ -184,7 +184,8 @@ fn losses_are_counted() {
     for (odd, finding) in [
         ("null", ("not_an_event", "dropped", 1, 1, 4)),
         (r#"[1,{"a":2}]"#, ("not_an_event", "dropped", 1, 1, 11)),
-        ("nonsense:1", ("garbage_between_events", "dropped", 1, 0, 11)),
+        ("nonsense:1", ("not_an_event", "dropped", 1, 1, 10)),
+        ("non sense", ("garbage_between_events", "dropped", 1, 0, 10)),
         ("\0\0\0", ("zero_bytes", "dropped", 1, 0, 3)),
         (r#"{"ph":"X","ts":1"#, ("broken_event", "dropped", 1, 1, 17)),
     ] {
@@ -294,12 +295,16 @@ fn oversized_events() {
         let read = read_with(text.as_bytes(), options).expect("it is a trace");
         assert_eq!(read.names, ["a", "b"]);
         let (events, bytes) = read.lost();
-        assert!(events >= 1 && (200_000..201_000).contains(&bytes), "{events} {bytes}");
+        // Blanks between the pieces of what is passed over cannot be told from blanks between events.
+        let least = if odd.starts_with(' ') { 1 } else { 200_000 };
+        assert!(events >= 1 && (least..201_000).contains(&bytes), "{events} {bytes}");
     }
     let spaced = format!(r#"{{"traceEvents":[{},{}{}]}}"#, event("a"), " ".repeat(200_000), event("b"));
     let read = read_with(spaced.as_bytes(), options).expect("it is a trace");
     assert_eq!((read.names.len(), read.findings()), (2, vec![]));
 }
+
+type Pack = fn(&[u8]) -> Vec<u8>;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -330,14 +335,18 @@ fn checksums() {
 #[test]
 fn damaged_streams() {
     let many = |name: &str| vec![event(name); 3_000].join(",");
-    for (pack, skip) in [(gzip as fn(&[u8]) -> Vec<u8>, 2_000), (zstd, 2_000)] {
-        let (first, second) =
-            (pack(format!(r#"[{},"#, many("a")).as_bytes()), pack(format!("{}]", many("b")).as_bytes()));
-        let mut damaged = first.clone();
-        damaged.truncate(first.len() - skip.min(first.len() / 4));
-        let read = read_any(&[damaged, second].concat());
-        assert_eq!(read.names.iter().filter(|name| *name == "b").count(), 3_000);
-        assert!(read.kinds().contains(&"truncated_compression"));
+    for pack in [gzip as Pack, zstd] {
+        let first = pack(format!("[{},", many("a")).as_bytes());
+        let second = pack(format!("{}]", many("b")).as_bytes());
+        let cut_off = first[..first.len() * 3 / 4].to_vec();
+        let mut flipped = first.clone();
+        flipped[first.len() / 2] ^= 0xFF;
+        for damaged in [cut_off, flipped] {
+            let read =
+                read_with(&[damaged, second.clone()].concat(), Options::default()).expect("it is a trace");
+            assert!(read.names.iter().filter(|name| *name == "b").count() >= 2_999);
+            assert!(!read.findings().is_empty());
+        }
     }
 }
 

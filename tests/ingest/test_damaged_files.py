@@ -1,0 +1,232 @@
+"""Damaged and hostile files: nothing is lost in silence, memory is bounded, and a signal ends the reading at once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hta
+from hta.errors import UnreadableTraceError
+from hta.ingest import kineto
+from hta.ingest.file_health import file_health
+from hta.store.trace import RankTrace
+from hta.testing.builder import TraceBuilder
+from hta.validation import validate
+
+HEAD = b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1},'
+MEMORY_LIMIT = 500 << 20
+
+
+def opened(path: Path, content: bytes) -> RankTrace:
+    """Write a file and open it."""
+    path.write_bytes(content)
+    return hta.open_trace(path, cache=False).ranks[0]
+
+
+def names(rank_trace: RankTrace) -> list[str]:
+    """Return the names of the events, in the order of the file."""
+    return rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
+
+
+def lost(rank_trace: RankTrace) -> dict[str, tuple[str, int, int]]:
+    """Return {kind: (severity, events lost, bytes lost)}."""
+    return {each.kind: (each.severity, each.events_lost, each.bytes_lost) for each in rank_trace.health.findings}
+
+
+def job(*kernels: str) -> bytes:
+    """Return the text of a trace with these kernels."""
+    builder = TraceBuilder()
+    for index, name in enumerate(kernels):
+        builder.kernel(name, start_us=index * 10, duration_us=1)
+    return builder.json()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"ph":"s","id":1,"pid":1,"tid":1,"ts":1,"cat":"ac2g","name":"f","args":{"correlation":1}}',
+        '{"ph":"C","pid":1,"tid":1,"ts":12,"name":"c","args":{"device":"0","correlation":"5"}}',
+        '{"ph":"X","args":{"stream":7,"device":0},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"name":"x","cat":"kernel"}',
+        '{"ph":"B","pid":1,"tid":1,"ts":1,"name":"b","args":{"External id":7}}',
+        '{"ph":"M","pid":1,"tid":1,"ts":1,"name":"m","args":{"stream":7,"name":{}}}',
+    ],
+)
+def test_no_event_costs_the_file(tmp_path, event) -> None:
+    """Args that a table has no column for, and keys that come twice, are kept, and so are the other events."""
+    rank_trace = opened(tmp_path / "rank0.json", HEAD + event.encode() + b"]}")
+    assert "a" in names(rank_trace)
+    assert rank_trace.health.event_count == 2
+    assert all(each.severity != "dropped" for each in rank_trace.health.findings)
+
+
+def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
+    """What follows it is read, the health says so, and `--strict` fails."""
+    content = job("a", "b", "c")
+    comma = content.index(b",", content.index(b"}", content.index(b'"a"')))
+    rank_trace = opened(tmp_path / "rank0.json", content[:comma] + b"]" + content[comma + 1 :])
+    assert names(rank_trace) == ["a", "b", "c"]
+    assert lost(rank_trace) == {"stray_bracket": ("repaired", 0, 0)}
+    assert ("stray_bracket", "error") in rules(tmp_path / "rank0.json")
+
+
+def rules(path: Path) -> list[tuple[str, str]]:
+    """Return which rules a file breaks, and how bad that is."""
+    return [(each.rule, each.severity) for each in validate(hta.open_trace(path, cache=False))]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_documents_behind_the_first_are_read(tmp_path, pack) -> None:
+    """Whole files one after the other, as `cat` joins them, compressed or not."""
+    rank_trace = opened(tmp_path / "rank0.json", pack(job("a", "b")) + pack(job("c")))
+    assert names(rank_trace) == ["a", "b", "c"]
+    assert lost(rank_trace) == {"another_document": ("repaired", 0, 0)}
+    assert ("another_document", "error") in rules(tmp_path / "rank0.json")
+
+
+def test_what_is_passed_over_is_counted(tmp_path) -> None:
+    """In events and in bytes; `hta check` and `--strict` say it."""
+    broken = b'{"ph":"X","name":"b"'
+    rank_trace = opened(tmp_path / "rank0.json", HEAD + broken + b',{"ph":"X","name":"c","ts":1,"dur":1}]}')
+    assert names(rank_trace) == ["a", "c"]
+    assert lost(rank_trace)["broken_event"] == ("dropped", 1, len(broken) + 1)
+    assert ("broken_event", "error") in rules(tmp_path / "rank0.json")
+    assert file_health(hta.open_trace(tmp_path, cache=False))[0].state == "with losses"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'{"schemaVersion: 1,"traceEvents":[',
+        b'{"deviceProperties":[{"id":0,"name":"x"],"traceEvents":[',
+        b'{"schemaVersion":1,"traceEvent":[',
+        b'"schemaVersion":1,"traceEvents":[',
+    ],
+)
+def test_a_damaged_head_costs_no_event(tmp_path, head) -> None:
+    """The events are looked for behind the damage."""
+    rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
+    assert names(rank_trace) == ["a"]
+    assert lost(rank_trace)["lost_metadata"][0] == "dropped"
+
+
+def test_times_far_apart_are_dropped(tmp_path) -> None:
+    """Differences between the times that are kept fit 64 bits."""
+    far = b'{"ph":"X","name":"b","ts":-5000000000000000.0,"dur":5},{"ph":"X","name":"c","ts":5000000000000000.0,"dur":5}]}'
+    rank_trace = opened(tmp_path / "rank0.json", HEAD + far)
+    assert names(rank_trace) == ["a"]
+    assert lost(rank_trace)["time_overflow"] == ("dropped", 2, 107)
+
+
+def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
+    """The value stays in the event's further args."""
+    kernel = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
+    rank_trace = opened(tmp_path / "rank0.json", HEAD + kernel)
+    assert rank_trace.table("events", ["device"])["device"].to_list() == [None, 0]
+    assert json.loads(rank_trace.table("extra_args")["json"][0]) == {"device": {"a": 1}}
+
+
+def test_tables_that_do_not_fit_memory_are_an_error_of_ours(tmp_path, monkeypatch) -> None:
+    """Without a cache there is no other place for them."""
+    monkeypatch.setattr(kineto._native, "read_trace", failing)
+    with pytest.raises(UnreadableTraceError, match="too many"):
+        _ = opened(tmp_path / "rank0.json", job("a")).health
+
+
+def failing(*_: object) -> None:
+    """Fail as the reader does when a table cannot be written."""
+    message = "too many events"
+    raise kineto._native.SinkError(message)
+
+
+PEAK = """
+import json, resource, sys
+from hta import _native
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+read = _native.read_trace(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+findings = json.loads(read["health"])["findings"]
+print(json.dumps([(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10, findings]))
+"""
+
+
+def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list[dict[str, object]]]:
+    """Return the memory that reading a file takes, and what was found."""
+    folder.mkdir()
+    command = [sys.executable, "-c", PEAK, str(path), str(folder), str(threads)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
+    peak, findings = json.loads(told.stdout)
+    return peak, findings
+
+
+@pytest.mark.parametrize("threads", [1, 16])
+def test_a_hole_in_a_file_takes_little_memory(tmp_path, threads) -> None:
+    """A GiB of zeros, which take no room on the disk, between the head of a trace and its end."""
+    path = tmp_path / "rank0.json"
+    with path.open("wb") as file:
+        file.write(HEAD)
+        file.truncate(1 << 30)
+        file.seek(0, os.SEEK_END)
+        file.write(b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
+    peak, findings = memory_of_reading(path, tmp_path / "tables", threads)
+    assert peak < MEMORY_LIMIT
+    assert [each["kind"] for each in findings] == ["zero_bytes"]
+    assert findings[0]["bytes_lost"] == (1 << 30) - len(HEAD)
+
+
+@pytest.mark.parametrize("piece", [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":[1,', b" "])
+def test_a_value_without_end_takes_little_memory(tmp_path, piece) -> None:
+    """100 MB in one name, number, list, or between two events."""
+    letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
+    path = tmp_path / "rank0.json"
+    path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
+    peak, findings = memory_of_reading(path, tmp_path / "tables", 16)
+    assert peak < MEMORY_LIMIT
+    assert (sum(each["bytes_lost"] for each in findings) >= 100 << 20) == (piece != b" ")  # type: ignore[misc]
+
+
+READING = """
+import sys
+from hta import _native
+print("begun", flush=True)
+_native.read_trace(sys.argv[1], None, 1)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_reading(tmp_path, number) -> None:
+    """Also while the reader waits for bytes that never come."""
+    path = tmp_path / "rank0.json"
+    os.mkfifo(path)
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", READING, str(path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with path.open("wb") as writer:
+        writer.write(HEAD)
+        writer.flush()
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(number)
+        assert process.wait(timeout=30) != 0
+
+
+def test_a_very_long_name_is_cut_where_it_is_shown(tmp_path) -> None:
+    """The report and the summary of a file with a name of 4 MB stay small."""
+    TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")
+    environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    report = tmp_path / "report.html"
+    for arguments in (["summary"], ["report", "-o", str(report)]):
+        command = [sys.executable, "-m", "hta", arguments[0], str(tmp_path / "job"), *arguments[1:]]
+        told = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
+        assert len(told.stdout) < 500_000
+    assert report.stat().st_size < 12 << 20
