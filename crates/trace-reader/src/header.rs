@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::health::{Fault, Health, Lost};
-use crate::json::{decoded, is_valid, Broken, Cursor};
+use crate::json::{decoded, expect_json, Broken, Cursor, Unfit};
 use crate::scan;
 use crate::time::is_in_range;
 
@@ -61,9 +61,11 @@ impl Header {
     /// Keep a value; one that is no JSON is kept as its text.
     pub(crate) fn add(&mut self, key: String, value: &[u8], offset: u64, health: &mut Health) {
         let text = String::from_utf8_lossy(value);
-        let is_valid = is_valid(text.as_bytes());
-        if !is_valid {
-            health.add(Fault::BrokenMetadata, offset, value);
+        let unfit = expect_json(text.as_bytes()).err();
+        let is_valid = unfit.is_none();
+        if let Some(unfit) = unfit {
+            let fault = if unfit == Unfit::Deep { Fault::DeepValue } else { Fault::BrokenMetadata };
+            health.add(fault, offset, value);
         } else if matches!(text, std::borrow::Cow::Owned(_)) {
             health.add(Fault::InvalidUtf8, offset, value);
         }
@@ -180,17 +182,14 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events behind damage: the list that their key names, or else the first that shows its phase.
+/// Find the events behind damage: the list that their key names or, if `by_phase`, what shows its phase before that.
 fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health) -> Option<Beginning> {
-    let list = scan::next_list_of_events(head.text, from).map(|at| Beginning::Events { at, in_object: true });
-    let first =
-        || scan::next_sure_event(head.text, from).map(|at| Beginning::Events { at, in_object: false });
-    let found = list.or_else(|| by_phase.then(first).flatten())?;
-    if let Beginning::Events { at, .. } = found {
-        let lost = Lost::bytes((at - from) as u64);
-        health.add_loss(Fault::LostMetadata, head.offset + from as u64, &head.text[from..], lost);
-    }
-    Some(found)
+    let list = scan::next_list_of_events(head.text, from);
+    let before = &head.text[..list.unwrap_or(head.text.len())];
+    let at = if by_phase { scan::next_sure_event(before, from).or(list) } else { list }?;
+    let lost = Lost { bytes: (at - from) as u64, ..Lost::text(&head.text[from..at]) };
+    health.add_loss(Fault::LostMetadata, head.offset + from as u64, &head.text[from..], lost);
+    Some(Beginning::Events { at, in_object: true })
 }
 
 pub(crate) enum Entry {

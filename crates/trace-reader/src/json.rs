@@ -319,14 +319,43 @@ pub(crate) enum Unfit {
 /// Whether others can read the text as JSON.
 #[cold]
 pub(crate) fn expect_json(text: &[u8]) -> Result<(), Unfit> {
-    serde_json::from_slice::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
-        let is_deep = error.to_string().starts_with("recursion limit exceeded");
-        if is_deep {
-            Unfit::Deep
-        } else {
-            Unfit::Broken
+    if !is_valid(text) {
+        return Err(Unfit::Broken);
+    }
+    if is_deep(text) {
+        return Err(Unfit::Deep);
+    }
+    Ok(())
+}
+
+/// How deep values may be nested.
+const MOST_DEPTH: usize = 100;
+
+/// Whether a valid text is nested deeper than readers of JSON can bear that use the stack.
+fn is_deep(text: &[u8]) -> bool {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                at += 1;
+                while let Some(found) = memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+                    at += found;
+                    if text[at] == b'"' {
+                        break;
+                    }
+                    at += 2;
+                }
+            }
+            _ => {}
         }
-    })
+        if depth > MOST_DEPTH {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Bytes that end a number or a bare word.

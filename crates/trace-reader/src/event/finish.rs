@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     fn track(&mut self, fields: &Fields<'a>) -> u32 {
         let (track, blemishes) = self.tracks.intern(fields.pid, fields.tid, &mut self.strings);
         if blemishes.any() {
-            self.note_blemishes(blemishes);
+            self.note_blemishes(blemishes, b"");
         }
         track
     }

@@ -650,11 +650,11 @@ impl<'a> Reader<'a> {
         self.extra.push(if self.extra.is_empty() { '{' } else { ',' });
         let (json, blemishes) = json_string(key);
         self.extra.push_str(&json);
-        self.note_blemishes(blemishes);
+        self.note_blemishes(blemishes, key);
         self.extra.push(':');
         let (json, blemishes) = json_value(value);
         self.extra.push_str(&json);
-        self.note_blemishes(blemishes);
+        self.note_blemishes(blemishes, value.bytes);
     }
 
     /// Note what is wrong with a text that is not kept.
@@ -662,7 +662,7 @@ impl<'a> Reader<'a> {
     fn check_text(&mut self, value: Raw<'a>) {
         if !matches!(value.bytes, [b'a'..=b'z']) {
             let (_, blemishes) = decoded(value.bytes);
-            self.note_blemishes(blemishes);
+            self.note_blemishes(blemishes, value.bytes);
         }
     }
 
@@ -675,13 +675,14 @@ impl<'a> Reader<'a> {
     fn intern(&mut self, text: Raw<'a>) -> u32 {
         let (id, blemishes) = self.strings.intern(text);
         if blemishes.any() {
-            self.note_blemishes(blemishes);
+            self.note_blemishes(blemishes, text.bytes);
         }
         id
     }
 
+    /// Note what is wrong with a text; one that is no JSON may have swallowed other events.
     #[cold]
-    fn note_blemishes(&mut self, blemishes: Blemishes) {
+    fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [
             (blemishes.bad_escape, Fault::BadEscape),
             (blemishes.invalid_utf8, Fault::InvalidUtf8),
@@ -690,7 +691,8 @@ impl<'a> Reader<'a> {
             (blemishes.deep_value, Fault::DeepValue),
         ] {
             if seen {
-                self.note(fault, self.start);
+                let swallowed = if fault == Fault::BrokenValue { Lost::text(text).events } else { 0 };
+                self.remark_loss(fault, self.start, Lost { events: swallowed, bytes: 0 });
             }
         }
     }
