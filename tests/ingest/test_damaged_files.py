@@ -126,7 +126,9 @@ def test_times_far_apart_are_dropped(tmp_path) -> None:
 
 def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
     """The value stays in the event's further args."""
-    kernel = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
+    kernel = (
+        b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
+    )
     rank_trace = opened(tmp_path / "rank0.json", HEAD + kernel)
     assert rank_trace.table("events", ["device"])["device"].to_list() == [None, 0]
     assert json.loads(rank_trace.table("extra_args")["json"][0]) == {"device": {"a": 1}}
