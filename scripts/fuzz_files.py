@@ -410,10 +410,14 @@ def _complete(event: object) -> tuple[int, int, str] | None:
     """Return start, duration and name of a complete event; None where there is nothing to compare."""
     if not isinstance(event, dict) or event.get("ph") != "X" or not isinstance(event.get("name"), str):
         return None
-    times = [event.get("ts"), event.get("dur")]
-    if not all(isinstance(each, (int, Decimal)) and not isinstance(each, bool) for each in times):
+    times = [
+        Decimal(each)
+        for each in (event.get("ts"), event.get("dur"))
+        if isinstance(each, (int, Decimal)) and not isinstance(each, bool) and abs(each) < FARTHEST_NS
+    ]
+    if not times[1:]:
         return None
-    start, duration = (round_half_away(Decimal(each) * 1000) for each in times if abs(Decimal(each)) < FARTHEST_NS)
+    start, duration = (round_half_away(each * 1000) for each in times)
     if duration < 0 or not all(-FARTHEST_NS <= each < FARTHEST_NS for each in (start, start + duration)):
         return None
     try:
