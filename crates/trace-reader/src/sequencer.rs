@@ -200,8 +200,13 @@ impl<'a> Sequencer<'a> {
         self.begin = if in_list { Begin::OfList } else { Begin::Anywhere };
         if let Some(later) = tail.later.take() {
             self.end_document();
-            self.base_ns =
-                later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0));
+            // Where it is not said yet, it will be behind the events, as in the first document.
+            self.base_ns = match later.base_ns() {
+                Some(_) => {
+                    later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0))
+                }
+                None => 0,
+            };
             self.later = Some(later);
         }
     }
