@@ -109,7 +109,8 @@ $(VENV)/bin/python: | needs
 
 $(VENV)/.built: pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
 	@echo "building hta (a minute or two the first time)"
-	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --quiet
+	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --quiet >$(VENV)/build.log 2>&1 \
+		|| { cat $(VENV)/build.log; exit 1; }
 	@touch $@
 
 # The lowest Python on this machine, unless LOWEST_PYTHON names another; new versions of what the lowest ones need warn.
