@@ -216,6 +216,7 @@ def idling(*gaps: tuple[int, int]) -> TraceBuilder:
     ("gaps", "said"),
     [
         (((40, 1), (40, 1)), "the rest is mostly waiting for the host"),
+        (((20, 1),), "the rest is mostly waiting for the host"),  # 68 of 90 idle µs are after the last kernel
         (tuple([(13, 12)] * 5), "the rest is mostly short gaps between kernels"),
         (((84, 80),), "for most of the rest work was launched and held up"),
         (((28, 27), (25, 1), (31, 31)), "a larger batch fills them, if the host is not what they wait for"),

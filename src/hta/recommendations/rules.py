@@ -24,7 +24,7 @@ from hta.recommendations.facts import (
 from hta.units import duration_text, percent_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _NCCL_CAPABILITY = (3, 5)
 _TENSOR_CORE_CAPABILITY = 7
@@ -263,16 +263,22 @@ def _say_utilization(found: Sequence[Found]) -> str:
 def _cause(found: Sequence[Found]) -> str:
     """Return what the devices mostly wait for: a key of `_OF_IDLE`, empty where nothing has more than half of it.
 
-    Where the host loads data or copies meanwhile, that is why it launches nothing.
+    Where the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after the
+    last one has no category; where it is most of the idle time, the gaps between kernels decide, as in the verdict.
     """
     if found[0].facts.compat is not None:  # the plugin knew none
         return ""
     idle_ns = sum(each.facts.step_ns * each.facts.step_count * (1 - _value(each)) for each in found)
     of_ranks = {each.rank: each.facts for each in found}.values()
     waits = {name: sum(_in_steps(facts, name) for facts in of_ranks) for name in ("dataloader", "memcpy")}
-    gaps = pl.concat([_gaps(each) for each in found]).group_by("category").agg(pl.col("idle_ns").sum())
-    told = {**waits, **dict(gaps.iter_rows())}
-    return next((name for name in _OF_IDLE if told.get(name, 0) > _MOSTLY * idle_ns), "")
+    gaps = dict(
+        pl.concat([_gaps(each) for each in found]).group_by("category").agg(pl.col("idle_ns").sum()).iter_rows()
+    )
+    return _most_of({**waits, **gaps}, idle_ns) or _most_of(gaps, sum(gaps.values()))
+
+
+def _most_of(told: Mapping[str, float], whole: float) -> str:
+    return next((name for name in _OF_IDLE if told.get(name, 0) > _MOSTLY * whole), "")
 
 
 def _in_steps(facts: RankFacts, category: str) -> float:
