@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import statistics
 import subprocess
@@ -487,3 +488,29 @@ def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> 
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert found.stdout == "[]\n"
+
+
+def test_the_facade_imports_no_pandas_before_it_reads() -> None:
+    """Importing pandas takes as long as an answer from the cache, so it happens while the trace is read."""
+    script = "import sys, hta.trace_analysis; print({'pandas', 'pyarrow'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert found.stdout == "set()\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
+    """A fork waits for the import of the other thread, which the child does not have."""
+    script = (
+        "import os\n"
+        "import hta.trace_analysis\n"
+        "from hta.facade.pandas_later import import_pandas_aside\n"
+        "import_pandas_aside()\n"
+        "child = os.fork()\n"
+        "import pandas\n"
+        "sum = int(pandas.Series([40, 2]).sum())\n"
+        "os._exit(sum) if child == 0 else print(sum, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    found = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (found.stdout, found.stderr) == ("42 42\n", "")

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import polars as pl
 
 from hta.analyses.temporal_breakdown import temporal_breakdown
@@ -21,6 +20,7 @@ from hta.enrich.steps import before_last_step
 from hta.errors import InvalidOptionError, MissingDataError
 from hta.facade.elsewhere import names_of
 from hta.facade.later import called_later
+from hta.facade.pandas_later import import_pandas_aside
 from hta.facade.show import show
 from hta.facade.sources import source_of
 from hta.facade.times import frame_in_microseconds
@@ -29,6 +29,8 @@ from hta.facade.without_gpu_work import no_idle_times, no_kernels, no_overlap, n
 from hta.ingest.open_trace import open_trace
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hta.analyses.communication_overlap import communication_overlap
     from hta.analyses.distributed import distributed
     from hta.analyses.gpu_summary import gpu_summary
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
     from hta.recommendations.rules import Thresholds
     from hta.store.trace import Trace
 else:
+    from hta.facade.pandas_later import pd
+
     # A script that asks one question waits for plotly and twenty analyses otherwise: half a second.
     globals().update(
         called_later(
@@ -159,6 +163,7 @@ class TraceAnalysis:
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
         parser_config: ParserConfig | None = None,
     ) -> None:
+        import_pandas_aside()
         trace = open_trace(source_of(trace_files, trace_dir))
         kept = trace if include_last_profiler_step else trace.where(before_last_step)
         self.t = TraceView(kept, trace_dir, parser_config)

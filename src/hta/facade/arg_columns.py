@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import polars as pl
 
 from hta.configs.default_values import AVAILABLE_ARGS, AttributeSpec, ValueType
@@ -16,7 +15,11 @@ from hta.configs.parser_config import ParserConfig
 from hta.schema import TABLES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hta.store.trace import RankTrace
+else:
+    from hta.facade.pandas_later import pd
 
 _SOURCES: dict[str, dict[str, str]] = {
     "events": {"correlation": "correlation", "External id": "external_id", "device": "device", "stream": "stream"},

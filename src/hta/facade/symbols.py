@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from hta.errors import InvalidOptionError
 from hta.facade.names import shorten_name
@@ -19,6 +18,11 @@ from hta.facade.patterns import (
     MemoryKernelGroupingPattern,
     ProfilerStepGroupingPattern,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    from hta.facade.pandas_later import pd
 
 
 class TraceSymbolTable:

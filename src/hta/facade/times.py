@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import polars as pl
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    from hta.facade.pandas_later import pd
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import polars as pl
 
 from hta.enrich.job_time import RANGES, listed_events
@@ -19,7 +18,11 @@ from hta.schema import DEVICE_WORK_KINDS, EventKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pandas as pd
+
     from hta.store.trace import RankTrace, Trace
+else:
+    from hta.facade.pandas_later import pd
 
 STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 """Kinds that keep their stream; host events have none, whatever their args say."""

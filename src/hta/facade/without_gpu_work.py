@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from hta.facade.reasons import explained
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    from hta.facade.pandas_later import pd
 
 _KERNEL_TYPES = {"kernel_type": "str", "sum": "int64", "percentage": "float64"}
 _KERNELS = {
