@@ -226,15 +226,24 @@ def test_what_cannot_be_written_is_told_before_work_starts(job, tmp_path, cache,
     assert name.startswith("visualize") or not cache.exists()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
-    """Unless asked, and that is told before work starts."""
+    """Unless asked, and the error comes before any work."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html exists already"):
         FILES[name](job, path)
     assert path.read_text() == "mine"
-    assert name.startswith("visualize") or not cache.exists()
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("name", ["visualize_counts_diff", "visualize_duration_diff"])
+def test_the_calls_of_hta_replace_a_figure(job, tmp_path, name) -> None:
+    """Scripts written for HTA run twice, as they do there."""
+    path = tmp_path / "page.html"
+    path.write_text("mine")
+    FILES[name](job, path)
+    assert "<html" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "compare-operators", "report"])

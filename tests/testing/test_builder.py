@@ -217,7 +217,7 @@ def test_the_whole_trace_reads_back():
     assert rank_trace.health.findings == ()
 
 
-times_ns = st.integers(0, 4_000_000_000_000_000_000)
+times_ns = st.integers(0, 2**61 - 1)  # events that end 2**62 ns or more from zero are left out, so that differences fit
 
 
 @settings(deadline=None)
