@@ -20,6 +20,7 @@ from hta.errors import MissingDataError
 from hta.execution.executor import IN_PROCESS, Executor
 from hta.recommendations.advice import Advice, advice_from
 from hta.schema import EventKind
+from hta.store.health import loss_text
 from hta.store.together import asked_together
 from hta.store.trace import RankTrace, Trace
 from hta.units import duration_text
@@ -74,7 +75,7 @@ class Overview(EqualByContent):
               without steps; empty where there is GPU work
     advice    what to try first
     findings  what the analyses noticed, without repetitions
-    doubts    why the verdict may not be one on a whole job: unrelated traces, files cut off or unreadable
+    doubts    why the verdict may not be one on a whole job: unrelated traces, files cut off, unreadable or read in part
     """
 
     verdict: str
@@ -93,11 +94,11 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     """
     traces = asked_together(trace, _ASKS, executor)
     results, missing = _results(traces, executor)
-    findings = (*losses(traces["losses"], executor=executor), *_findings(results))
     tips = advice_from(traces["advice"], results, executor=executor)
     whole = wholeness(traces["wholeness"], executor=executor)
     verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
-    return Overview(verdict, results, missing, cpu_side, tips, findings, whole.sentences)
+    doubts = (*whole.sentences, *losses(traces["losses"], executor=executor))
+    return Overview(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
 
 
 def verdict_on(
@@ -131,14 +132,15 @@ def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | Mi
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Warn where parts in the middle of files could not be read; where they end too early is among the doubts."""
-    ranks = [rank for rank, has_losses in trace.map(_has_losses, executor).items() if has_losses]
-    if not ranks:
+    """Say which files could be read only in part, and what is lost; those that end too early are said elsewhere."""
+    lost = {rank: found for rank, found in trace.map(_losses_of_rank, executor).items() if found is not None}
+    if not lost:
         return ()
-    named = ", ".join(map(str, ranks[:MOST_RANKS_NAMED])) + (", …" if len(ranks) > MOST_RANKS_NAMED else "")
-    return (
-        f"{len(ranks):,} of {len(trace.ranks):,} files could be read only in part (rank {named}); hta check says why",
-    )
+    ranks = ", ".join(map(str, list(lost)[:MOST_RANKS_NAMED])) + (", …" if len(lost) > MOST_RANKS_NAMED else "")
+    events, size = (sum(column) for column in zip(*lost.values(), strict=True))
+    amount = f"{loss_text(events, size)} lost" if events or size else "what is lost cannot be counted"
+    count = f"{len(lost):,} of {len(trace.ranks):,} files" if len(trace.ranks) > 1 else "The file"
+    return (f"{count} could be read only in part (rank {ranks}): {amount}; hta check says why.",)
 
 
 _ASKS: dict[str, Callable[[Trace], object]] = {
@@ -150,9 +152,14 @@ _ASKS: dict[str, Callable[[Trace], object]] = {
 """What is asked about every rank in one visit to it."""
 
 
-def _has_losses(rank_trace: RankTrace) -> bool:
-    findings = rank_trace.health.findings
-    return any(each.severity == "dropped" and each.kind not in CUT_OFF_KINDS for each in findings)
+def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:
+    """Return the events and bytes that are lost where parts could not be read; None where none were."""
+    dropped = [
+        each for each in rank_trace.health.findings if each.severity == "dropped" and each.kind not in CUT_OFF_KINDS
+    ]
+    if not dropped:
+        return None
+    return sum(each.events_lost for each in dropped), sum(each.bytes_lost for each in dropped)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
             finding.kind,
             "error" if finding.severity == "dropped" or finding.kind in _REPAIRS_THAT_GUESS else "warning",
             finding.count,
-            f"this had to be {finding.severity} as the file was read{_lost(finding)}",
+            f"this had to be {finding.severity} as the file was read{_loss(finding)}",
             tuple(f"byte {offset:,}" for offset in finding.offsets[:MOST_EXAMPLES]),
         )
         for finding in rank_trace.health.findings
@@ -95,10 +95,10 @@ def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
     )
 
 
-def _lost(finding: Finding) -> str:
-    if not finding.events_lost and not finding.bytes_lost:
-        return ""
-    return f"; lost are {finding.events_lost:,} events and {finding.bytes_lost:,} bytes"
+def _loss(finding: Finding) -> str:
+    if finding.severity == "repaired":
+        return "; nothing is lost"
+    return f"; {finding.loss} lost" if finding.loss else ""
 
 
 def _violation(rank_trace: RankTrace, rule: Rule) -> Violation | None:

@@ -93,6 +93,18 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
     assert memory_bandwidth(builder.build()).by_time.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
 
 
+@pytest.mark.parametrize("byte_count", [10**10, 10**15])
+def test_large_copies_have_their_bandwidth(byte_count) -> None:
+    """Bytes times 10⁹ do not fit 64 bits."""
+    builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
+    assert memory_bandwidth(builder.build()).by_time["max_bytes_per_s"].to_list() == [byte_count]
+
+
+def test_an_impossible_bandwidth_is_unknown() -> None:
+    """The size and the duration say what it was."""
+    assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
+
+
 def test_a_copy_that_says_nothing_has_no_bandwidth() -> None:
     """It still counts as a copy, and its bytes are unknown."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})

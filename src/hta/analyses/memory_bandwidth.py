@@ -25,6 +25,9 @@ SHORTEST_COPY_NS = 1_000
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
+_MOST_GB_PER_S = 10_000_000
+"""No link is nearly as fast: a bandwidth above it was not measured, and sums of such ones would not fit 64 bits."""
+
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 
@@ -127,9 +130,10 @@ def _copies(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
 
 def _bytes_per_second() -> pl.Expr:
     given = pl.col("bandwidth_gb_per_s")
-    told = pl.when(given.is_finite() & (given >= 0)).then(given * _BYTES_OF_A_GB)
+    told = pl.when(given.is_between(0, _MOST_GB_PER_S)).then(given * _BYTES_OF_A_GB)
     duration = (pl.col("end_ns") - pl.col("start_ns")).cast(pl.Float64)
-    worked_out = pl.col("bytes").clip(lower_bound=0) * _NS_OF_A_SECOND / duration
+    ratio = pl.col("bytes").clip(lower_bound=0).cast(pl.Float64) * _NS_OF_A_SECOND / duration
+    worked_out = pl.when(ratio <= _MOST_GB_PER_S * _BYTES_OF_A_GB).then(ratio)
     return pl.coalesce(told, worked_out, pl.lit(0.0)).round().cast(pl.Int64)
 
 

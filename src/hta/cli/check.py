@@ -120,16 +120,9 @@ def _finding_line(finding: Finding) -> str:
     more = ", …" if finding.count > len(finding.offsets) else ""
     where = f" at byte {offsets}{more}" if offsets else ""
     example = f": {' '.join(finding.example.split())[:_EXAMPLE_LENGTH]}" if finding.example else ""
+    lost = f", {finding.loss} lost" if finding.loss else ""
     times = f"{finding.count:,} time{_s(finding.count)}"
-    return f"    {finding.severity}: {times} {finding.kind}{where}{_lost(finding)}{example}"
-
-
-def _lost(finding: Finding) -> str:
-    """Say what was lost by a fault, "" where nothing was."""
-    events = f"{finding.events_lost:,} event{_s(finding.events_lost)}" if finding.events_lost else ""
-    size = f"{finding.bytes_lost:,} byte{_s(finding.bytes_lost)}" if finding.bytes_lost else ""
-    lost = " in ".join(filter(None, (events, size)))
-    return f", {lost} lost" if lost else ""
+    return f"    {finding.severity}: {times} {finding.kind}{where}{lost}{example}"
 
 
 def _s(count: int) -> str:

@@ -63,7 +63,7 @@ def read_trace(file_path: str) -> dict[str, Any]:
         raise TraceNotFoundError(message) from error
     except HtaError:
         raise
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, RecursionError, OSError, EOFError) as error:
         message = f"{file_path} is no valid JSON as it stands, plain or gzip: {error}; hta check says what is wrong"
         raise NotATraceError(message) from error
     return raw if isinstance(raw, dict) else {"traceEvents": raw}

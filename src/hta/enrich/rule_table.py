@@ -107,7 +107,7 @@ def checked_pattern(pattern: object, where: str) -> str:
 def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
         content = _toml(path, text) if path.endswith(".toml") else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = f"{path} is no valid {'TOML' if path.endswith('.toml') else 'JSON'}: {error}"
         raise InvalidOptionError(message) from error
     return content if isinstance(content, dict) else {}

@@ -123,7 +123,7 @@ class EventReader:
         *_, end = self._at, *(gap.end() for gap in _GAP.finditer(self._buffer, self._look_from()))
         try:
             values: list[Any] = _DECODER.decode(f"[{self._buffer[self._at : end]}]")
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             return []
         self._at = end
         return values
@@ -136,6 +136,9 @@ class EventReader:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except RecursionError as error:
+                what = "a value is nested too deep"
+                raise self._damaged(what) from error
             except json.JSONDecodeError as error:
                 if not self._is_unfinished(error):
                     what = f"{error.msg[:1].lower()}{error.msg[1:]}, {error.pos - self._at:,} characters into a value"

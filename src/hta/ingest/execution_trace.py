@@ -85,7 +85,7 @@ def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
     except (OSError, EOFError) as error:
         message = f"{path} cannot be read: {error}"
         raise UnreadableTraceError(message) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = f"{path} is no execution trace: {error}"
         raise NotATraceError(message) from error
 

@@ -30,6 +30,11 @@ class Finding:
     events_lost: int = 0
     bytes_lost: int = 0
 
+    @property
+    def loss(self) -> str:
+        """What was lost: `2 events in 1,205 bytes`; empty where nothing was, or where it cannot be counted."""
+        return loss_text(self.events_lost, self.bytes_lost)
+
 
 @dataclass(frozen=True)
 class Health:
@@ -77,3 +82,10 @@ class Health:
 
 def _finding(raw: dict[str, Any]) -> Finding:
     return Finding(**{**raw, "offsets": tuple(raw["offsets"])})
+
+
+def loss_text(events_lost: int, bytes_lost: int) -> str:
+    """Print what was lost: `2 events in 1,205 bytes`; "" for nothing."""
+    events = f"{events_lost:,} event{'' if events_lost == 1 else 's'}" if events_lost else ""
+    size = f"{bytes_lost:,} byte{'' if bytes_lost == 1 else 's'}" if bytes_lost else ""
+    return " in ".join(filter(None, (events, size)))

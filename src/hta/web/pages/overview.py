@@ -43,14 +43,13 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 def _verdict(session: Session, selection: Selection) -> Component:
     verdict, _ = _said(session, selection)
-    doubts = _whole(session, selection).sentences
     lost = session.remembered(selection.scope, "losses", losses)
+    doubts = (*_whole(session, selection).sentences, *lost)
     table = _cpu_side(session, selection)
     return html.Div(
         [
             *([dmc.Alert(findings(doubts), title="Before you read on", color="orange", mb="sm")] if doubts else []),
             dmc.Alert(printable(verdict), title="Verdict", className="hta-verdict"),
-            *findings(lost),
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
     )

@@ -1,0 +1,127 @@
+"""Every command on every broken file: it answers or ends with one line, and says what the damage cost."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from broken_files import BROKEN, write_broken
+from hta.catalogue import ANALYSES
+from hta.cli.app import main
+
+ONE_OF_EACH = {
+    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
+    "check --strict": ["check", "{job}", "--strict"],
+    **{each.command: [each.command, "{job}"] for each in ANALYSES},
+    "report": ["report", "{job}", "-o", "{out}.html"],
+    "export csv": ["export", "{job}", "--to", "csv", "-o", "{out}"],
+    "export perfetto": ["export", "{job}", "--to", "perfetto", "-o", "{out}"],
+    "ingest": ["ingest", "{job}", "-o", "{out}"],
+    "sql": ["sql", "{job}", "SELECT * FROM kernels"],
+    "diff": ["diff", "{job}", "{sound}"],
+    "compare-operators": ["compare-operators", "{job}", "{sound}"],
+    "critical-path --scale": ["critical-path", "{job}", "--scale", "gemm=0.5"],
+}
+FURTHER = {
+    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+    **{f"{each.command} --json": [each.command, "{job}", "--json"] for each in ANALYSES},
+    **{f"{each.command} --figure": [each.command, "{job}", "--figure", "{out}.html"] for each in ANALYSES},
+    **{
+        f"{name} --compat": [name, "{job}", "--compat", "torch_tb_profiler"]
+        for name in ("kernels", "operators", "distributed", "step-time", "gpu-summary", "modules")
+    },
+    "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
+    "diff --json": ["diff", "{sound}", "{job}", "--json"],
+    "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
+    "sql of operators": ["sql", "{job}", "SELECT * FROM operators", "--format", "json"],
+}
+QUICK = ("device_too_large.json", "far_waits.json", "odd_inputs.json", "huge_bandwidth.json", "nested.json.gz")
+"""One file for each kind of damage that ends in different commands; the others are slow together."""
+
+REPAIRED = ("stray_bracket.json", "stray_bracket.json.gz", "two_documents.json", "two_lists.json")
+LOSING = (
+    "far_memory.json",
+    "far_timeline.json",
+    "far_waits.json",
+    "damaged_key.json",
+    "damaged_device.json",
+    "cut_off.json",
+    "nested.json.gz",
+    "cut_off.json.gz",
+)
+"""The files whose damage costs events or metadata."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """The broken files, each a job."""
+    folder = tmp_path_factory.mktemp("broken")
+    write_broken(folder)
+    return folder
+
+
+def run(command: list[str], places: dict[str, Path], monkeypatch, capsys) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, and what it prints."""
+    monkeypatch.setattr(sys, "argv", ["hta", *(each.format(**places) if "{" in each else each for each in command)])
+    code = 0
+    try:
+        main()
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, capsys) -> dict[str, tuple[int, str]]:
+    """Run commands on a job; return the code and the errors of each that neither answers nor ends with one line."""
+    found = {}
+    for number, (name, command) in enumerate(commands.items()):
+        places = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
+        code, printed, said = run(command, places, monkeypatch, capsys)
+        is_check = name == "check --strict"  # it says what is wrong on stdout, and fails
+        lines = said.count("\n")
+        if (
+            code not in {0, 1}
+            or (lines != code and not (is_check and lines == 0))
+            or "a bug of hta" in said
+            or "Traceback" in printed + said
+        ):
+            found[name] = (code, said)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in BROKEN]
+)
+def test_every_command_answers_or_says_why_not(name, folder, tmp_path, monkeypatch, capsys) -> None:
+    """Exit code 0, or 1 with one line; never a traceback."""
+    assert failures(ONE_OF_EACH, folder / name, tmp_path, monkeypatch, capsys) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_every_form_of_an_answer(name, folder, tmp_path, monkeypatch, capsys) -> None:
+    """JSON, figures, and the tables as the TensorBoard plugin has them, likewise."""
+    assert failures(FURTHER, folder / name, tmp_path, monkeypatch, capsys) == {}
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_a_loss_is_said_first(name, folder, monkeypatch, capsys) -> None:
+    """`hta check --strict` fails, and the summary begins with what is wrong with the file."""
+    code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
+    _, summary, said = run(["summary", "{job}"], {"job": folder / name}, monkeypatch, capsys)
+    first = (said + summary).splitlines()[0]
+    assert (code, said) == (1, "")
+    assert re.search(r"lost\b", checked)
+    assert first.startswith(("Rank 0's file is cut off after ", "The file could be read only in part (rank 0): "))
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_repair_that_may_be_wrong_fails_the_check(name, folder, monkeypatch, capsys) -> None:
+    """All events are read, but whether the file was meant so is a guess."""
+    code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
+    assert code == 1
+    assert "this had to be repaired as the file was read; nothing is lost" in checked
