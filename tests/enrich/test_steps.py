@@ -5,14 +5,23 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from hta.enrich.device_work import device_rows
 from hta.enrich.steps import before_last_step, device_extended_windows, steps, window_of, windows
+from hta.schema import DEVICE_WORK_KINDS
+from hta.store.trace import RankTrace
 from hta.testing.builder import TraceBuilder
 
 
 def kept(builder: TraceBuilder) -> list[str]:
-    """Build the trace and return the names of the events before the last step, in file order."""
+    """Build the trace and return the names of the events before the last step, in file order.
+
+    Device work that is asked for alone is the same.
+    """
     (rank_trace,) = builder.build().where(before_last_step).ranks.values()
-    return rank_trace.texts(rank_trace.table("events")["name"]).to_list()
+    events = rank_trace.table("events")
+    is_work = events["kind"].is_in(list(DEVICE_WORK_KINDS))
+    assert sorted(device_rows(rank_trace)["event_index"]) == sorted(events["event_index"].filter(is_work))
+    return rank_trace.texts(events["name"]).to_list()
 
 
 def test_steps_are_the_announced_ranges_with_their_numbers() -> None:
@@ -243,3 +252,18 @@ def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
     assert extended(builder, "part") == [(0, 3, 28)]
     assert extended(builder) == [(0, 3, 28)]
     assert extended(builder, "nothing") == []
+
+
+def test_device_work_before_the_last_step_is_found_without_all_events(monkeypatch) -> None:
+    """A question about kernels does not go through the host's events, which are most of a trace."""
+    builder = (
+        TraceBuilder()
+        .step(1, 10, 10)
+        .step(2, 30, 10)
+        .kernel("of_step_1", start_us=40, duration_us=1, launch_us=15)
+        .kernel("of_step_2", start_us=50, duration_us=1, launch_us=45)
+    )
+    (rank_trace,) = builder.build().where(before_last_step).ranks.values()
+    monkeypatch.delattr(RankTrace, "_mask")
+
+    assert rank_trace.texts(device_rows(rank_trace)["name"]).to_list() == ["of_step_1"]

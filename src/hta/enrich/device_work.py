@@ -13,6 +13,7 @@ from hta.enrich.event_ranges import event_ranges
 from hta.enrich.kernel_kind import Rule, active_rules, name_classifier
 from hta.errors import MissingDataError
 from hta.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
+from hta.store.trace import DeviceSelection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,10 +148,24 @@ def _work_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
 
 
 def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    if (is_kept := _kept_by_selections(rank_trace)) is not None:
+        return device_rows(rank_trace.unselected).filter(is_kept)
     rows = event_ranges(rank_trace, DEVICE_WORK_KINDS, DEVICE_ROW_COLUMNS)
     missing = pl.col("device", "stream", "correlation").fill_null(-1)
     in_order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")  # which joins the sorted runs of most files
     return rows.with_columns(missing)[in_order]
+
+
+def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
+    """Say of each device row of the whole rank whether to keep it; None where a selection has to see all events."""
+    selections: tuple[object, ...] = rank_trace.selections
+    able = [each for each in selections if isinstance(each, DeviceSelection)]
+    if not able or len(able) < len(selections):
+        return None
+    is_kept: npt.NDArray[np.bool_] = np.logical_and.reduce(
+        [each.of_device_rows(rank_trace.unselected) for each in able]
+    )
+    return is_kept
 
 
 def _work(rows: pl.DataFrame, kinds: npt.NDArray[np.uint8]) -> pl.DataFrame:

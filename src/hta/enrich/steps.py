@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,19 +152,33 @@ def rows_of_windows(found: pl.DataFrame, moments: npt.NDArray[np.int64]) -> npt.
     return holding((found["start_ns"].to_numpy(), found["end_ns"].to_numpy()), moments)
 
 
-def before_last_step(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Say of each event whether it belongs before the last step; a selection for `Trace.where`.
+@dataclass(frozen=True)
+class BeforeLastStep:
+    """Says of each event whether it belongs before the last step; a selection for `Trace.where`.
 
     The last step is often cut short, or the profiler itself slows it down. The last step is the one that begins last;
     with fewer than two distinct steps every event is kept. Host events are kept when they begin before the last step
     does. Device work follows the call that launched it, so that it counts for the step that asked for it; device
     rows without a known launch are kept when they begin before the last step does.
     """
-    start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
-    boundary = _start_of_last_step(rank_trace.derive(steps))
-    if boundary is None:
-        return np.ones(len(start_ns), np.bool_)
-    return asked_for_ns(rank_trace, start_ns) < boundary
+
+    def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+        """Say it of each row of `events`."""
+        start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
+        boundary = _start_of_last_step(rank_trace.derive(steps))
+        if boundary is None:
+            return np.ones(len(start_ns), np.bool_)
+        return asked_for_ns(rank_trace, start_ns) < boundary
+
+    def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+        """Say it of each of the `device_rows`; see `hta.store.trace.DeviceSelection`."""
+        boundary = _start_of_last_step(rank_trace.derive(steps))
+        if boundary is None:
+            return np.ones(device_rows(rank_trace).height, np.bool_)
+        return rank_trace.derive(asked_for)["asked_ns"].fill_null(_BEFORE_ALL).to_numpy() < boundary
+
+
+before_last_step = BeforeLastStep()
 
 
 def _start_of_last_step(known: pl.DataFrame) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,11 @@ class RankTrace:
     def file(self) -> RankFile:
         """Where the tables come from."""
         return self._file
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """What its events have to pass."""
+        return self._selections
 
     @property
     def has_selections(self) -> bool:
@@ -245,6 +250,14 @@ class RankTrace:
 
 Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 """Says of each event of a rank whether to keep it."""
+
+
+@runtime_checkable
+class DeviceSelection(Protocol):
+    """A selection that can be asked about device work alone: the fifth of a trace that many questions are about."""
+
+    def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+        """Say of each row of `hta.enrich.device_work.device_rows` whether to keep it, as calling the selection does."""
 
 
 class Trace:
