@@ -166,7 +166,13 @@ fn beginning_of_object(
             Err(broken) => {
                 let by_phase = head.is_all;
                 let is_cut_off = broken == Broken::EndOfInput;
-                return found_anyway(head, begin, by_phase, health).unwrap_or(
+                let from = if scan::next_list_of_events(&head.text[..begin], 0).is_some() {
+                    *header = Header::default();
+                    0
+                } else {
+                    begin
+                };
+                return found_anyway(head, from, by_phase, health).unwrap_or(
                     if is_cut_off || !head.is_all {
                         Beginning::NeedMore
                     } else {
@@ -238,6 +244,9 @@ pub(crate) fn entry(
     }
     let at = cursor.at;
     let value = cursor.value()?;
+    if value.is_composite() && reaches_over_events(value.bytes) {
+        return Err(Broken::Syntax);
+    }
     let followed = value.is_composite() || {
         let mut ahead = Cursor::new(cursor.bytes, cursor.at);
         ahead.skip_space();
@@ -251,6 +260,11 @@ pub(crate) fn entry(
         health.add(Fault::BrokenMetadata, offset + begin as u64, &cursor.bytes[begin..]);
     }
     Ok(Entry::Value(key.into_owned(), at))
+}
+
+/// Whether a value is no JSON and holds events: it begins before damage, and has taken the end of another value for its own.
+fn reaches_over_events(value: &[u8]) -> bool {
+    scan::holds_list_or_event(value) && expect_json(value) == Err(Unfit::Broken)
 }
 
 fn count_commas(

@@ -87,6 +87,11 @@ pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
     })
 }
 
+/// Whether the text holds a list of events, or an event with a phase.
+pub(crate) fn holds_list_or_event(text: &[u8]) -> bool {
+    next_list_of_events(text, 0).or_else(|| next_sure_event(text, 0)).is_some()
+}
+
 fn is_element(text: &[u8], at: usize) -> bool {
     matches!(text[..at].trim_ascii_end().last(), None | Some(b',' | b'[' | b'}' | b']'))
 }

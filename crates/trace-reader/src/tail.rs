@@ -103,7 +103,7 @@ impl Tail {
                 Err(Broken::EndOfInput) if !head.is_all && head.text.len() - begin < MOST_METADATA_BYTES => {
                     return GoesOn::ByMore(begin);
                 }
-                Err(Broken::EndOfInput) if head.is_all && !holds_events(&head.text[begin..]) => {
+                Err(Broken::EndOfInput) if head.is_all && !scan::holds_list_or_event(&head.text[begin..]) => {
                     self.leave(Within::Nothing);
                     return cut_off(head, begin, health);
                 }
@@ -205,10 +205,6 @@ impl Tail {
         self.within = within;
         self.in_object = false;
     }
-}
-
-fn holds_events(text: &[u8]) -> bool {
-    scan::next_list_of_events(text, 0).or_else(|| scan::next_sure_event(text, 0)).is_some()
 }
 
 /// The file ends within the keys behind the events.

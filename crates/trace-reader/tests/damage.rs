@@ -218,6 +218,28 @@ fn damaged_heads() {
     }
 }
 
+/// A value before the events or behind them that has no end of its own, and so reaches into another list, hides no event.
+#[test]
+fn metadata_reaches_over_no_events() {
+    for (head, tail) in [
+        (r#"{"a":[{"x":1,"y: 2,"z":3}],"traceEvents":["#, "]}"),
+        (r#"{"a":{"x":1,"y":"2,"z":3},"traceEvents":["#, "]}"),
+        (r#"{"a":{"x":1,"traceEvents":["#, "]}"),
+        (r#"{"a":{"x":1,"traceEvents":["#, r#"],"b":1}"#),
+        (r#"{"traceEvents":["#, r#"],"a":{"x":1,"y: 2,"z":3}}"#),
+        (r#"{"traceEvents":["#, r#"],"a":{"x":1}"#),
+        (r#"{"traceEvents":["#, r#"],"a":[{"x":1}"#),
+    ] {
+        for times in 1..4 {
+            let text = format!("{head}{}{tail}", events("abc")).repeat(times);
+            let read = read_any(text.as_bytes());
+            assert_eq!(read.names.concat(), "abc".repeat(times), "{text}: {:?}", read.findings());
+            assert_eq!(read.lost().0, 0, "{text}: {:?}", read.findings());
+            assert!(!read.findings().is_empty(), "{text}");
+        }
+    }
+}
+
 /// Whatever serde_json refuses leaves a finding, wherever it is.
 #[test]
 fn no_fault_is_silent() {
