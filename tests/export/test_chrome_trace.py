@@ -264,7 +264,7 @@ def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
     assert found == f'{before}\n{kept},\n{changed},\n{kept}, {kept},\n{mark},\n{EVENT}] ,"b":[{{"name":"y"}}]}}'
 
 
-@pytest.mark.parametrize("events", ["", "null", EVENT])
+@pytest.mark.parametrize("events", ["", EVENT])
 def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) -> None:
     """No comma without an event before it."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{events}]}}'))
@@ -278,6 +278,33 @@ def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> No
     """The events have no end to go by, so each of them is read."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"traceEvents":[{EVENT}],{EVENT}]}}',
+        f'{{"traceEvents":[{EVENT}],"a":1,"traceEvents":[{EVENT}]}}',
+        f'{{"traceEvents":[{EVENT}]}}{{"traceEvents":[{EVENT}]}}',
+        f'{{"traceEvents":[{EVENT}]}}garbage,{EVENT}]}}',
+        f'{{"traceEvents":[null,{EVENT},{EVENT}]}}',
+    ],
+)
+def test_a_damaged_file_whose_events_would_be_mistaken_is_not_copied(tmp_path, text) -> None:
+    """Events behind the first list have fates, too, and what is no event has a place in the order."""
+    rank_trace = opened(file_of(tmp_path, text))
+    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be copied: only a part of its events"):
+        edited(rank_trace, tmp_path / "out.json", edits(KEPT, LEFT_OUT), [MARK])
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("text", [f'{{"traceEvents":[{EVENT}],{EVENT}', f"[{EVENT}][{EVENT}]", f"[{EVENT}][{EVENT}"])
+def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
+    """They would come between the events, or count by another clock."""
+    rank_trace = opened(file_of(tmp_path, text))
+    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `hta check` lists the damage"):
+        with_events(rank_trace, tmp_path / "out.json", [MARK])
+    assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize("padding", [" " * len(EVENT) + " ", ",}" + " " * len(EVENT), "," + EVENT[:-1] + "]"])

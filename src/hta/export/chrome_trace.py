@@ -77,8 +77,10 @@ def with_events(
     """
     end = rank_trace.health.events_end
     if end is None:
-        rewritten(rank_trace.source, target, _unchanged, events, overwrite=overwrite)
+        _whole_rewritten(rank_trace, target, _unchanged, events, overwrite=overwrite)
         return
+    if any(finding.kind == "another_document" for finding in rank_trace.health.findings):
+        raise _damaged(rank_trace, "it holds several documents, each with a clock of its own")
     with new_file(target, overwrite=overwrite) as file:
         for piece in _with_events(rank_trace.source, end, iter(events)):
             file.write(piece)
@@ -132,11 +134,31 @@ def edited(
         UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
     """
     if rank_trace.health.events_end is None or not rank_trace.health.is_clean:
-        rewritten(rank_trace.source, target, _in_order(edits), events, overwrite=overwrite)
+        _whole_rewritten(rank_trace, target, _in_order(edits), events, overwrite=overwrite)
         return
     with new_file(target, overwrite=overwrite) as file:
         for piece in _edited(rank_trace, edits, iter(events)):
             file.write(piece)
+
+
+def _whole_rewritten(
+    rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
+) -> None:
+    """Rewrite the file of a rank, unless what is read here is not what the tables hold, event by event."""
+    numbers = itertools.count()
+
+    def counted(event: dict[str, Any]) -> Event | None:
+        next(numbers)
+        return change(event)
+
+    def after_all() -> Iterator[Event | str]:
+        is_cut_off = any(finding.kind == "truncated_json" for finding in rank_trace.health.findings)
+        missing = rank_trace.health.event_count - next(numbers)
+        if missing not in ({0, 1} if is_cut_off else {0}):
+            raise _damaged(rank_trace, "only a part of its events would be in the copy")
+        yield from events
+
+    rewritten(rank_trace.source, target, counted, after_all(), overwrite=overwrite)
 
 
 def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) -> Iterator[bytes]:
@@ -221,6 +243,11 @@ def _joined(events: Iterator[Event | str]) -> Iterator[str]:
 
 def _unchanged(event: dict[str, Any]) -> dict[str, Any]:
     return event
+
+
+def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
+    source = address_text(rank_trace.source)
+    return UnreadableTraceError(f"{source} cannot be copied: {why}; `hta check` lists the damage")
 
 
 def _changed_meanwhile(source: str) -> UnreadableTraceError:
