@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::error::ReadError;
 use crate::event::{Begin, End, Place};
-use crate::header::{read_beginning, Beginning, Head, Header};
+use crate::header::{find_events, Beginning, Head, Header};
 use crate::health::Health;
 use crate::scan;
 use crate::source::{is_too_long, Input, Source, Tally};
@@ -76,7 +76,7 @@ pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Healt
         let is_all = at_end || text.len() > MOST_METADATA_BYTES;
         *header = Header::default();
         let mut found = Health::default();
-        let beginning = read_beginning(Head { text: &text, offset: 0, is_all }, header, &mut found);
+        let beginning = find_events(Head { text: &text, offset: 0, is_all }, header, &mut found);
         if let Beginning::Events { at, in_object } = beginning {
             *health = found;
             return Ok(Begun { text, events_at: at, in_object, at_end });

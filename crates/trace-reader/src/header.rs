@@ -104,6 +104,33 @@ pub(crate) struct Head<'a> {
     pub(crate) is_all: bool,
 }
 
+/// Find the first events of a file: in its first document, or behind objects that hold none.
+pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
+    let mut first_end = None;
+    let mut from = 0;
+    loop {
+        let rest = Head { text: &head.text[from..], offset: head.offset + from as u64, ..head };
+        let beginning = read_beginning(rest, header, health);
+        match (beginning, first_end) {
+            (Beginning::NoEvents(at), _) => {
+                from += at;
+                first_end.get_or_insert(from);
+            }
+            (Beginning::Events { at, in_object }, Some(_)) => {
+                health.add(Fault::AnotherDocument, rest.offset, rest.text);
+                return Beginning::Events { at: from + at, in_object };
+            }
+            (Beginning::NeedMore | Beginning::SomethingElse(_), Some(end))
+                if head.is_all || rest.text.trim_ascii().is_empty() =>
+            {
+                return Beginning::NoEvents(end);
+            }
+            (Beginning::SomethingElse(_), Some(_)) => return Beginning::NeedMore,
+            (beginning, _) => return beginning,
+        }
+    }
+}
+
 /// Read the keys before the events.
 ///
 /// Where they are damaged, the events are looked for behind the damage: by their key, and where that is damaged, too, by
@@ -172,16 +199,14 @@ fn beginning_of_object(
                 } else {
                     begin
                 };
-                return found_anyway(head, from, by_phase, health).unwrap_or(
-                    if is_cut_off || !head.is_all {
-                        Beginning::NeedMore
-                    } else {
-                        Beginning::SomethingElse(format!(
-                            "JSON that is damaged at byte {}",
-                            head.offset + cursor.at as u64
-                        ))
-                    },
-                );
+                return found_anyway(head, from, by_phase, health).unwrap_or(if is_cut_off || !head.is_all {
+                    Beginning::NeedMore
+                } else {
+                    Beginning::SomethingElse(format!(
+                        "JSON that is damaged at byte {}",
+                        head.offset + cursor.at as u64
+                    ))
+                });
             }
         }
         is_first = false;

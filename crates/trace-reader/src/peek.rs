@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::ReadError;
-use crate::header::{read_beginning, Beginning, Head, Header};
+use crate::header::{find_events, Beginning, Head, Header};
 use crate::health::Health;
 use crate::source::{Input, Source};
 use crate::tail::MOST_METADATA_BYTES;
@@ -38,7 +38,7 @@ pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
     let is_end = source.fill(&mut text, limit).map_err(io)? < limit;
     let mut header = Header::default();
     let head = Head { text: &text, offset: 0, is_all: is_end || limit > MOST_METADATA_BYTES };
-    let beginning = read_beginning(head, &mut header, &mut Health::default());
+    let beginning = find_events(head, &mut header, &mut Health::default());
     let (is_trace, what) = match beginning {
         Beginning::Events { .. } => (true, "a profiler trace".to_owned()),
         Beginning::SomethingElse(found) => (false, found),

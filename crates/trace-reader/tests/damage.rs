@@ -210,6 +210,9 @@ fn damaged_heads() {
         r#"{"schemaVersion":1,"traceEvent":["#,
         r#"{"schemaVersion":1,"traceEvents":[["#,
         r#"{"a":"never closed,"traceEvents":["#,
+        r#"{"id":1},{"id":2}],"traceEvents":["#,
+        r#"{"id":1}]],"trace":["#,
+        r#"{"nodes":[]}{"schemaVersion":1,"traceEvents":["#,
     ] {
         let text = format!("{head}{}]}}", events("abc"));
         let read = read_any(text.as_bytes());
