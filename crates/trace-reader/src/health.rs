@@ -78,7 +78,7 @@ faults! {
     BrokenEvent = "broken_event", Dropped;
     /// An event without a usable time.
     MissingTime = "missing_time", Dropped;
-    /// A time so far off that differences between times would not fit 64 bits.
+    /// A time so far off, or a duration so long, that differences or sums would not fit 64 bits.
     TimeOverflow = "time_overflow", Dropped;
     /// An event whose phase means nothing to us.
     UnknownPhase = "unknown_phase", Dropped;

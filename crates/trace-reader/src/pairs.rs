@@ -8,8 +8,9 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::Renumbering;
 use crate::event::Edge;
-use crate::health::{Fault, Health};
+use crate::health::{Fault, Health, Lost};
 use crate::schema::{schema_of, Table};
+use crate::time::is_possible_duration;
 
 /// Where the ends of one event meet: on a track, or by category, name and id.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -41,7 +42,12 @@ impl Pairs {
         if edge.is_begin {
             self.open.entry(meeting).or_default().push(edge);
         } else if let Some(begin) = self.open.get_mut(&meeting).and_then(Vec::pop) {
-            self.complete.push((begin, edge.at_ns.saturating_sub(begin.at_ns).max(0)));
+            let duration_ns = edge.at_ns.saturating_sub(begin.at_ns).max(0);
+            if is_possible_duration(duration_ns) {
+                self.complete.push((begin, duration_ns));
+            } else {
+                health.add_loss(Fault::TimeOverflow, begin.offset, b"", Lost { events: 2, bytes: 0 });
+            }
         } else {
             health.add(Fault::UnmatchedEnd, edge.offset, b"");
         }

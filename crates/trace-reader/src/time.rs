@@ -6,6 +6,16 @@ const MOST_DIGITS: usize = 36;
 /// Nanoseconds from 1970 to 2116: times so far off at most have differences, and sums with a base time, that fit 64 bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
+/// 52 days: no profile lasts so long, and thousands of events have to be as long before sums of their durations do not
+/// fit 64 bits.
+const LONGEST_NS: i64 = 1 << 52;
+
+/// Whether a duration can be kept.
+#[inline]
+pub(crate) fn is_possible_duration(ns: i64) -> bool {
+    ns <= LONGEST_NS
+}
+
 /// Whether a time can be kept.
 #[inline]
 pub(crate) fn is_in_range(ns: i64) -> bool {

@@ -7,7 +7,7 @@ use crate::health::Fault;
 use crate::json::Raw;
 use crate::kind::Kind;
 use crate::schema::Table;
-use crate::time::is_in_range;
+use crate::time::{is_in_range, is_possible_duration};
 
 impl<'a> Reader<'a> {
     /// Turn the fields into rows; a fault means that the event is dropped.
@@ -62,6 +62,7 @@ impl<'a> Reader<'a> {
             return Ok(0);
         };
         match coerce::nanoseconds(raw) {
+            Some(duration) if !is_possible_duration(duration) => Err(Fault::TimeOverflow),
             Some(duration) if duration >= 0 => Ok(duration),
             Some(_) => {
                 self.note(Fault::NegativeDuration, self.start);
