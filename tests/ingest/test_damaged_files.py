@@ -124,6 +124,20 @@ def test_times_far_apart_are_dropped(tmp_path) -> None:
     assert lost(rank_trace)["time_overflow"] == ("dropped", 2, 107)
 
 
+def test_durations_of_months_are_dropped(tmp_path) -> None:
+    """Sums of the durations that are kept fit 64 bits; a pair of begin and end counts as two events."""
+    longest_us = 2**52 // 1000
+    written = [
+        {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
+        {"ph": "X", "name": "c", "ts": 1, "dur": longest_us + 1},
+        {"ph": "B", "name": "d", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "E", "name": "d", "pid": 1, "tid": 1, "ts": longest_us + 2},
+    ]
+    rank_trace = opened(tmp_path / "rank0.json", json.dumps({"traceEvents": written}).encode())
+    assert names(rank_trace) == ["b"]
+    assert lost(rank_trace)["time_overflow"][:2] == ("dropped", 3)
+
+
 def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
     """The value stays in the event's further args."""
     kernel = (
