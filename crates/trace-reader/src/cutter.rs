@@ -38,7 +38,7 @@ pub(crate) struct Opening {
 pub(crate) struct Ending {
     pub(crate) decoded_bytes: u64,
     pub(crate) chunk_count: usize,
-    /// Why there is no more of the file, where that is not its end.
+    /// Why reading stopped before the end of the file.
     pub(crate) failure: Option<std::io::Error>,
 }
 

@@ -100,7 +100,7 @@ pub(crate) struct Head<'a> {
     pub(crate) text: &'a [u8],
     /// Offset of its first byte.
     pub(crate) offset: u64,
-    /// Whether no more of it can be had.
+    /// Whether the input has ended.
     pub(crate) is_all: bool,
 }
 

@@ -88,7 +88,7 @@ faults! {
     UnmatchedBegin = "unmatched_begin", Repaired;
     /// Bytes between events that belong to none.
     Garbage = "garbage_between_events", Dropped;
-    /// An element of the list of events that is no object.
+    /// An element of the list of events that is not an object.
     NotAnEvent = "not_an_event", Dropped;
     /// An event too long to be read.
     OversizedEvent = "oversized_event", Dropped;

@@ -34,7 +34,7 @@ impl<'a> ChunkInterner<'a> {
         let (meaning, mut blemishes) =
             if text.is_text() { decoded(text.bytes) } else { as_it_stands(text.bytes) };
         if text.is_composite() {
-            // White space between the elements of an array is no blemish.
+            // White space between the elements of an array is harmless.
             blemishes.control_character = false;
             let unfit = expect_json(text.bytes).err();
             blemishes.broken_value = unfit == Some(Unfit::Broken);

@@ -378,7 +378,7 @@ const ROLES: [u8; 256] = {
     roles[b'.' as usize] = 4;
     let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
     let mut at = 0;
-    // What ends a word is no part of it.
+    // The delimiter after a word does not belong to the word.
     while at < separators.len() {
         roles[separators[at] as usize] = ENDS_WORD;
         roles[brackets[at] as usize] = ENDS_WORD | NESTS;

@@ -178,7 +178,7 @@ fn base_times_of_documents() {
     }
 }
 
-/// What is no event is counted with its bytes, and those around it stay.
+/// Text that is not an event is counted in bytes, and the events around it stay.
 #[test]
 fn losses_are_counted() {
     for (odd, finding) in [

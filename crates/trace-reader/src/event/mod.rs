@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
         self.commit_notes();
     }
 
-    /// Pass over an element of the list that is no object, or over what is no element at all.
+    /// Skip an element of the list that is not an object, or text that is not an element.
     fn other_element(&mut self, next: Next) -> Result<Next, Outcome> {
         let at = self.cursor.at;
         self.start = at;
