@@ -63,7 +63,7 @@ def job(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("on_terminal", [True, False], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("on_terminal", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "pipe"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
     """Neither on stdout nor on stderr; CSV keeps names exact on its way to programs, which are no terminals."""

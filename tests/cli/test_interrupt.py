@@ -28,8 +28,15 @@ def job(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("workers", "number"),
+    [
+        ("1", signal.SIGINT),
+        pytest.param("1", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGINT, marks=pytest.mark.slow),
+        ("2", signal.SIGTERM),
+    ],
+)
 def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, number) -> None:
     """Entries of ranks that were done stay in the cache, whole; the one under way is removed."""
     environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}

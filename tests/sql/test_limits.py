@@ -88,8 +88,15 @@ def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("query", [ENDLESS, NOT_INTERRUPTIBLE], ids=["endless", "not interruptible"])
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        pytest.param(ENDLESS, signal.SIGINT, id="endless"),
+        pytest.param(ENDLESS, signal.SIGTERM, id="endless, terminated", marks=pytest.mark.slow),
+        pytest.param(NOT_INTERRUPTIBLE, signal.SIGINT, id="not interruptible", marks=pytest.mark.slow),
+        pytest.param(NOT_INTERRUPTIBLE, signal.SIGTERM, id="not interruptible, terminated"),
+    ],
+)
 def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
     """Without a word, and with nothing left behind; also where DuckDB does not look whether it is interrupted."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -39,12 +39,14 @@ def test_processes_that_send_the_same_ranks_at_once() -> None:
     assert not failed(seen), seen
 
 
+@pytest.mark.slow
 def test_killed_processes_leave_nothing_wrong_behind() -> None:
     """Wherever SIGKILL met them; the next process sweeps what they left."""
     seen = kills(2, events=300)
     assert (seen["opened: whole"], seen["store then: whole"], failed(seen)) == (1, 1, False), seen
 
 
+@pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
     """A cache is rebuilt, and a store says which file is damaged."""
     seen = damage(16)

@@ -63,7 +63,7 @@ def small(tmp_path_factory):
         yield session_and_url
 
 
-@each_real_trace("dlrm_8rank", "ddp_gloo_4rank")
+@each_real_trace("ddp_gloo_4rank")
 def test_every_page_shows_its_figure_and_table(served, browser, name, real_traces) -> None:
     """Figure and rows of each analysis that the trace allows, and the reason for each that it does not."""
     session, url = served
@@ -178,6 +178,7 @@ def buttons_of(seen) -> set[str]:
     return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(each => each.dataset.title)"))
 
 
+@pytest.mark.slow
 def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
     """Neither on a page, nor in a report, nor in a file that plotly writes with its own settings."""
     session, url = small

@@ -124,7 +124,7 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
     frame.locator(f'#nav a[href*="run={run}"]').first.wait_for(timeout=PATIENCE_MS)
 
 
-@each_real_trace("amd_mi250")
+@each_real_trace()
 def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
     """Figures and tables of every trace on every page."""
     session, url = tensorboard
