@@ -3,7 +3,7 @@
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
 Every figure is that of a whole process, measured from outside: seconds from start to end, and the largest resident
-memory. `--peer` names a Python that has `traceinsight==0.6.1` and `pandas<3`; its processes take turns with ours.
+memory. `facade` runs the peer's own script: load, then `get_temporal_breakdown`. `--peer` names a Python that has `traceinsight==0.6.1` and `pandas<3`; its processes take turns with ours.
 Without `--trace`, a trace of about 70 MB is made from a synthetic job; benchmarks/enlarge.py makes larger ones.
 """
 
@@ -37,7 +37,7 @@ for _ in range(2):
 print(*seconds)
 """
 IMPORT_ALONE = "import hta, polars; hta.open_trace; hta.temporal_breakdown"
-PEER = """
+FACADE = """
 import time
 from hta.trace_analysis import TraceAnalysis
 start = time.perf_counter()
@@ -98,8 +98,11 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
             ):
                 seconds.setdefault(name, []).append(value)
             note("imports alone", run(sys.executable, IMPORT_ALONE, Path(cache)))
+        with tempfile.TemporaryDirectory() as cache:
+            for name in ("facade, first time", "facade, again"):
+                note(name, run(sys.executable, FACADE.format(trace=str(trace)), Path(cache)))
             if peer and number == 0:  # one run of the peer takes minutes
-                theirs = note("peer: load and answer", run(peer, PEER.format(trace=str(trace)), Path(cache)))
+                theirs = note("peer: load and answer", run(peer, FACADE.format(trace=str(trace)), Path(cache)))
                 seconds["peer: load"], seconds["peer: analysis alone"] = [theirs.printed[0]], [theirs.printed[1]]
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     figures: dict[str, object] = {
@@ -110,6 +113,8 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
         "json_gb_per_s, first time": decoded / 1e9 / medians["open, first time"],
     }
     if peer:
+        for name in ("facade, first time", "facade, again"):
+            figures[f"peer / {name}"] = medians["peer: load and answer"] / medians[name]
         figures["peer's load / open, first time"] = medians["peer: load"] / medians["open, first time"]
         for call in ("first call", "again"):
             figures[f"peer's analysis / {call}"] = medians["peer: analysis alone"] / medians[f"analysis alone, {call}"]
