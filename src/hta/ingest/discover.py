@@ -123,7 +123,9 @@ def discover(source: TraceSource, read_rank: ReadRank) -> Found:
         return _from_list([address_text(path) for path in source], read_rank)
     path = address_text(source)
     location = located(path)
-    if path and _is_there(location):  # asked first: a folder that another process is just making never passes for a file
+    if path and _is_there(
+        location
+    ):  # asked first: a folder that another process is just making never passes for a file
         return _from_folder(path, read_rank) if location.is_dir() else _from_list([path], read_rank)
     if glob.has_magic(path):
         return _from_pattern(path, read_rank)

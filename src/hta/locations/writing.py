@@ -7,20 +7,25 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from hta.errors import HtaError, InvalidOptionError, UnreachableError
 from hta.locations.leftovers import draft_name, drafts_of, remove_left_behind, scratch_folder
 from hta.locations.remote_path import RemotePath, writes_at_once
 from hta.locations.unreachable import explained_errors
 
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
 
 @contextmanager
-def drafted(location: Path | RemotePath) -> Iterator[BinaryIO]:
+def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing; it appears, in the place of one that is there, when the block ends without an error.
 
     On this machine it is on the disk before it appears, so that not even a power cut leaves a part of it. What goes behind
-    a URL is written to a temporary file first, and sent when it is complete.
+    a URL is written to a temporary file first, and sent when it is complete. With `replace` False, a file that another
+    process puts behind the URL meanwhile may stay: replacing it would hide it for a moment where a file system has no
+    such operation.
 
     Raises:
         OSError: it cannot be written; behind a URL an UnreachableError. Nothing is left behind.
@@ -30,7 +35,7 @@ def drafted(location: Path | RemotePath) -> Iterator[BinaryIO]:
         with scratch_folder() as folder, (folder / "draft").open("xb") as draft:
             yield draft
             draft.flush()
-            _send(Path(draft.name), location)
+            _send(Path(draft.name), location, replace=replace)
         return
     remove_left_behind(drafts_of(location))
     draft_path = location.with_name(draft_name(location.name))
@@ -124,19 +129,28 @@ def _expect_a_store(location: RemotePath) -> None:
         raise UnreachableError(message)
 
 
-def _send(draft: Path, location: RemotePath) -> None:
+def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
     filesystem, path = location.filesystem
-    beside = path if writes_at_once(filesystem) else f"{path.rpartition('/')[0]}/{draft_name(location.name)}"
+    if writes_at_once(filesystem):
+        with explained_errors(location, "written"):
+            filesystem.put_file(str(draft), path)
+        return
+    beside = f"{path.rpartition('/')[0]}/{draft_name(location.name)}"
     try:
         with explained_errors(location, "written"):
             filesystem.put_file(str(draft), beside)
-            if beside != path:
-                if filesystem.exists(path):
-                    with suppress(FileNotFoundError):  # another process was faster
-                        filesystem.rm_file(path)
-                filesystem.mv(beside, path)
+            if replace and filesystem.exists(path):
+                with suppress(FileNotFoundError):  # another process was faster
+                    filesystem.rm_file(path)
+            filesystem.mv(beside, path)
     except BaseException:
-        if beside != path:
-            with suppress(Exception):
-                filesystem.rm_file(beside)
+        _remove(filesystem, beside)
         raise
+    if not replace:  # WebHDFS neither replaces a file nor says that it did not
+        _remove(filesystem, beside)
+
+
+def _remove(filesystem: AbstractFileSystem, path: str) -> None:
+    with suppress(Exception):
+        if filesystem.exists(path):
+            filesystem.rm_file(path)

@@ -32,7 +32,7 @@ from hta.store.arrow_tables import Tables
 from hta.store.cache import Entry
 from hta.store.checksums import file_checksum
 from hta.store.health import Health
-from hta.store.job_store import StoredRank, rank_folders, read_left_out, read_state, stored_rank
+from hta.store.job_store import StoredRank, is_store, rank_folders, read_left_out, read_state, stored_rank
 from hta.store.parquet_tables import ALWAYS_WRITTEN, StoredTable, write_parquet
 from hta.store.store_files import (
     LEFT_OUT,
@@ -85,7 +85,7 @@ def begin_store(store: Location) -> None:
         if _is_of_this_version(store):
             return
         with suppress(OSError):  # perhaps another process was faster
-            write_sealed(store / STORE_MANIFEST, STORE, {})
+            write_sealed(store / STORE_MANIFEST, STORE, {}, replace=is_store(store))
             return
         time.sleep(_PAUSE_S)
     write_sealed(store / STORE_MANIFEST, STORE, {})

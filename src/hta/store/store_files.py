@@ -89,13 +89,13 @@ def read_sealed(path: Location, kind: str) -> Json:
     return raw
 
 
-def write_sealed(path: Location, kind: str, content: Json, *, source: str = "") -> None:
-    """Write a file of ours, whole or not at all, for nobody to read who may not read the trace `source`.
+def write_sealed(path: Location, kind: str, content: Json, *, source: str = "", replace: bool = True) -> None:
+    """Write a file of ours, whole or not at all, for nobody to read who may not read the trace `source`; see `drafted`.
 
     Raises:
         OSError: it cannot be written.
     """
-    with drafted(path) as file:
+    with drafted(path, replace=replace) as file:
         file.write(sealed_file(kind, content))
         if source and isinstance(path, Path):
             file.flush()
