@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::buffer::Buffer;
 use crate::error::ReadError;
 use crate::event::{Begin, End, Place};
 use crate::header::{find_events, Beginning, Head, Header};
@@ -19,7 +20,7 @@ const FIRST_LOOK_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) number: usize,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Buffer,
     pub(crate) place: Place,
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Healt
     let mut text = Vec::new();
     let mut wanted = FIRST_LOOK_BYTES;
     loop {
-        let count = source.fill(&mut text, wanted).map_err(Failure::Io)?;
+        let count = source.append(&mut text, wanted).map_err(Failure::Io)?;
         let at_end = count < wanted;
         let is_all = at_end || text.len() > MOST_METADATA_BYTES;
         *header = Header::default();
@@ -113,7 +114,7 @@ fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) ->
 pub(crate) struct Ways {
     pub(crate) opening: Sender<Result<Opening, ReadError>>,
     pub(crate) jobs: Sender<Job>,
-    pub(crate) spare: Receiver<Vec<u8>>,
+    pub(crate) spare: Receiver<Buffer>,
 }
 
 /// Read a whole file, and send it on in chunks of about `chunk_bytes`.
@@ -155,7 +156,7 @@ struct Cutter {
     source: Source,
     chunk_bytes: usize,
     /// Text that belongs to the next chunk.
-    carried: Vec<u8>,
+    carried: Buffer,
     /// Offset of its first byte.
     offset: u64,
     base_ns: i64,
@@ -166,11 +167,13 @@ struct Cutter {
 
 impl Cutter {
     fn new(source: Source, begun: Begun, base_ns: i64, chunk_bytes: usize) -> Self {
+        let mut carried = Buffer::default();
+        carried.append(&begun.text[begun.events_at..]);
         let is_list = begun.text[..begun.events_at].last() == Some(&b'[');
         Self {
             source,
             chunk_bytes,
-            carried: begun.text[begun.events_at..].to_vec(),
+            carried,
             offset: begun.events_at as u64,
             base_ns,
             begin: if is_list { Begin::OfList } else { Begin::Anywhere },
@@ -183,7 +186,7 @@ impl Cutter {
         let mut chunk_count = 0;
         while let Ok(mut bytes) = ways.spare.recv() {
             std::mem::swap(&mut bytes, &mut self.carried);
-            self.carried.clear();
+            self.carried.truncate(0);
             let begin = self.begin;
             self.fill(&mut bytes);
             let end = if self.at_end { End::OfFile } else { End::Open };
@@ -202,7 +205,7 @@ impl Cutter {
 
     /// Read on until there is a place to cut, and carry over what lies behind it. Where there is none within twice the
     /// size of a chunk, the cut falls anywhere: memory has to be bounded.
-    fn fill(&mut self, bytes: &mut Vec<u8>) {
+    fn fill(&mut self, bytes: &mut Buffer) {
         let mut searched = 0_usize;
         while !self.at_end {
             let wanted = if searched == 0 { self.chunk_bytes.saturating_sub(bytes.len()) } else { 0 };
@@ -213,7 +216,7 @@ impl Cutter {
             // A beginning that straddles the end of the last search is found by looking a little further back.
             let from = searched.saturating_sub(256);
             if let Some(cut) = scan::last_cut(&bytes[from..]).map(|at| from + at).filter(|&cut| cut > 0) {
-                self.carried.extend_from_slice(&bytes[cut..]);
+                self.carried.append(&bytes[cut..]);
                 bytes.truncate(cut);
                 self.begin = Begin::OfEvent;
                 return;
@@ -226,8 +229,8 @@ impl Cutter {
         }
     }
 
-    fn read_on(&mut self, bytes: &mut Vec<u8>, wanted: usize) {
-        match self.source.fill(bytes, wanted) {
+    fn read_on(&mut self, bytes: &mut Buffer, wanted: usize) {
+        match bytes.append_with(wanted, |room| self.source.fill(room)) {
             Ok(count) => self.at_end = count < wanted,
             Err(error) => {
                 self.at_end = true;

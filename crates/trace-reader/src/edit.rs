@@ -183,7 +183,7 @@ impl EditedCopy {
         let wanted = PIECE_BYTES.max(self.text.len());
         let count = self
             .source
-            .fill(&mut self.text, wanted)
+            .append(&mut self.text, wanted)
             .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
         self.source_is_read = count < wanted;
         Ok(())

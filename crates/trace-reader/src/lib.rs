@@ -12,6 +12,7 @@
 //! Nothing in a file makes the reader panic, and no bad event makes it lose the events around it.
 
 mod args;
+mod buffer;
 mod coerce;
 mod columns;
 mod cutter;

@@ -35,7 +35,7 @@ pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
     let io = |source| ReadError::Io { path: name.clone(), source };
     let mut source = Source::new(input, Arc::default(), u64::MAX).map_err(io)?;
     let mut text = Vec::new();
-    let is_end = source.fill(&mut text, limit).map_err(io)? < limit;
+    let is_end = source.append(&mut text, limit).map_err(io)? < limit;
     let mut header = Header::default();
     let head = Head { text: &text, offset: 0, is_all: is_end || limit > MOST_METADATA_BYTES };
     let beginning = find_events(head, &mut header, &mut Health::default());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{bounded, unbounded, Receiver, RecvTimeoutError, Sender};
 
+use crate::buffer::Buffer;
 use crate::cutter::{cut, Ending, Job, Opening, Ways};
 use crate::error::ReadError;
 use crate::event::{read_chunk, ChunkRows};
@@ -134,7 +135,7 @@ struct Team {
     cutter: thread::JoinHandle<Ending>,
     opening: Receiver<Result<Opening, ReadError>>,
     done: Receiver<Done>,
-    spare: Sender<Vec<u8>>,
+    spare: Sender<Buffer>,
     chunk_bytes: usize,
 }
 
@@ -145,7 +146,7 @@ impl Team {
         let buffer_count = 2 * threads + 2;
         let chunk_bytes = options.chunk_bytes(buffer_count);
         let (spare, spare_out) = unbounded();
-        (0..buffer_count).try_for_each(|_| spare.send(Vec::new())).map_err(io::Error::other)?;
+        (0..buffer_count).try_for_each(|_| spare.send(Buffer::default())).map_err(io::Error::other)?;
         let (jobs, job_out) = bounded::<Job>(threads);
         let (opening_in, opening) = bounded(1);
         let (done_in, done) = unbounded();
@@ -178,9 +179,8 @@ impl Team {
         Ok(next)
     }
 
-    fn take_back(&self, mut bytes: Vec<u8>) {
-        bytes.clear();
-        bytes.shrink_to(2 * self.chunk_bytes);
+    fn take_back(&self, mut bytes: Buffer) {
+        bytes.clear(2 * self.chunk_bytes);
         // The cutter may be done and gone; then nobody needs the buffer.
         let _ = self.spare.send(bytes);
     }

@@ -175,10 +175,17 @@ impl Source {
     }
 
     /// Append up to `count` bytes to `buffer`; fewer only at the end.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>, count: usize) -> io::Result<usize> {
+    pub(crate) fn append(&mut self, buffer: &mut Vec<u8>, count: usize) -> io::Result<usize> {
         let start = buffer.len();
         buffer.resize(start + count, 0);
-        let mut filled = start;
+        let result = self.fill(&mut buffer[start..]);
+        buffer.truncate(start + *result.as_ref().unwrap_or(&0));
+        result
+    }
+
+    /// Fill `buffer`; gives how many bytes there were, fewer only at the end.
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
         let result = loop {
             if filled == buffer.len() {
                 break Ok(());
@@ -190,15 +197,14 @@ impl Source {
                 Err(error) => break Err(self.tally.failure().unwrap_or(error)),
             }
         };
-        buffer.truncate(filled);
-        self.yielded_bytes += (filled - start) as u64;
+        self.yielded_bytes += filled as u64;
         if self.yielded_bytes > self.most_bytes {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if self.yielded_bytes == 0 {
             self.expect_no_damage()?;
         }
-        result.map(|()| filled - start)
+        result.map(|()| filled)
     }
 
     /// Fail where a compressed stream was damaged.

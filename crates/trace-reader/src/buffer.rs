@@ -1,0 +1,79 @@
+//! Bytes that come and go without being cleared in between: clearing a file's worth of memory takes time.
+
+use std::ops::Deref;
+
+/// A vector of bytes that keeps what it held as room for more.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    /// The bytes, and behind them the room.
+    all: Vec<u8>,
+    length: usize,
+}
+
+impl Buffer {
+    /// Append what `write` puts into room for `count` bytes, of which it returns the number.
+    pub(crate) fn append_with<E>(
+        &mut self,
+        count: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let written = write(self.room(count))?;
+        self.length += written.min(count);
+        Ok(written)
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    fn room(&mut self, count: usize) -> &mut [u8] {
+        let end = self.length + count;
+        if self.all.len() < end {
+            self.all.resize(end, 0);
+        }
+        &mut self.all[self.length..end]
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Forget the bytes, and give back memory for more than `most` of them.
+    pub(crate) fn clear(&mut self, most: usize) {
+        self.length = 0;
+        self.all.truncate(most);
+        self.all.shrink_to(most);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.all[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Old bytes never show again, and memory is given back.
+    #[test]
+    fn old_bytes_do_not_show() {
+        let mut buffer = Buffer::default();
+        buffer.append(b"abcdef");
+        buffer.truncate(2);
+        let written = buffer.append_with(3, |room| {
+            room[0] = b'x';
+            Ok::<_, ()>(1)
+        });
+        assert_eq!((written, &buffer[..]), (Ok(1), &b"abx"[..]));
+        assert_eq!(buffer.append_with(9, |_| Err(())), Err(()));
+        buffer.append(b"y");
+        assert_eq!(&buffer[..], b"abxy");
+        buffer.clear(2);
+        assert_eq!((buffer.len(), buffer.all.capacity()), (0, 2));
+    }
+}
