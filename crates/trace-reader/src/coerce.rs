@@ -1,5 +1,6 @@
 //! What a value means to a column; `None` where it cannot be had without guessing.
 
+use crate::digits::number;
 use crate::json::{is_plain_number, Raw, Shape};
 use crate::time::nanoseconds_from_microseconds;
 
@@ -19,16 +20,21 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
 
 /// A whole number of up to 64 bits without a sign; negative ones of 64 bits are read as their bit pattern.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
-    let value = wide(raw.scalar()?)?;
+    let text = raw.scalar()?;
+    if let Some(value) = number(text) {
+        return Some(value);
+    }
+    let value = wide(text)?;
     u64::try_from(value).ok().or_else(|| i64::try_from(value).ok().map(i64::cast_unsigned))
 }
 
 /// A stream: −1 has been written as an unsigned number of 32 bits.
 pub(crate) fn stream(raw: Raw<'_>) -> Option<i64> {
-    let number = match wide(raw.scalar()?) {
+    let text = raw.scalar()?;
+    let number = small(text).or_else(|| match wide(text) {
         Some(value) => i64::try_from(value).ok().or_else(|| u64::try_from(value).ok().map(u64::cast_signed)),
         None => integer(raw),
-    };
+    });
     number.map(|stream| if stream == UNSIGNED_MINUS_ONE { -1 } else { stream })
 }
 
@@ -67,14 +73,10 @@ pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
     numbers.next().is_none().then_some(triple)
 }
 
-/// The common case: at most 18 digits, so that nothing can overflow.
+/// The common case: few digits.
 #[inline]
 fn small(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || text.len() > 18 {
-        return None;
-    }
-    text.iter()
-        .try_fold(0_i64, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+    number(text).map(u64::cast_signed)
 }
 
 fn wide(text: &[u8]) -> Option<i128> {

@@ -7,10 +7,12 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
+use crate::digits::leading_count;
 use crate::scan::begins_event;
 
-/// Why the text at the cursor cannot be read.
+/// Why the text at the cursor cannot be read. As wide as a pointer, like [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub(crate) enum Broken {
     /// The text here is no JSON.
     Syntax,
@@ -149,12 +151,33 @@ impl<'a> Cursor<'a> {
             }
             b'{' | b'[' => (self.composite()?, Shape::Composite),
             b'-' | b'0'..=b'9' => {
+                if let Some(number) = self.plain_number() {
+                    return Ok(Raw { bytes: number, shape: Shape::Number });
+                }
                 let (word, oddity) = self.word()?;
                 (word, if is_number(word, oddity) { Shape::Number } else { Shape::Literal })
             }
             _ => (self.word()?.0, Shape::Literal),
         };
         Ok(Raw { bytes, shape })
+    }
+
+    /// Digits, with a point between them or without: the numbers that profilers write.
+    #[inline]
+    fn plain_number(&mut self) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let whole = leading_count(rest);
+        let mut length = whole;
+        if rest.get(whole) == Some(&b'.') {
+            let places = leading_count(&rest[whole + 1..]);
+            length = if places == 0 { return None } else { whole + 1 + places };
+        }
+        let has_leading_zero = rest[0] == b'0' && whole > 1;
+        if whole == 0 || has_leading_zero || ROLES[usize::from(*rest.get(length)?)] & ENDS_WORD == 0 {
+            return None;
+        }
+        self.at += length;
+        Some(&rest[..length])
     }
 
     /// Everything up to the next separator, and how odd its bytes are for a number; spaces inside a bare word belong to
@@ -189,11 +212,12 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn string_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
-        let mut at = start;
+        let mut at = start + plain_count(self.bytes.get(start..).unwrap_or_default());
         loop {
-            let found =
-                memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
-            at += found;
+            if !matches!(self.bytes.get(at), Some(b'"' | b'\\')) {
+                let rest = self.bytes.get(at..).unwrap_or_default();
+                at += memchr2(b'"', b'\\', rest).ok_or(Broken::EndOfInput)?;
+            }
             if self.bytes[at] == b'"' {
                 self.at = at + 1;
                 return Ok(&self.bytes[start..at]);
@@ -276,6 +300,25 @@ impl<'a> Cursor<'a> {
             }
         }
     }
+}
+
+/// How many of the first bytes of a string are surely neither a quote nor a backslash. Most strings are so short that a
+/// call of `memchr2` takes longer than this.
+#[inline]
+fn plain_count(text: &[u8]) -> usize {
+    let is_any = |block: u64, byte: u8| {
+        let zeroed = block ^ (u64::MAX / 255 * u64::from(byte));
+        zeroed.wrapping_sub(u64::MAX / 255) & !zeroed & ((u64::MAX / 255) << 7)
+    };
+    let blocks = text.as_chunks().0;
+    for (count, block) in blocks.iter().take(3).enumerate() {
+        let block = u64::from_le_bytes(*block);
+        let found = is_any(block, b'"') | is_any(block, b'\\');
+        if found != 0 {
+            return 8 * count + (found.trailing_zeros() / 8) as usize;
+        }
+    }
+    8 * blocks.len().min(3)
 }
 
 /// Whether the quote at `at` opens the first key of an event.

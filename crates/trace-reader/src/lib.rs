@@ -16,6 +16,7 @@ mod buffer;
 mod coerce;
 mod columns;
 mod cutter;
+mod digits;
 mod edit;
 mod error;
 mod event;

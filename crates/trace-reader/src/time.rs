@@ -1,5 +1,7 @@
 //! Decimal microseconds to whole nanoseconds.
 
+use crate::digits::number;
+
 /// Most decimal places a number may carry before further digits cannot change the nanosecond.
 const MOST_DIGITS: usize = 36;
 
@@ -46,17 +48,7 @@ fn plain(text: &[u8]) -> Option<i64> {
 /// A number of 1 to 16 digits below 9 * 10^15.
 #[inline]
 fn digits(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    let mut value = 0_i64;
-    for &byte in text {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        value = value * 10 + i64::from(byte - b'0');
-    }
-    (value < 9_000_000_000_000_000).then_some(value)
+    number(text).filter(|&value| value < 9_000_000_000_000_000).map(u64::cast_signed)
 }
 
 /// The value of a decimal number times `10^shift`, rounded to a whole number.
