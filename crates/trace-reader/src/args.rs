@@ -11,13 +11,13 @@ use crate::schema::{columns_of, Table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A column of a side table, or an optional column of `events`.
-    Column { table: Table, column: usize },
+    Column { table: Table, column: u8 },
     /// Likewise, for streams: hexadecimal texts and an unsigned −1 are understood.
-    Stream { table: Table, column: usize },
+    Stream { table: Table, column: u8 },
     /// Likewise, for microseconds that are kept as nanoseconds.
-    Time { table: Table, column: usize },
+    Time { table: Table, column: u8 },
     /// Three neighbouring columns from a list of three numbers.
-    Triple { table: Table, column: usize },
+    Triple { table: Table, column: u8 },
 }
 
 impl Target {
@@ -229,15 +229,12 @@ type Targets = FxHashMap<&'static [u8], Target>;
 pub(crate) struct Args(Targets);
 
 impl Args {
-    /// Where the arg goes, if it is known.
-    #[inline]
+    /// Where the arg goes, if it is known; its key may be written with escapes.
     pub(crate) fn target(&self, key: &[u8]) -> Option<Target> {
-        self.0.get(key).copied()
-    }
-
-    /// Where the arg goes whose key is written with escapes.
-    pub(crate) fn escaped_target(&self, key: &[u8]) -> Option<Target> {
-        key.contains(&b'\\').then(|| self.target(decoded(key).0.as_bytes())).flatten()
+        match self.0.get(key) {
+            None if key.contains(&b'\\') => self.0.get(decoded(key).0.as_bytes()).copied(),
+            target => target.copied(),
+        }
     }
 
     fn of_rows(rows: On) -> Self {
@@ -261,8 +258,8 @@ impl Args {
 }
 
 /// Position of a column in its table; 0, the event's own column, if the schema does not have it.
-fn position(table: Table, column: &str) -> usize {
-    columns_of(table).iter().position(|&(name, _)| name == column).unwrap_or(0)
+fn position(table: Table, column: &str) -> u8 {
+    columns_of(table).iter().position(|&(name, _)| name == column).map_or(0, |at| at as u8)
 }
 
 /// Args of rows on the host.

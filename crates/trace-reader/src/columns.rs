@@ -163,8 +163,8 @@ impl Rows {
 
     /// The column to put a value of the open row into, and that row's number.
     #[inline]
-    pub(crate) fn column(&mut self, column: usize) -> (&mut Values, usize) {
-        (&mut self.columns[column], self.committed)
+    pub(crate) fn column(&mut self, column: u8) -> (&mut Values, usize) {
+        (&mut self.columns[usize::from(column)], self.committed)
     }
 
     /// Keep the open row as the event at `position`.

@@ -230,13 +230,13 @@ store! {
 }
 
 #[inline]
-fn set<T: Store>(rows: &mut Rows, column: usize, value: T) {
+fn set<T: Store>(rows: &mut Rows, column: u8, value: T) {
     let (values, row) = rows.column(column);
     value.store(values, row);
 }
 
 #[inline]
-fn set_if_missing<T: Store>(rows: &mut Rows, column: usize, value: Option<T>) {
+fn set_if_missing<T: Store>(rows: &mut Rows, column: u8, value: Option<T>) {
     let (values, row) = rows.column(column);
     if let (Some(value), true) = (value, values.len() <= row) {
         value.store(values, row);

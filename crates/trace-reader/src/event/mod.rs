@@ -1,6 +1,7 @@
 //! One chunk of events to rows: this file reads the JSON of an event, [`finish`] makes rows of it.
 
 mod finish;
+mod layout;
 
 use crate::args::{Args, Target, GRID_TEXT, OF_METADATA, ON_DEVICE, ON_HOST};
 use crate::coerce;
@@ -12,6 +13,7 @@ use crate::kind::Kind;
 use crate::scan;
 use crate::schema::Table;
 use crate::tracks::{ChunkTracks, Track};
+use layout::{Layout, Member};
 
 /// How the reading of a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,11 +159,11 @@ impl Fields<'_> {
         self.phase != 0 && (self.category.is_some() || matches!(self.phase, b'M' | b'C'))
     }
 
-    fn args(&self) -> &'static Args {
+    fn rows_of_args(&self) -> RowsOfArgs {
         match (self.phase, self.kind.is_on_device()) {
-            (b'M', _) => &OF_METADATA,
-            (_, true) => &ON_DEVICE,
-            (_, false) => &ON_HOST,
+            (b'M', _) => RowsOfArgs::Metadata,
+            (_, true) => RowsOfArgs::Device,
+            (_, false) => RowsOfArgs::Host,
         }
     }
 
@@ -173,6 +175,79 @@ impl Fields<'_> {
     /// Whether it becomes a row of `events`, so that columns of that table can take args.
     fn is_row_of_events(&self) -> bool {
         matches!(self.phase, 0 | b'X' | b'i' | b'I' | b'R' | b'n')
+    }
+}
+
+/// The rows that args belong to, on which it depends what they mean.
+#[derive(Clone, Copy, Debug)]
+enum RowsOfArgs {
+    Host,
+    Device,
+    Metadata,
+}
+
+impl RowsOfArgs {
+    fn args(self) -> &'static Args {
+        match self {
+            Self::Host => &ON_HOST,
+            Self::Device => &ON_DEVICE,
+            Self::Metadata => &OF_METADATA,
+        }
+    }
+}
+
+/// What a key of an event means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Phase,
+    Category,
+    Name,
+    Process,
+    Thread,
+    Time,
+    Duration,
+    Id,
+    /// What is known not to matter.
+    Passed,
+    Args,
+    Unknown,
+}
+
+impl Field {
+    fn of(key: &[u8]) -> Self {
+        match key {
+            b"ph" => Self::Phase,
+            b"cat" => Self::Category,
+            b"name" => Self::Name,
+            b"pid" => Self::Process,
+            b"tid" => Self::Thread,
+            b"ts" => Self::Time,
+            b"dur" => Self::Duration,
+            b"id" => Self::Id,
+            b"s" | b"bp" => Self::Passed,
+            b"args" => Self::Args,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What a member of an event, or of its args, means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Field(Field),
+    Arg(Option<Target>),
+    /// The end of the object.
+    End,
+}
+
+impl Meaning {
+    fn of_field(key: &[u8]) -> Self {
+        Self::Field(Field::of(meant(key)))
+    }
+
+    /// Whether its values are few and short, and tell which other members there are.
+    fn is_telling(self) -> bool {
+        matches!(self, Self::Field(Field::Phase | Field::Category))
     }
 }
 
@@ -192,6 +267,7 @@ impl From<Broken> for Unread {
 
 struct Reader<'a> {
     cursor: Cursor<'a>,
+    layout: Layout<'a, Meaning>,
     place: Place,
     strings: ChunkInterner<'a>,
     tracks: ChunkTracks<'a>,
@@ -220,6 +296,7 @@ impl<'a> Reader<'a> {
     fn new(bytes: &'a [u8], place: Place) -> Self {
         Self {
             cursor: Cursor::new(bytes, 0),
+            layout: Layout::new(Meaning::End),
             place,
             strings: ChunkInterner::default(),
             tracks: ChunkTracks::default(),
@@ -379,10 +456,15 @@ impl<'a> Reader<'a> {
         self.cursor.at = self.start;
         self.cursor.quotes = quotes;
         self.cursor.guessed = false;
-        let read = self.event();
+        self.layout.begin();
+        if quotes != Quotes::Strict {
+            self.layout.lose();
+        }
+        let mut fields = Fields::default();
+        let read = self.event(&mut fields);
         self.cursor.quotes = Quotes::Strict;
         match read {
-            Ok(fields) => {
+            Ok(()) => {
                 if let Err(fault) = self.finish(&fields) {
                     if quotes != Quotes::Strict {
                         // A guess that leads to an event without a time was no good guess.
@@ -406,107 +488,158 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn event(&mut self) -> Result<Fields<'a>, Broken> {
+    #[inline]
+    fn event(&mut self, fields: &mut Fields<'a>) -> Result<(), Broken> {
         let at = self.cursor.at;
-        let mut fields = Fields::default();
-        match self.members(|reader, key| reader.field(key, &mut fields)) {
+        match self.fields(fields) {
             Ok(()) => {}
             Err(Unread::Broken(broken)) => return Err(broken),
             Err(Unread::ArgsLast) => {
                 self.forget_event();
                 self.cursor.at = at;
-                fields = self.fields_before_args()?;
+                *fields = self.fields_before_args()?;
             }
         }
         if let Some(args) = fields.args_later {
             let end = std::mem::replace(&mut self.cursor.at, args);
-            self.read_args(&fields)?;
+            self.read_args(fields)?;
             self.cursor.at = end;
         }
-        Ok(fields)
+        Ok(())
+    }
+
+    #[inline]
+    fn fields(&mut self, fields: &mut Fields<'a>) -> Result<(), Unread> {
+        let mut is_first = true;
+        loop {
+            self.member(is_first, Meaning::of_field)?;
+            let Meaning::Field(field) = self.layout.member().meaning else { return Ok(()) };
+            self.field(field, fields)?;
+            is_first = false;
+        }
     }
 
     /// Read the fields of an event that has some of them twice: the last of each counts, and the args come last.
     #[cold]
     fn fields_before_args(&mut self) -> Result<Fields<'a>, Broken> {
         let mut fields = Fields::default();
-        self.members(|reader, key| {
-            if meant(key) == b"args" && reader.cursor.peek() == b'{' {
-                fields.args_later = Some(reader.cursor.at);
-                return reader.pass_args();
+        let mut is_first = true;
+        self.layout.lose();
+        loop {
+            self.member(is_first, Meaning::of_field)?;
+            let Meaning::Field(field) = self.layout.member().meaning else { return Ok(fields) };
+            is_first = false;
+            if field == Field::Args && self.cursor.peek() == b'{' {
+                fields.args_later = Some(self.cursor.at);
+                self.pass_args()?;
+                continue;
             }
-            reader.field(key, &mut fields).map_err(|unread| match unread {
+            self.field(field, &mut fields).map_err(|unread| match unread {
                 Unread::Broken(broken) => broken,
                 Unread::ArgsLast => Broken::Syntax, // there are none yet
-            })
-        })?;
-        Ok(fields)
+            })?;
+        }
     }
 
-    /// Call `member` for each key of the object at the cursor, with the cursor at its value.
+    /// The next member of the object at the cursor, which is then at its value or behind the object.
     #[inline]
-    fn members<E: From<Broken>>(
+    fn member(&mut self, is_first: bool, meaning: impl FnOnce(&[u8]) -> Meaning) -> Result<(), Broken> {
+        let ahead = self.cursor.bytes.get(self.cursor.at..).unwrap_or_default();
+        let Some(length) = self.layout.step(ahead) else {
+            return self.unexpected_member(is_first, meaning);
+        };
+        self.cursor.at += length;
+        let member = self.layout.member();
+        if member.meaning != Meaning::End && member.value.is_none() {
+            self.cursor.skip_space();
+        }
+        Ok(())
+    }
+
+    /// Read the next member, and remember how it is written.
+    #[cold]
+    fn unexpected_member(
         &mut self,
-        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.cursor.expect(b'{')?;
+        is_first: bool,
+        meaning: impl FnOnce(&[u8]) -> Meaning,
+    ) -> Result<(), Broken> {
+        let (from, note_count) = (self.cursor.at, self.notes.len());
+        let key = self.key(is_first)?;
+        let meaning = key.map_or(Meaning::End, meaning);
+        let is_told =
+            meaning.is_telling() && self.cursor.quotes == Quotes::Strict && self.cursor.peek() == b'"';
+        let value = if is_told { Some(self.cursor.value()?) } else { None };
+        let member = Member { key: key.unwrap_or_default(), meaning, value };
+        if self.notes.len() != note_count {
+            self.layout.lose();
+        }
+        self.layout.learn(&self.cursor.bytes[from..self.cursor.at], member);
+        Ok(())
+    }
+
+    /// The next key of the object at the cursor, which is then at its value; nothing at the end of the object.
+    #[inline]
+    fn key(&mut self, is_first: bool) -> Result<Option<&'a [u8]>, Broken> {
         let mut after_comma = false;
+        if is_first {
+            self.cursor.expect(b'{')?;
+        } else {
+            self.cursor.skip_space();
+            after_comma = self.cursor.peek() == b',';
+            if after_comma {
+                self.cursor.at += 1;
+            } else if self.cursor.peek() != b'}' {
+                return Err(self.cursor.unexpected());
+            }
+        }
         loop {
             self.cursor.skip_space();
             match self.cursor.peek() {
-                b'"' => {
-                    let key = self.cursor.key()?;
-                    member(self, key)?;
-                    self.cursor.skip_space();
-                    after_comma = self.cursor.peek() == b',';
-                    if after_comma {
-                        self.cursor.at += 1;
-                    } else if self.cursor.peek() != b'}' {
-                        return Err(self.cursor.unexpected().into());
-                    }
-                }
+                b'"' => return self.cursor.key().map(Some),
                 b'}' => {
                     if after_comma {
                         self.note(Fault::StrayComma, self.cursor.at);
                     }
                     self.cursor.at += 1;
-                    return Ok(());
+                    return Ok(None);
                 }
                 b',' => {
                     self.note(Fault::StrayComma, self.cursor.at);
                     self.cursor.at += 1;
                 }
-                _ => return Err(self.cursor.unexpected().into()),
+                _ => return Err(self.cursor.unexpected()),
             }
         }
     }
 
     #[inline]
-    fn field(&mut self, key: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Unread> {
-        let key = meant(key);
-        if key == b"args" && self.cursor.peek() == b'{' {
+    fn field(&mut self, field: Field, fields: &mut Fields<'a>) -> Result<(), Unread> {
+        if field == Field::Args && self.cursor.peek() == b'{' {
             return self.args(fields);
         }
-        if fields.has_read_args && matches!(key, b"ph" | b"cat" | b"pid") {
+        if fields.has_read_args && matches!(field, Field::Phase | Field::Category | Field::Process) {
             return Err(Unread::ArgsLast);
         }
-        let value = self.value()?;
-        match key {
-            b"ph" => fields.phase = phase(value),
-            b"cat" => self.category(value, fields),
-            b"name" => fields.name = Some(value),
-            b"pid" => {
+        let value = match self.layout.member().value {
+            Some(value) => value,
+            None => self.value()?,
+        };
+        match field {
+            Field::Phase => fields.phase = phase(value),
+            Field::Category => self.category(value, fields),
+            Field::Name => fields.name = Some(value),
+            Field::Process => {
                 fields.pid = Some(value);
                 if fields.category.is_none() {
                     fields.kind = legacy_kind(fields.pid);
                 }
             }
-            b"tid" => fields.tid = Some(value),
-            b"ts" => fields.time = Some(value),
-            b"dur" => fields.duration = Some(value),
-            b"id" => fields.id = Some(value),
-            b"s" | b"bp" if value.is_text() => self.check_text(value),
-            _ => self.keep(key, value),
+            Field::Thread => fields.tid = Some(value),
+            Field::Time => fields.time = Some(value),
+            Field::Duration => fields.duration = Some(value),
+            Field::Id => fields.id = Some(value),
+            Field::Passed if value.is_text() => self.check_text(value),
+            Field::Passed | Field::Args | Field::Unknown => self.keep(meant(self.layout.member().key), value),
         }
         Ok(())
     }
@@ -558,37 +691,46 @@ impl<'a> Reader<'a> {
         if self.cursor.quotes == Quotes::Strict {
             self.cursor.value().map(|_| ())
         } else {
-            self.members(|reader, _| reader.cursor.value().map(|_| ()))
+            let mut is_first = true;
+            while self.key(is_first)?.is_some() {
+                self.cursor.value()?;
+                is_first = false;
+            }
+            Ok(())
         }
     }
 
     fn read_args(&mut self, fields: &Fields<'a>) -> Result<(), Broken> {
-        let targets = fields.args();
+        let rows = fields.rows_of_args();
         let samples = fields.holds_samples();
         let is_row = fields.is_row_of_events();
-        self.members(|reader, key| {
-            let value = reader.value()?;
+        self.layout.enter(rows as usize);
+        let mut is_first = true;
+        loop {
+            self.member(is_first, |key| Meaning::Arg(rows.args().target(key)))?;
+            let Meaning::Arg(target) = self.layout.member().meaning else { return Ok(()) };
+            is_first = false;
+            let value = self.value()?;
             if value.is_null() {
-                return Ok(());
+                continue;
             }
-            match targets.target(key).or_else(|| targets.escaped_target(key)) {
-                _ if samples && reader.sample(key, value) => {}
+            match target {
+                _ if samples && self.sample(value) => {}
                 Some(target) if is_row || !target.is_of_events() => {
-                    if !reader.put(target, value) {
-                        reader.note(Fault::UnexpectedValue, reader.start);
-                        reader.keep(key, value);
+                    if !self.put(target, value) {
+                        self.note(Fault::UnexpectedValue, self.start);
+                        self.keep(self.layout.member().key, value);
                     }
                 }
-                _ => reader.keep(key, value),
+                _ => self.keep(self.layout.member().key, value),
             }
-            Ok(())
-        })
+        }
     }
 
-    fn sample(&mut self, key: &'a [u8], value: Raw<'a>) -> bool {
+    fn sample(&mut self, value: Raw<'a>) -> bool {
         let number = coerce::float(value).filter(|_| value.shape == Shape::Number);
         let Some(number) = number else { return false };
-        let key = self.intern(text(key));
+        let key = self.intern(text(self.layout.member().key));
         self.samples.push((key, number));
         true
     }
@@ -611,7 +753,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn put_integer(&mut self, table: Table, column: usize, number: Option<i64>) -> bool {
+    fn put_integer(&mut self, table: Table, column: u8, number: Option<i64>) -> bool {
         let Some(number) = number else { return false };
         self.touch(table);
         let (values, row) = self.tables[table as usize].column(column);
@@ -621,7 +763,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    fn put_column(&mut self, table: Table, column: usize, value: Raw<'a>) -> bool {
+    fn put_column(&mut self, table: Table, column: u8, value: Raw<'a>) -> bool {
         let text = match self.tables[table as usize].column(column).0 {
             Values::String(_) => Some(self.intern(value)),
             _ => None,

@@ -1,0 +1,245 @@
+//! Expects of an event what the events before it had: a profiler writes the same keys, in the same order, with the same
+//! spaces between them.
+//!
+//! A tree of steps remembers the text from the end of each value to the beginning of the next one. Where the text goes
+//! on as after one of the steps remembered, a comparison of some words replaces looking for the end of the key and for
+//! its meaning. Anything else is read byte by byte, so that a wrong expectation costs time and changes nothing.
+
+use crate::json::Raw;
+
+/// Steps that a tree may have; events without a common layout would remember steps in vain.
+const MOST_STEPS: usize = 1 << 10;
+/// Steps that may follow a step; each takes a comparison.
+const MOST_NEXT: usize = 12;
+/// Bytes of a step that are compared at once; few steps are longer.
+const HEAD_BYTES: usize = 32;
+/// Kinds of objects that may be nested in the object of an event.
+const INNER_KINDS: usize = 3;
+
+/// No step: nothing is expected, and nothing remembered.
+const LOST: u16 = 0;
+/// The step to the beginning of an event.
+const ROOT: u16 = 1;
+
+type Words = [u64; HEAD_BYTES / 8];
+
+/// A key of an object and what it means, or the end of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member<'a, M> {
+    pub(super) key: &'a [u8],
+    pub(super) meaning: M,
+    /// Its value, where that was read with the key.
+    pub(super) value: Option<Raw<'a>>,
+}
+
+#[derive(Debug)]
+struct Step<'a, M> {
+    head: Words,
+    /// The bits of `head` that count.
+    mask: Words,
+    text: &'a [u8],
+    member: Member<'a, M>,
+    /// The first of the steps that follow.
+    first_next: u16,
+    /// The next one of the steps that follow the same step.
+    sibling: u16,
+    /// The beginnings of objects nested here.
+    inner: [u16; INNER_KINDS],
+}
+
+impl<M> Step<'_, M> {
+    #[inline]
+    fn matches(&self, head: &Words, text: &[u8]) -> bool {
+        let differs = (0..head.len()).fold(0, |all, at| all | ((head[at] ^ self.head[at]) & self.mask[at]));
+        differs == 0 && (self.text.len() <= HEAD_BYTES || text.starts_with(self.text))
+    }
+}
+
+/// The layouts of the events read so far, and where in one of them the event being read is.
+#[derive(Debug)]
+pub(super) struct Layout<'a, M> {
+    steps: Vec<Step<'a, M>>,
+    at: u16,
+}
+
+impl<'a, M: Copy> Layout<'a, M> {
+    /// No layout yet; `nothing` stands for the meaning of a beginning.
+    pub(super) fn new(nothing: M) -> Self {
+        let mut layout = Self { steps: Vec::new(), at: LOST };
+        let member = Member { key: b"", meaning: nothing, value: None };
+        layout.push(b"", member);
+        layout.push(b"", member);
+        layout
+    }
+
+    /// Expect the beginning of an event.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.at = ROOT;
+    }
+
+    /// Expect nothing until the next event begins.
+    pub(super) fn lose(&mut self) {
+        self.at = LOST;
+    }
+
+    /// Go on in an object of this kind that begins here.
+    #[inline]
+    pub(super) fn enter(&mut self, kind: usize) {
+        let inner = self.steps[usize::from(self.at)].inner[kind];
+        self.at = if inner == LOST { self.add_inner(kind) } else { inner };
+    }
+
+    /// The member read last. By reference, since copies of its parts are not ready when they are needed.
+    #[inline]
+    pub(super) fn member(&self) -> &Member<'a, M> {
+        &self.steps[usize::from(self.at)].member
+    }
+
+    /// Take the step that the text goes on with, if it is known; gives its length.
+    #[inline]
+    pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
+        let head = words(text.first_chunk()?);
+        let mut next = self.steps[usize::from(self.at)].first_next;
+        while next != LOST {
+            let step = &self.steps[usize::from(next)];
+            if step.matches(&head, text) {
+                self.at = next;
+                return Some(step.text.len());
+            }
+            next = step.sibling;
+        }
+        None
+    }
+
+    /// Take a step that was not known, and remember it if there is room.
+    pub(super) fn learn(&mut self, text: &'a [u8], member: Member<'a, M>) {
+        let from = usize::from(self.at);
+        self.at = LOST;
+        let siblings = self.siblings(self.steps[from].first_next);
+        if from != usize::from(LOST) && siblings.len() < MOST_NEXT {
+            self.at = self.push(text, member);
+            match siblings.last() {
+                Some(&last) => self.steps[last].sibling = self.at,
+                None => self.steps[from].first_next = self.at,
+            }
+        }
+        self.steps[usize::from(self.at)].member = member;
+    }
+
+    fn siblings(&self, first: u16) -> Vec<usize> {
+        let known = |at: u16| (at != LOST).then_some(usize::from(at));
+        std::iter::successors(known(first), |&at| known(self.steps[at].sibling)).collect()
+    }
+
+    #[cold]
+    fn add_inner(&mut self, kind: usize) -> u16 {
+        if self.at == LOST {
+            return LOST;
+        }
+        let added = self.push(b"", self.steps[usize::from(ROOT)].member);
+        self.steps[usize::from(self.at)].inner[kind] = added;
+        added
+    }
+
+    /// The number of a new step; none where there are too many.
+    fn push(&mut self, text: &'a [u8], member: Member<'a, M>) -> u16 {
+        if self.steps.len() >= MOST_STEPS {
+            return LOST;
+        }
+        let length = text.len().min(HEAD_BYTES);
+        let (mut head, mut mask) = ([0; HEAD_BYTES], [0; HEAD_BYTES]);
+        head[..length].copy_from_slice(&text[..length]);
+        mask[..length].fill(0xFF);
+        let (head, mask) = (words(&head), words(&mask));
+        let inner = [LOST; INNER_KINDS];
+        self.steps.push(Step { head, mask, text, member, first_next: LOST, sibling: LOST, inner });
+        (self.steps.len() - 1) as u16
+    }
+}
+
+#[inline]
+fn words(bytes: &[u8; HEAD_BYTES]) -> Words {
+    std::array::from_fn(|at| std::array::from_fn(|byte| bytes[8 * at + byte])).map(u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PADDING: &str = "                                ";
+
+    fn member(key: &[u8], meaning: u8) -> Member<'_, u8> {
+        Member { key, meaning, value: None }
+    }
+
+    /// Take the steps one after the other; gives how many of them were known.
+    fn walk<'a>(layout: &mut Layout<'a, u8>, steps: &[&'a str]) -> usize {
+        layout.begin();
+        let known = steps.iter().filter(|step| match layout.step(format!("{step}{PADDING}").as_bytes()) {
+            Some(length) => {
+                assert_eq!((length, layout.member().key), (step.len(), step.as_bytes()));
+                true
+            }
+            None => {
+                layout.learn(step.as_bytes(), member(step.as_bytes(), 0));
+                assert_eq!(layout.member().key, step.as_bytes());
+                false
+            }
+        });
+        known.count()
+    }
+
+    /// A layout met again is known; one that branches off is known up to there.
+    #[test]
+    fn layouts_are_met_again() {
+        let mut layout = Layout::new(0);
+        assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"ts\": ", "}"]), 0);
+        assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"ts\": ", "}"]), 3);
+        assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"dur\": ", "}"]), 1);
+        assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"dur\": ", "}"]), 3);
+        assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
+    }
+
+    /// Steps that differ only behind the bytes compared at once are told apart.
+    #[test]
+    fn long_steps() {
+        let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));
+        let mut layout = Layout::new(0);
+        assert_eq!(walk(&mut layout, &[&one]), 0);
+        assert_eq!(walk(&mut layout, &[&other]), 0);
+        assert_eq!(walk(&mut layout, &[&one]), 1);
+        assert_eq!(walk(&mut layout, &[&other]), 1);
+    }
+
+    /// What is remembered is bounded; then further layouts are not known.
+    #[test]
+    fn bounded() {
+        let mut layout = Layout::new(0);
+        let texts: Vec<String> = (0..100_000).map(|number| format!(", \"{number}\": ")).collect();
+        for text in &texts {
+            walk(&mut layout, &[text]);
+        }
+        let all: Vec<&str> = texts.iter().map(String::as_str).collect();
+        walk(&mut layout, &all);
+        assert!(layout.steps.len() <= MOST_STEPS);
+        assert_eq!(walk(&mut layout, &["}"]), 0);
+    }
+
+    /// Objects nested at the same step have layouts of their own.
+    #[test]
+    fn nested_objects() {
+        let mut layout = Layout::new(0);
+        let mut known = |kind| {
+            layout.begin();
+            layout.enter(kind);
+            let known =
+                layout.step(format!("{{\"a\": {PADDING}").as_bytes()).map(|_| layout.member().meaning);
+            if known.is_none() {
+                layout.learn(b"{\"a\": ", member(b"a", kind as u8));
+            }
+            known
+        };
+        assert_eq!([known(1), known(2), known(1), known(2)], [None, None, Some(1), Some(2)]);
+    }
+}
