@@ -15,9 +15,9 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, write report.html
-	@$(BIN)/python -m hta.testing.synthetic $(DEMO) --ranks 8
-	@$(BIN)/hta summary $(DEMO)
-	@$(BIN)/hta report $(DEMO) -o report.html --force
+	@$(BIN)/python -m holotrace.testing.synthetic $(DEMO) --ranks 8
+	@$(BIN)/holotrace summary $(DEMO)
+	@$(BIN)/holotrace report $(DEMO) -o report.html --force
 
 test: test-rust test-python ## test every module and analysis, in a few minutes
 
@@ -65,7 +65,7 @@ lint: $(VENV)/.check-tools
 
 types: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.check-tools
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest hta._native --mypy-config-file pyproject.toml
+	$(BIN)/python -m mypy.stubtest holotrace._native --mypy-config-file pyproject.toml
 
 layers: $(VENV)/.built $(VENV)/.check-tools
 	$(BIN)/lint-imports
@@ -95,7 +95,7 @@ golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from tod
 	$(BIN)/python -m pytest -q tests --rewrite-golden
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) $(LOWEST_VENV) build dist target site report.html src/hta/_native*.so
+	rm -rf $(VENV) $(LOWEST_VENV) build dist target site report.html src/holotrace/_native*.so
 
 needs:
 	@command -v $(PYTHON) >/dev/null || { echo "make: Python is missing; install Python 3.10 or newer"; exit 1; }
@@ -107,10 +107,11 @@ $(VENV)/bin/python: | needs
 	@$(PYTHON) -m venv $(VENV) || { echo "make: $(PYTHON) has no venv module; install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -U 'pip>=25.1' 'maturin>=1.9,<2'
 
-$(VENV)/.built: pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
-	@echo "building hta (a minute or two the first time)"
+$(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOURCES) | $(VENV)/bin/python
+	@echo "building holotrace (a minute or two the first time)"
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --quiet >$(VENV)/build.log 2>&1 \
 		|| { cat $(VENV)/build.log; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e packages/holotrace-hta
 	@touch $@
 
 # The lowest Python on this machine, unless LOWEST_PYTHON names another; new versions of what the lowest ones need warn.

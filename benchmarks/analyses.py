@@ -112,8 +112,8 @@ CASES = (
     Case("trace with counters", "analyzer.generate_trace_with_counters(ranks=[0], output_suffix=unique())"),
     Case(
         "kernel sequences",
-        "hta.kernel_sequences(analyzer.t.trace, operator_name=operator)",
-        "import hta",
+        "holotrace.kernel_sequences(analyzer.t.trace, operator_name=operator)",
+        "import holotrace",
         _SEQUENCES,
         _WITHOUT_OVERLAY,
     ),
@@ -136,7 +136,7 @@ CASES = (
     Case(
         "call stacks",
         "analyzer.t.trace.ranks[0].derive(call_stacks)",
-        "from hta.enrich.call_stack import call_stacks",
+        "from holotrace.enrich.call_stack import call_stacks",
         "CallGraph(analyzer.t, ranks=[0])",
         "from hta.common.trace_call_graph import CallGraph",
     ),
@@ -152,7 +152,7 @@ CASES = (
     Case(
         "validation",
         "validate(open_trace(trace))",
-        "from hta.validation import validate\nfrom hta import open_trace",
+        "from holotrace.validation import validate\nfrom holotrace import open_trace",
         "validate_trace_format(trace)",
         "from hta.utils.validate_trace import validate_trace_format",
     ),
@@ -166,7 +166,7 @@ CASES = (
 )
 
 
-# -- within a process, ours or the peer's: nothing is imported before it is known which `hta` is meant
+# -- within a process, ours or the peer's: nothing is imported before it is known which `holotrace` is meant
 
 
 def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
@@ -214,7 +214,7 @@ def _alone(call: Callable[[], object]) -> dict[str, Any]:
 
 def _keep_columns() -> None:
     """Let every column of events that is read stay in memory."""
-    from hta.store.trace import RankTrace  # noqa: PLC0415
+    from holotrace.store.trace import RankTrace  # noqa: PLC0415
 
     read, kept = RankTrace.events_of, {}
 
@@ -228,7 +228,7 @@ def _keep_columns() -> None:
 
 
 def _forget_derived() -> None:
-    from hta.store.trace import RankTrace  # noqa: PLC0415
+    from holotrace.store.trace import RankTrace  # noqa: PLC0415
 
     for each in gc.get_objects():
         if isinstance(each, RankTrace):
@@ -327,7 +327,7 @@ def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespac
         command = [python, __file__, "--trace", str(path), "--operator", options.operator, "--work"]
         command += [f"--limit={options.limit}", f"--limit-gb={options.limit_gb}", *(f"--only={name}" for name in names)]
         command += ["--as-peer"] if python == options.peer else []
-        env = {**os.environ, "HTA_CACHE_DIR": str(options.cache)}
+        env = {**os.environ, "HOLOTRACE_CACHE_DIR": str(options.cache)}
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
         assert process.stdout is not None  # noqa: S101 -- for the type checker
         for line in process.stdout:

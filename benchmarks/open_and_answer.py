@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OPEN = """
-import hta
-health = hta.open_trace({trace!r}).ranks.popitem()[1].health
+import holotrace
+health = holotrace.open_trace({trace!r}).ranks.popitem()[1].health
 print(health.bytes_decoded)
 """
 ANSWER = """
-import hta, time
-trace, answer = hta.open_trace({trace!r}), hta.temporal_breakdown
+import holotrace, time
+trace, answer = holotrace.open_trace({trace!r}), holotrace.temporal_breakdown
 assert all(rank_trace.health.event_count for rank_trace in trace.ranks.values())  # opened
 seconds = []
 for _ in range(2):
@@ -36,7 +36,7 @@ for _ in range(2):
     seconds.append(time.perf_counter() - start)
 print(*seconds)
 """
-IMPORT_ALONE = "import hta, polars; hta.open_trace; hta.temporal_breakdown"
+IMPORT_ALONE = "import holotrace, polars; holotrace.open_trace; holotrace.temporal_breakdown"
 FACADE = """
 import time
 from hta.trace_analysis import TraceAnalysis
@@ -64,7 +64,7 @@ def run(python: str, code: str, cache: Path) -> Run:
         [python, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "HTA_CACHE_DIR": str(cache)},
+        env={**os.environ, "HOLOTRACE_CACHE_DIR": str(cache)},
     )
     assert process.stdout is not None  # noqa: S101 -- for the type checker
     printed = process.stdout.read().decode()
@@ -125,7 +125,7 @@ def synthetic_trace(folder: Path) -> Path:
     """Make a trace for those who have none at hand."""
     from enlarge import enlarge  # noqa: PLC0415
 
-    from hta.testing.synthetic import write_job  # noqa: PLC0415
+    from holotrace.testing.synthetic import write_job  # noqa: PLC0415
 
     write_job(folder / "job", ranks=1, straggler_rank=None)
     (small,) = (folder / "job").glob("*.json.gz")

@@ -1,6 +1,6 @@
-"""How long the pages of `hta serve` take in a real browser, and how much memory the server holds.
+"""How long the pages of `holotrace serve` take in a real browser, and how much memory the server holds.
 
-Starts the server as users do and opens it with chromium, or what HTA_CHROMIUM names:
+Starts the server as users do and opens it with chromium, or what HOLOTRACE_CHROMIUM names:
 
     python benchmarks/pages.py TRACE [--runs 3] [--walk]
 
@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import BrowserContext, Playwright, sync_playwright
 
-from hta.testing.chromium import MISSING, chromium_path
+from holotrace.testing.chromium import MISSING, chromium_path
 
 PATIENCE_MS = 300_000
 _FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 _WHOLE = """() => document.querySelector('#page h2')
-  && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .hta-awaited')
+  && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
   && [...document.querySelectorAll('#page .dash-graph')].every(each => each.querySelector('.main-svg'))
   && [...document.querySelectorAll('#page .ag-root-wrapper')].every(each => each.querySelector('.ag-row'))
   && [...document.querySelectorAll('#page .ag-row')].every(each => each.innerText.trim())"""
@@ -150,11 +150,11 @@ def _browser_cpu_s(context: BrowserContext) -> float:
 
 @contextmanager
 def served(trace: str, cache: str) -> Iterator[Server]:
-    """Start `hta serve`, as users do."""
+    """Start `holotrace serve`, as users do."""
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0", "--no-token"]
-    environ = {**os.environ, "HTA_CACHE_DIR": cache, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603 -- hta
+    command = [sys.executable, "-m", "holotrace", "serve", trace, "--port", "0", "--no-token"]
+    environ = {**os.environ, "HOLOTRACE_CACHE_DIR": cache, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603 -- holotrace
         try:
             assert process.stdout is not None  # noqa: S101 -- a pipe, two lines above
             url = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))

@@ -29,8 +29,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 READ = """
-import hta
-(rank_trace,) = hta.open_trace({address!r}).ranks.values()
+import holotrace
+(rank_trace,) = holotrace.open_trace({address!r}).ranks.values()
 print(rank_trace.health.bytes_decoded)
 """
 FETCH = """
@@ -38,8 +38,8 @@ import boto3, os
 body = boto3.client("s3", endpoint_url=os.environ["S3_ENDPOINT"]).get_object(Bucket="traces", Key="trace")["Body"]
 print(sum(map(len, body.iter_chunks(1 << 20))))
 """
-IMPORT_CLIENT = "import hta, polars; hta.open_trace; import s3fs; print(0)"
-IMPORT_ALONE = "import hta, polars; hta.open_trace; print(0)"
+IMPORT_CLIENT = "import holotrace, polars; holotrace.open_trace; import s3fs; print(0)"
+IMPORT_ALONE = "import holotrace, polars; holotrace.open_trace; print(0)"
 USER = "benchmark-user"
 
 
@@ -55,7 +55,7 @@ class Run:
 def run(code: str, environment: dict[str, str]) -> Run:
     """Run `code` in a process of its own, with a cache of its own."""
     with tempfile.TemporaryDirectory() as cache:
-        environ = {**os.environ, **environment, "HTA_CACHE_DIR": cache}
+        environ = {**os.environ, **environment, "HOLOTRACE_CACHE_DIR": cache}
         start = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environ)  # noqa: S603
         assert process.stdout is not None  # noqa: S101 -- for the type checker

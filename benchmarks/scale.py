@@ -26,18 +26,18 @@ from pathlib import Path
 JOB = """
 import json, resource, sys, time
 from contextlib import nullcontext
-import hta
-from hta.store.together import asked_together
+import holotrace
+from holotrace.store.together import asked_together
 
 def decoded(rank_trace):
     return rank_trace.health.bytes_decoded
 
 def answered():
-    asks = {name: getattr(hta, name) for name in NAMES}
+    asks = {name: getattr(holotrace, name) for name in NAMES}
     asks["decoded"] = lambda trace: trace.map(decoded)
     wall, busy = time.perf_counter(), time.process_time()
-    with hta.processes(WORKERS) if WORKERS else nullcontext(hta.IN_PROCESS) as pool:
-        trace = hta.open_trace(SOURCE, ranks=RANKS)
+    with holotrace.processes(WORKERS) if WORKERS else nullcontext(holotrace.IN_PROCESS) as pool:
+        trace = holotrace.open_trace(SOURCE, ranks=RANKS)
         opened = time.perf_counter() - wall
         traces = asked_together(trace, asks, pool)
         visited = time.perf_counter() - wall
@@ -63,8 +63,8 @@ def run(folder: Path, cache: Path, *, ranks: int, workers: int | None) -> dict[s
     script = cache / "job.py"
     settings = f"NAMES, SOURCE, WORKERS, RANKS = {NAMES!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
     script.write_text(settings + JOB)
-    threads = {} if workers else {"POLARS_MAX_THREADS": "1", "HTA_THREADS": "1"}
-    environment = {**os.environ, "HTA_CACHE_DIR": str(cache), **threads}
+    threads = {} if workers else {"POLARS_MAX_THREADS": "1", "HOLOTRACE_THREADS": "1"}
+    environment = {**os.environ, "HOLOTRACE_CACHE_DIR": str(cache), **threads}
     printed = subprocess.run([sys.executable, script], env=environment, check=True, stdout=subprocess.PIPE)  # noqa: S603
     found: dict[str, float] = json.loads(printed.stdout)
     return found
@@ -93,7 +93,7 @@ def measure_real(source: Path, ranks: int, workers: int) -> Iterator[dict[str, f
 
 def measure_synthetic(folder: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
     """Yield a first and a second run over a made-up job."""
-    from hta.testing.synthetic import write_job  # noqa: PLC0415
+    from holotrace.testing.synthetic import write_job  # noqa: PLC0415
 
     if not (folder / "truth.json").exists():
         write_job(folder, ranks=ranks, steps=3, layers=3)

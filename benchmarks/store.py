@@ -18,11 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-IMPORT = "import hta, polars; hta.open_trace; hta.temporal_breakdown"
-READ = "import hta; hta.open_trace({trace!r}).ranks.popitem()[1].health"
-ANSWER = "import hta; hta.temporal_breakdown(hta.open_trace({trace!r}))"
-INGEST = "import hta; hta.write_store(hta.open_trace({trace!r}), {store!r})"
-SQL = "import hta; hta.open_trace({trace!r}).sql({query!r})"
+IMPORT = "import holotrace, polars; holotrace.open_trace; holotrace.temporal_breakdown"
+READ = "import holotrace; holotrace.open_trace({trace!r}).ranks.popitem()[1].health"
+ANSWER = "import holotrace; holotrace.temporal_breakdown(holotrace.open_trace({trace!r}))"
+INGEST = "import holotrace; holotrace.write_store(holotrace.open_trace({trace!r}), {store!r})"
+SQL = "import holotrace; holotrace.open_trace({trace!r}).sql({query!r})"
 QUERIES = {
     "count events by kind": "SELECT kind, count(*), sum(duration_ns) FROM events GROUP BY kind",
     "longest kernels": "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10",
@@ -33,7 +33,7 @@ QUERIES = {
 def run(code: str, cache: Path) -> tuple[float, float]:
     """Run `code` in a process of its own; return its processor seconds and its largest memory in MB."""
     process = subprocess.Popen(  # noqa: S603 -- our own code
-        [sys.executable, "-c", code], env={**os.environ, "HTA_CACHE_DIR": str(cache)}
+        [sys.executable, "-c", code], env={**os.environ, "HOLOTRACE_CACHE_DIR": str(cache)}
     )
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:

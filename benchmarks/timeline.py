@@ -2,7 +2,7 @@
 
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
-Starts `hta serve` on this machine, with a cache that is filled, and asks it over HTTP what the browser asks: first what it
+Starts `holotrace serve` on this machine, with a cache that is filled, and asks it over HTTP what the browser asks: first what it
 takes to draw the whole recording, in a server that has just been started; then windows as one zooms and pans, half of them at a
 random place, half of them near the last one. With --browser a real one (playwright and chromium) opens the page as well. Prints
 JSON; seconds are wall times, so the load of the machine stands beside them, and processor time of the server where it is known.
@@ -26,9 +26,9 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-import hta
-from hta.testing.chromium import chromium_path
-from hta.web.runs import runs_under
+import holotrace
+from holotrace.testing.chromium import chromium_path
+from holotrace.web.runs import runs_under
 
 PIXELS = 1_800
 """What a browser 1,440 pixels wide asks for: the view, and a quarter of it on either side."""
@@ -38,7 +38,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """`hta serve` in a process of its own, asked as the browser asks."""
+    """`holotrace serve` in a process of its own, asked as the browser asks."""
 
     def __init__(self, process: subprocess.Popen[str], run: str, rank: int) -> None:
         """Wait until it says where it is."""
@@ -72,8 +72,8 @@ class Server:
 def serving(trace: str) -> Iterator[Server]:
     """Start the server, and end it."""
     [run] = runs_under((trace,))
-    rank = next(iter(hta.open_trace(trace).ranks))
-    command = [sys.executable, "-m", "hta", "serve", trace, "--port", "0", "--no-token"]
+    rank = next(iter(holotrace.open_trace(trace).ranks))
+    command = [sys.executable, "-m", "holotrace", "serve", trace, "--port", "0", "--no-token"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:
         yield Server(process, run.id, rank)

@@ -28,17 +28,17 @@ VIEWS = (
 )
 PROCESS = """
 import json, resource, time
-import hta
-from hta.recommendations.advice import advice_from
-trace = hta.open_trace({trace!r})
+import holotrace
+from holotrace.recommendations.advice import advice_from
+trace = holotrace.open_trace({trace!r})
 event_count = sum(rank_trace.health.event_count for rank_trace in trace.ranks.values())
-computations = [(name, getattr(hta, name)) for name in {views!r}]  # imported before the clock runs
+computations = [(name, getattr(holotrace, name)) for name in {views!r}]  # imported before the clock runs
 found, results = {{"events": event_count}}, {{}}
 for name, compute in [*computations, ("advice", lambda trace: advice_from(trace, results))]:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         results[name] = compute(trace)
-    except hta.MissingDataError:
+    except holotrace.MissingDataError:
         pass
     seconds = (time.perf_counter() - wall, time.process_time() - cpu)
     found[name] = (*seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)

@@ -19,7 +19,7 @@ repository=$PWD
 commands=${1:-make demo && make test}
 user=${BARE_USER:-1000}
 toolchain=$(rustc --print sysroot)
-folder=$(mktemp -d "${BARE_FOLDER:-/var/tmp}/hta-bare.XXXX")
+folder=$(mktemp -d "${BARE_FOLDER:-/var/tmp}/holotrace-bare.XXXX")
 trap 'rm -rf "$folder"' EXIT
 
 needed=ca-certificates,gcc,git,libc6-dev,make,python3,python3-venv
@@ -43,7 +43,7 @@ machine() {
     mkdir -p "$root/opt/rust"
     mount --bind "$toolchain" "$root/opt/rust"
     exec chroot --userspec="$user:$user" "$root" /usr/bin/env -i HOME=/home/tester TMPDIR="$temporary" LANG=C.UTF-8 \
-      PATH=/opt/rust/bin:/usr/local/bin:/usr/bin:/bin "${@:2}" bash -c "cd /home/tester/hta && $1"
+      PATH=/opt/rust/bin:/usr/local/bin:/usr/bin:/bin "${@:2}" bash -c "cd /home/tester/holotrace && $1"
   ' machine "$1" "$toolchain" "$user" "$2" "$3" "${passed[@]}"
 }
 
@@ -54,7 +54,7 @@ for length in ${BARE_LENGTHS:-5 60 110}; do
   temporary=/tmp/t
   while [ "${#temporary}" -lt "$length" ]; do temporary+=_; done
   mkdir -p "$root/home/tester" "$root$temporary"
-  git clone -q --no-hardlinks "$repository" "$root/home/tester/hta"
+  git clone -q --no-hardlinks "$repository" "$root/home/tester/holotrace"
   cp -L "${CARGO_HOME:-$HOME/.cargo}"/config* "$root/home/tester/" 2>/dev/null && mkdir "$root/home/tester/.cargo" &&
     mv "$root"/home/tester/config* "$root/home/tester/.cargo/"
   chown -R "$user:$user" "$root/home/tester" "$root$temporary"

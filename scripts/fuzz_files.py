@@ -3,7 +3,7 @@
 Each file is a piece of a real trace, changed by a numbered and therefore repeatable mutation. It is read in a worker with
 limits of time and memory. What must hold:
 
-    - the reader answers, or raises an `HtaError`; it neither crashes nor hangs nor takes much memory
+    - the reader answers, or raises an `HolotraceError`; it neither crashes nor hangs nor takes much memory
     - where the changed text still is JSON, the answer is what a plain JSON parser gives
     - where it is not, the health of the file says so
     - every event of the text is in the tables or counted as lost
@@ -33,9 +33,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-import hta
-from hta.errors import HtaError
-from hta.store.trace import RankTrace
+import holotrace
+from holotrace.errors import HolotraceError
+from holotrace.store.trace import RankTrace
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fuzz-files"
@@ -348,11 +348,11 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
     text = made.text
     expected = None if text is None else _parsed(text)
     try:
-        rank_trace = next(iter(hta.open_trace(path, cache=False).ranks.values()))
+        rank_trace = next(iter(holotrace.open_trace(path, cache=False).ranks.values()))
         health = rank_trace.health
         _ = rank_trace.header.options
         heights = {name: rank_trace.table(name).height for name in health.row_counts}
-    except HtaError as error:
+    except HolotraceError as error:
         whole = isinstance(expected, dict) and isinstance(expected.get("traceEvents"), list)
         begun = 0 if text is None else _begun(text)
         return "refused", [f"refused with {begun} events: {error}"] if whole or begun > SLACK else []

@@ -1,7 +1,7 @@
 """Make the pictures of the README from the running pages: `make pictures`.
 
 Serves a made-up job of 8 ranks, opens its pages in a browser without a window, and writes docs/images/<page>.png. The
-browser is chromium, or what HTA_CHROMIUM names.
+browser is chromium, or what HOLOTRACE_CHROMIUM names.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from hta.testing.chromium import MISSING, chromium_path
-from hta.testing.synthetic import write_job
-from hta.web.server import Address, bound_server
-from hta.web.session import Session
-from hta.web.state import Selection
+from holotrace.testing.chromium import MISSING, chromium_path
+from holotrace.testing.synthetic import write_job
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Session
+from holotrace.web.state import Selection
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PAGES = ("overview", "timeline", "distributed")

@@ -3,7 +3,7 @@
     python scripts/run_hta_tests.py PATH/TO/HolisticTraceAnalysis [ARGUMENTS OF PYTEST]
 
 PATH is a checkout of https://github.com/facebookresearch/HolisticTraceAnalysis, v0.6.1. Its folder `tests` is copied, so
-that its own package `hta` is out of the way, and run by pytest, which needs to be installed. docs/reference/hta_tests.md
+that its own package `holotrace` is out of the way, and run by pytest, which needs to be installed. docs/reference/hta_tests.md
 lists the tests that fail, and why.
 """
 
@@ -80,7 +80,7 @@ def main() -> int:
     if not sys.argv[1:]:
         print(__doc__, file=sys.stderr)  # noqa: T201 -- a script talks
         return 2
-    with tempfile.TemporaryDirectory(prefix="hta-tests-") as folder:
+    with tempfile.TemporaryDirectory(prefix="holotrace-tests-") as folder:
         shutil.copytree(Path(sys.argv[1], "tests"), Path(folder, "tests"))
         Path(folder, "conftest.py").write_text(_SUPPORT, encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(sys.argv[2:] or ["tests"])]

@@ -30,13 +30,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import hta
-from hta.ingest.open_trace import open_trace
-from hta.ingest.write_store import write_store
-from hta.locations import is_temporary
-from hta.schema import TABLES
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.ingest.open_trace import open_trace
+from holotrace.ingest.write_store import write_store
+from holotrace.locations import is_temporary
+from holotrace.schema import TABLES
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 
 _PAGE_BYTES = 4_096
 _QUERY = "SELECT rank, count(*), sum(duration_ns) FROM stored.events GROUP BY rank ORDER BY rank"
@@ -73,7 +73,7 @@ def _outcome(ask: Callable[[], object]) -> object:
     """Return an answer, or the sentence of the error."""
     try:
         return ask()
-    except hta.HtaError as error:
+    except holotrace.HolotraceError as error:
         return f"error: {error}"
 
 
@@ -108,7 +108,7 @@ def race(trials: int, processes: int, *, same: bool = False, address: str = "{fo
             while not written.ready():
                 seen[f"read meanwhile: {_read_meanwhile(store, expected)}"] += 1
                 time.sleep(0.01)
-            done = ["refused" if "another hta ingest" in str(each) else str(each) for each in written.get()]
+            done = ["refused" if "another holotrace ingest" in str(each) else str(each) for each in written.get()]
             seen.update(f"written: {each}" for each in done)
             wanted = {rank: expected[rank] for share in shares for rank in share}
             found = _outcome(lambda: everything(open_trace(store)))  # noqa: B023 -- called here
@@ -131,11 +131,11 @@ def _is_unfinished(found: object) -> bool:
     signs = (
         "is unfinished",
         "is an empty folder",
-        "holds no trace, only: _hta_store.json",
+        "holds no trace, only: _holotrace_store.json",
         "no profiler trace",
         "does not exist",
         "store without ranks",
-        "_hta_store.json is missing",  # two writers began at once, and HDFS removes a file before it replaces it
+        "_holotrace_store.json is missing",  # two writers began at once, and HDFS removes a file before it replaces it
     )
     return any(sign in str(found) for sign in signs)
 
@@ -147,14 +147,14 @@ def _verdict(found: object, expected: object) -> str:
 
 
 _KILLED = """
-import sys, hta
-from hta.store.trace import Trace
-hta.open_trace; hta.write_store; import polars
+import sys, holotrace
+from holotrace.store.trace import Trace
+holotrace.open_trace; holotrace.write_store; import polars
 print("ready", flush=True)
 sys.stdin.readline()
-trace = hta.open_trace(sys.argv[1])
+trace = holotrace.open_trace(sys.argv[1])
 if len(sys.argv) > 2:
-    hta.write_store(trace, sys.argv[2])
+    holotrace.write_store(trace, sys.argv[2])
 else:
     for each in trace.ranks.values():
         each.table("events")
@@ -170,7 +170,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
         folder = Path(name)
         for each in ("cache", "tmp"):
             (folder / each).mkdir()
-        here = {"HTA_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+        here = {"HOLOTRACE_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
         traces, store = write_job(folder / "traces", 3, events), folder / "job.store"
         expected = everything(open_trace(str(traces), cache=False))
         longest_s = {kind: _run_and_kill(traces, kind, None, here) for kind in (None, store)}
@@ -243,7 +243,7 @@ def damage(trials: int, seed: int = 1) -> Counter[str]:
 
 
 def _named(found: object, expected: object, file: Path) -> str:
-    if isinstance(found, str) and file.name in found and "run hta ingest again" in found and "\n" not in found:
+    if isinstance(found, str) and file.name in found and "run holotrace ingest again" in found and "\n" not in found:
         return "an error that names the file and the way out"
     return _verdict(found, expected)
 
@@ -273,7 +273,7 @@ def main() -> None:
     parser.add_argument("--same", action="store_true")
     parser.add_argument("--address", default="{folder}/job.store")
     given = parser.parse_args()
-    logging.getLogger("hta").setLevel(logging.ERROR)
+    logging.getLogger("holotrace").setLevel(logging.ERROR)
     trials = given.trials or {"race": 40, "kills": 200, "damage": 400}[given.what]
     if given.what == "race":
         seen = race(trials, given.processes, same=given.same, address=given.address)

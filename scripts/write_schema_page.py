@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hta.schema import TABLES, Column
-from hta.sql.views import VIEWS
-from hta.store.parquet_tables import is_text, parquet_name
+from holotrace.schema import TABLES, Column
+from holotrace.sql.views import VIEWS
+from holotrace.store.parquet_tables import is_text, parquet_name
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "schema.md"
 
 _BEGINNING = """\
 # Stored tables and SQL views
 
-This page lists what a [store](#a-store) holds and what [`hta sql`](../how-to/ask_in_sql.md) sees. Times are whole nanoseconds since the
+This page lists what a [store](#a-store) holds and what [`holotrace sql`](../how-to/ask_in_sql.md) sees. Times are whole nanoseconds since the
 Unix epoch, in UTC; lengths are whole nanoseconds; a column may be null unless it says otherwise. `event_index` is the position of an event in
 the file of its rank: together with `rank` it joins all tables and views.
 
@@ -26,17 +26,17 @@ operator it belongs to, what a step is. So sums over a view are those that the c
 _STORE = """\
 ## A store
 
-`hta ingest TRACE... -o STORE` and `hta.write_store(trace, "STORE")` write one folder, here or behind a URL:
+`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, here or behind a URL:
 
 ```
 STORE/
-  _hta_store.json            version
-  _hta_ranks/
+  _holotrace_store.json            version
+  _holotrace_ranks/
     0.json                   whether the rank is there or still awaited; the file it was read from (path, size, time, etag, hash)
-  _hta_left_out/
+  _holotrace_left_out/
     <hash>.json              a file that was found and left out, and why
   rank=0/
-    _hta_rank.json           the same for this rank, with the header of the trace, the health of its file, and checksums
+    _holotrace_rank.json           the same for this rank, with the header of the trace, the health of its file, and checksums
     events.parquet           one file for each table that has rows
     tracks.parquet
     …
@@ -58,10 +58,10 @@ spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")   
 ```
 
 `events`, `tracks` and `strings` have a file for every rank; any other table only where it has rows. A rank is there once
-`_hta_ranks/<rank>.json` says `"is_there": true`; a rank that is awaited was begun by a run that goes on or was interrupted. Stores are
-versioned; another version of hta asks for `hta ingest` again instead of guessing.
+`_holotrace_ranks/<rank>.json` says `"is_there": true`; a rank that is awaited was begun by a run that goes on or was interrupted. Stores are
+versioned; another version of holotrace asks for `holotrace ingest` again instead of guessing.
 
-Checksums are [XXH3](https://xxhash.com) of 64 bits, in hexadecimal: in `_hta_rank.json` those of the Parquet files, which hta compares
+Checksums are [XXH3](https://xxhash.com) of 64 bits, in hexadecimal: in `_holotrace_rank.json` those of the Parquet files, which holotrace compares
 before it or DuckDB reads them, and at the beginning of each JSON file that of the bytes after `{"checksum": "…",`.
 
 ## Stored tables

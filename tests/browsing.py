@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hta.errors import HtaError
-from hta.testing.chromium import MISSING, chromium_path
-from hta.web.pages import PAGES
-from hta.web.state import Selection
+from holotrace.errors import HolotraceError
+from holotrace.testing.chromium import MISSING, chromium_path
+from holotrace.web.pages import PAGES
+from holotrace.web.state import Selection
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Locator, Page
 
-    from hta.web.page import Page as WebPage
-    from hta.web.session import Scope, Session
+    from holotrace.web.page import Page as WebPage
+    from holotrace.web.session import Scope, Session
 
 PATIENCE_MS = 120_000
 """How long a page may take on a machine that does other things as well."""
@@ -59,7 +59,7 @@ _SEEN = """() => {
   const grids = all('.ag-root-wrapper');
   return {
     title: all('h2')[0]?.innerText ?? '',
-    isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .hta-awaited')
+    isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
       && all('.dash-graph').every(each => each.querySelector('.main-svg'))
       && grids.every(grid => grid.querySelector('.ag-row, .ag-overlay-no-rows-center'))
       && all('.ag-row').every(each => each.innerText.trim()),
@@ -116,7 +116,7 @@ def chromium() -> Iterator[Browser]:
     if path is None:
         pytest.skip(MISSING)
     # Chromium makes sockets in its temporary folder, and the address of a socket has at most 108 bytes.
-    with TemporaryDirectory(prefix="hta-", dir="/tmp") as folder, driver.sync_playwright() as playwright:
+    with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as folder, driver.sync_playwright() as playwright:
         environment = {**os.environ, "TMPDIR": folder}
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], env=environment)
         yield started
@@ -192,5 +192,5 @@ def _outcome(make: Callable[[], object]) -> object:
     """Return what is made, or why it cannot be."""
     try:
         return make()
-    except HtaError as error:
+    except HolotraceError as error:
         return str(error)

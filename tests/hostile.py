@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from hta.testing.builder import TraceBuilder
+from holotrace.testing.builder import TraceBuilder
 
 RED = "\x1b[31m"
 CSI = "\x9b31m"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from hta.testing.builder import TraceBuilder
+from holotrace.testing.builder import TraceBuilder
 from hta.trace_analysis import TraceAnalysis
 
 

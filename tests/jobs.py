@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from hta.analyses.temporal_breakdown import TemporalBreakdown
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.temporal_breakdown import TemporalBreakdown
+from holotrace.testing.builder import TraceBuilder
 
 MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
 """A kernel name that must appear letter by letter."""

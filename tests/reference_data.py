@@ -20,7 +20,7 @@ BESIDE_THE_REPOSITORY = TESTS.parent.parent / "shared"
 IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
-VARIABLES = {"traces": "HTA_REAL_TRACES", "goldens": "HTA_GOLDENS"}
+VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 """Environment variable: another folder with the large set, of traces and of other tools' answers."""
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hta.ingest.open_trace import open_trace
-from hta.store.trace import Trace
+from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import Trace
 
 REAL = {
     "hta_amd_mi250/worker0@default": "amd_mi250/*",

@@ -13,12 +13,12 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.cli.commands import app
-from hta.errors import HtaError, InvalidOptionError, UnknownRankError, what_exists
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.commands import app
+from holotrace.errors import HolotraceError, InvalidOptionError, UnknownRankError, what_exists
+from holotrace.testing.builder import TraceBuilder
 from hta.memory_analysis import MemoryAnalysis
-from hta.testing.builder import TraceBuilder
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import LabeledTrace, TraceDiff
 
@@ -30,7 +30,7 @@ STEPS = "there is no step 9 in this trace; its steps are: 3, 4$"
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
     """A folder that is made when the first trace is read."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -72,7 +72,7 @@ FACADE: dict[str, Callable[[TraceAnalysis], object]] = {
     "compare_traces": lambda t: TraceDiff.compare_traces(t.t, t.t, test_rank=9),
     "ops_diff": lambda t: TraceDiff.ops_diff(t.t, t.t, control_rank=[0, 9]),
     "extract_ops": lambda t: LabeledTrace("x", t=t.t).extract_ops(rank=9),
-    "open_trace": lambda t: hta.open_trace(t.t.trace_path, ranks=[0, 9]),
+    "open_trace": lambda t: holotrace.open_trace(t.t.trace_path, ranks=[0, 9]),
 }
 
 
@@ -97,31 +97,31 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
         "there is no stream 9 in this trace; its streams are: 7$",
     ),
     "profiler_steps": (lambda job: whole(job).get_potential_stragglers(profiler_steps=[9]), STEPS),
-    "steps": (lambda job: hta.stragglers(hta.open_trace(job), steps=[3, 9]), STEPS),
-    "hta stragglers --steps": (lambda job: run("stragglers", job, "--steps", "9"), STEPS),
-    "control_steps": (lambda job: hta.compare_traces(*[hta.open_trace(job)] * 2, control_steps=[9]), STEPS),
-    "hta diff --test-steps": (lambda job: run("diff", job, job, "--test-steps", "3,9"), STEPS),
-    "hta diff --control-ranks": (lambda job: run("diff", job, job, "--control-ranks", "9"), RANKS),
+    "steps": (lambda job: holotrace.stragglers(holotrace.open_trace(job), steps=[3, 9]), STEPS),
+    "holotrace stragglers --steps": (lambda job: run("stragglers", job, "--steps", "9"), STEPS),
+    "control_steps": (lambda job: holotrace.compare_traces(*[holotrace.open_trace(job)] * 2, control_steps=[9]), STEPS),
+    "holotrace diff --test-steps": (lambda job: run("diff", job, job, "--test-steps", "3,9"), STEPS),
+    "holotrace diff --control-ranks": (lambda job: run("diff", job, job, "--control-ranks", "9"), RANKS),
     "test_iteration": (lambda job: TraceDiff.compare_traces(job, job, test_iteration=9), STEPS),
     "ops_diff iteration": (lambda job: TraceDiff.ops_diff(job, job, control_iteration=[3, 9]), STEPS),
     "extract_ops iteration": (lambda job: LabeledTrace(trace_dir=job).extract_ops(iteration=9), STEPS),
     "annotation": (
-        lambda job: hta.stragglers(hta.open_trace(job), annotation="forwrad"),
+        lambda job: holotrace.stragglers(holotrace.open_trace(job), annotation="forwrad"),
         "there is no annotation 'forwrad' in this trace; its annotations are: forward, Profiler",
     ),
-    "hta stragglers --annotation": (
+    "holotrace stragglers --annotation": (
         lambda job: run("stragglers", job, "--annotation", "forwrad"),
         "its annotations are: forward, Profiler",
     ),
-    "hta user-annotations --allow": (
+    "holotrace user-annotations --allow": (
         lambda job: run("user-annotations", job, "--allow", "forwrad"),
         "no annotation matches 'forwrad'; there are: forward, Profiler",
     ),
     "operator_name": (
-        lambda job: hta.kernel_sequences(hta.open_trace(job), operator_name="aten::linaer"),
+        lambda job: holotrace.kernel_sequences(holotrace.open_trace(job), operator_name="aten::linaer"),
         "no operator's name contains it; there are: aten::linear$",
     ),
-    "hta kernel-sequences --operator": (
+    "holotrace kernel-sequences --operator": (
         lambda job: run("kernel-sequences", job, "--operator", "aten::linaer"),
         "there are: aten::linear$",
     ),
@@ -141,7 +141,7 @@ def whole(job: str) -> TraceAnalysis:
 def test_what_is_unknown_is_named_with_what_exists(job, case) -> None:
     """Streams, steps, annotations, operators and columns."""
     ask, message = OTHERS[case]
-    with pytest.raises(HtaError, match=message):
+    with pytest.raises(HolotraceError, match=message):
         ask(job)
 
 

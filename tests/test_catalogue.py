@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta import figures
-from hta.catalogue import ANALYSES, Analysis, analysis
-from hta.cli.commands import app
+import holotrace
+from holotrace import figures
+from holotrace.catalogue import ANALYSES, Analysis, analysis
+from holotrace.cli.commands import app
 from jobs import gpu_job
 
 ROOT = Path(__file__).parent.parent
@@ -19,23 +19,23 @@ each_analysis = pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: ent
 
 
 def test_the_catalogue_lists_every_analysis() -> None:
-    """A new file in hta/analyses is in the catalogue."""
-    folder = ROOT / "src" / "hta" / "analyses"
+    """A new file in holotrace/analyses is in the catalogue."""
+    folder = ROOT / "src" / "holotrace" / "analyses"
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert {entry.name for entry in ANALYSES} == modules
 
 
 @each_analysis
 def test_one_word_leads_to_function_and_figure(entry: Analysis) -> None:
-    """`hta.<name>` computes, `hta.figures.plot_<name>` draws."""
-    assert getattr(hta, entry.name) is entry.compute
-    assert getattr(import_module(f"hta.analyses.{entry.name}"), entry.name) is entry.compute
+    """`holotrace.<name>` computes, `holotrace.figures.plot_<name>` draws."""
+    assert getattr(holotrace, entry.name) is entry.compute
+    assert getattr(import_module(f"holotrace.analyses.{entry.name}"), entry.name) is entry.compute
     assert callable(getattr(figures, f"plot_{entry.name}"))
 
 
 @each_analysis
 def test_one_word_leads_to_the_command(entry: Analysis) -> None:
-    """`hta <name>` prints it."""
+    """`holotrace <name>` prints it."""
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert entry.name in names
 

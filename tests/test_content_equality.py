@@ -10,13 +10,13 @@ import re
 import polars as pl
 import pytest
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.comparisons.compare_operators import compare_operators
-from hta.comparisons.compare_traces import compare_traces
-from hta.content_equality import EqualByContent
-from hta.overview import overview
-from hta.recommendations.advice import advice
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.comparisons.compare_operators import compare_operators
+from holotrace.comparisons.compare_traces import compare_traces
+from holotrace.content_equality import EqualByContent
+from holotrace.overview import overview
+from holotrace.recommendations.advice import advice
 from jobs import gpu_job
 
 RESULTS = {
@@ -25,7 +25,7 @@ RESULTS = {
     "overview": overview,
     "compare_traces": lambda trace: compare_traces(trace, trace),
     "compare_operators": lambda trace: compare_operators(trace, trace),
-    "critical_path_graph": lambda trace: hta.critical_path_graph(trace.ranks[0]),
+    "critical_path_graph": lambda trace: holotrace.critical_path_graph(trace.ranks[0]),
 }
 
 
@@ -69,8 +69,8 @@ def test_missing_equals_missing_and_types_count(other, is_equal) -> None:
 def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
     """The method that dataclasses generate asks a table for its truth, which raises."""
     generated = []
-    for module in pkgutil.walk_packages(hta.__path__, "hta."):
-        if module.name.startswith(("hta.web", "hta.__main__", "hta._native")):
+    for module in pkgutil.walk_packages(holotrace.__path__, "holotrace."):
+        if module.name.startswith(("holotrace.web", "holotrace.__main__", "holotrace._native")):
             continue
         for each in vars(importlib.import_module(module.name)).values():
             if dataclasses.is_dataclass(each) and isinstance(each, type) and each.__module__ == module.name:

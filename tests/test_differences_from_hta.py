@@ -358,7 +358,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
 def cache_of_traces(tmp_path_factory) -> None:
     """Keep what was read in a folder of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+        patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-import hta
-from hta.errors import MissingDataError
-from hta.store.trace import Trace
+import holotrace
+from holotrace.errors import MissingDataError
+from holotrace.store.trace import Trace
 from pages import ROOT
 from tb_goldens import LOST, Case, case
 
@@ -63,7 +63,7 @@ def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
         return shown(total if column == "calls" else 1000 * total)
 
     def ours(one: Case) -> str:
-        table = hta.operators(one.trace).by_name
+        table = holotrace.operators(one.trace).by_name
         chosen = table if name is None else table.filter(pl.col("operator") == name)
         return shown(chosen[column].sum())
 
@@ -80,7 +80,7 @@ def step(*categories: str) -> tuple[Answer, Answer]:
         return ", ".join(us(1000 * row[fields[category]]) for category in categories)
 
     def ours(one: Case) -> str:
-        row = hta.step_time(one.trace).per_step.row(0, named=True)
+        row = holotrace.step_time(one.trace).per_step.row(0, named=True)
         return ", ".join(us(row[f"{category}_ns"]) for category in categories)
 
     return theirs, ours
@@ -94,10 +94,10 @@ def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
 def calls(trace: Trace) -> str:
     """Return how many operators ran, and how many kernels."""
     try:
-        kernels = hta.kernels(trace).by_name["call_count"].sum()
+        kernels = holotrace.kernels(trace).by_name["call_count"].sum()
     except MissingDataError:
         kernels = 0
-    count = hta.operators(trace).by_name["calls"].sum()
+    count = holotrace.operators(trace).by_name["calls"].sum()
     return _counted(count, "operator") + (f", {_counted(kernels, 'kernel')}" if kernels else "")
 
 
@@ -109,7 +109,7 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
     """Compare the mean step of a rank; its own numbers need no other rank."""
 
     def read(trace: Trace, compat: Any) -> str:
-        row = hta.distributed(trace, compat=compat).per_rank.row(0, named=True)
+        row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
         return ", ".join(us(row[each] or 0) for each in columns)
 
     return both(read)
@@ -117,47 +117,47 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 
 def kernels_by_table(trace: Trace, compat: Any) -> str:
     """Return how many kernels both tables hold."""
-    found = hta.kernels(trace, compat=compat)
+    found = holotrace.kernels(trace, compat=compat)
     return f"{found.by_name['call_count'].sum():,}, {found.by_launch['call_count'].sum():,}"
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
     """Return how many names of kernels use tensor cores."""
-    names = hta.kernels(trace, compat=compat).by_name
+    names = holotrace.kernels(trace, compat=compat).by_name
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
 
 def gpu(column: str) -> tuple[Answer, Answer]:
     """Compare a metric of the first device."""
-    return both(lambda trace, compat: percent(hta.gpu_summary(trace, compat=compat).per_device[column][0]))
+    return both(lambda trace, compat: percent(holotrace.gpu_summary(trace, compat=compat).per_device[column][0]))
 
 
 def modules(trace: Trace, compat: Any) -> str:
     """Return rows and calls of a module within another."""
-    rows = hta.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
+    rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
     return f"{_counted(rows.height, 'row')} of {rows['calls'][0]} calls"
 
 
 def backward(trace: Trace, compat: Any) -> str:
     """Return the backward time of the outermost module."""
-    row = hta.modules(trace, compat=compat).per_module.row(0, named=True)
+    row = holotrace.modules(trace, compat=compat).per_module.row(0, named=True)
     host, device = row["backward_host_total_ns"], row["backward_device_total_ns"]
     return "none" if host is None else f"{us(host)}, {us(device or 0)}"
 
 
 def module_count(trace: Trace, compat: Any) -> str:
     """Return how many places the tree of modules has."""
-    return _counted(hta.modules(trace, compat=compat).per_module.height, "module")
+    return _counted(holotrace.modules(trace, compat=compat).per_module.height, "module")
 
 
 def blocks(trace: Trace, compat: Any) -> str:
     """Return how many blocks of memory are listed."""
-    return _counted(hta.operator_memory(trace, compat=compat).blocks.height, "block")
+    return _counted(holotrace.operator_memory(trace, compat=compat).blocks.height, "block")
 
 
 def rules(trace: Trace, compat: Any) -> str:
     """Return the rules that apply."""
-    return ", ".join(hta.advice(trace, compat=compat).recommendations["rule"]) or "none"
+    return ", ".join(holotrace.advice(trace, compat=compat).recommendations["rule"]) or "none"
 
 
 EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
@@ -253,6 +253,6 @@ def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: P
 
 def test_the_plugin_saw_only_files_with_its_own_ending(real_traces: Path) -> None:
     """The prose names no number of files: it depends on the folder."""
-    found = hta.find_runs(str(real_traces))
+    found = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(found.runs) > len(by_name)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from hta import errors
-from hta.cli.commands import app
-from hta.enrich import kernel_kind, tensor_cores
-from hta.testing.synthetic import write_job
+from holotrace import errors
+from holotrace.cli.commands import app
+from holotrace.enrich import kernel_kind, tensor_cores
+from holotrace.testing.synthetic import write_job
 from pages import PAGES, ROOT, python_blocks, relative_links, run_blocks
 
 DOCS = ROOT / "docs"
@@ -38,7 +38,7 @@ def job(tmp_path_factory) -> Path:
 def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
     """Copied from top to bottom, they work."""
     monkeypatch.chdir(job)
-    monkeypatch.setenv("HTA_CACHE_DIR", str(job / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(job / "cache"))
     try:
         run_blocks(page)
     finally:
@@ -62,7 +62,7 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_every_command_and_option_is_documented(name) -> None:
     """A heading for the command, and each option's name on the page."""
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
-    assert f"## hta {name}\n" in text
+    assert f"## holotrace {name}\n" in text
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts if option.startswith("-")}
     assert {option for option in options if f"`{option}" not in text and f" [{option}" not in text} == set()
 
@@ -77,6 +77,8 @@ def test_every_environment_variable_is_documented() -> None:
 def test_every_error_is_documented() -> None:
     """Each class with what else it is."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
-    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HtaError)]
+    classes = [
+        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HolotraceError)
+    ]
     for each in classes:
         assert f"| `{each.__name__}` | `{each.__bases__[-1].__name__}` |" in text

@@ -1,4 +1,4 @@
-"""Whatever hta raises on purpose is caught by `except HtaError`."""
+"""Whatever holotrace raises on purpose is caught by `except HolotraceError`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ast
 import builtins
 from pathlib import Path
 
-import hta
+import holotrace
 
-PACKAGE = Path(hta.__file__).parent
+PACKAGE = Path(holotrace.__file__).parent
 
 
 def test_every_exception_of_the_package_is_an_hta_error() -> None:
@@ -19,7 +19,7 @@ def test_every_exception_of_the_package_is_an_hta_error() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef) and is_exception_of_python_alone([ast.unparse(base) for base in node.bases])
     }
-    assert found == {"errors.py: HtaError"}
+    assert found == {"errors.py: HolotraceError"}
 
 
 def is_exception_of_python_alone(bases: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What `import hta` offers and costs."""
+"""What `import holotrace` offers and costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-import hta
+import holotrace
 
 HEAVY = {"dash", "jinja2", "numpy", "pandas", "plotly", "polars", "pyarrow", "rich", "typer"}
 
@@ -19,38 +19,38 @@ def modules_after(code: str) -> list[str]:
     return run.stdout.split()
 
 
-@pytest.mark.parametrize("name", hta.__all__)
+@pytest.mark.parametrize("name", holotrace.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     """A name of `__all__` can be used, and is listed by dir()."""
-    assert getattr(hta, name) is not None
-    assert name in dir(hta)
+    assert getattr(holotrace, name) is not None
+    assert name in dir(holotrace)
 
 
 def test_all_lists_what_can_be_imported() -> None:
     """`__all__` holds the lazily imported names and the version, each once."""
-    assert sorted(hta.__all__) == sorted([*hta._MODULES, "__version__"])
+    assert sorted(holotrace.__all__) == sorted([*holotrace._MODULES, "__version__"])
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """hta.no_such_name fails as any module would."""
+    """holotrace.no_such_name fails as any module would."""
     with pytest.raises(AttributeError, match="no_such_name"):
-        hta.no_such_name  # noqa: B018
+        holotrace.no_such_name  # noqa: B018
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
     """The version is written down once, in the package data."""
-    assert hta.__version__ == version("holistic-trace-analysis")
+    assert holotrace.__version__ == version("holotrace")
 
 
 def test_importing_is_light() -> None:
-    """`import hta` loads none of the libraries behind it."""
-    code = "import sys, hta; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    """`import holotrace` loads none of the libraries behind it."""
+    code = "import sys, holotrace; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = modules_after(code)
     assert HEAVY.isdisjoint(loaded)
 
 
 def test_analyses_load_no_plotting_and_no_pandas() -> None:
     """Opening a trace and analysing it needs neither pandas nor plotly."""
-    code = "import sys, hta; hta.open_trace, hta.idle_time; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, holotrace; holotrace.open_trace, holotrace.idle_time; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = modules_after(code)
     assert {"dash", "jinja2", "pandas", "plotly", "pyarrow"}.isdisjoint(loaded)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import hta
-import hta.figures
-import hta.testing
-from hta.catalogue import ANALYSES
+import holotrace
+import holotrace.figures
+import holotrace.testing
+from holotrace.catalogue import ANALYSES
 
-LAZY = (hta, hta.figures, hta.testing)
-SOURCE = Path(hta.__file__).parent
+LAZY = (holotrace, holotrace.figures, holotrace.testing)
+SOURCE = Path(holotrace.__file__).parent
 
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
@@ -29,7 +29,7 @@ def test_dir_lists_every_public_name(module) -> None:
 def test_every_plot_is_public() -> None:
     """One for each analysis and each comparison."""
     plots = {f"plot_{each.name}" for each in ANALYSES} | {"plot_compare_traces", "plot_compare_operators"}
-    assert set(hta.figures.__all__) == plots
+    assert set(holotrace.figures.__all__) == plots
     assert len(plots) == 23
 
 
@@ -45,8 +45,8 @@ def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
     api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
     program.write_text(
-        "import hta\nimport hta.figures\nfrom hta import idle_time\n"
-        "hta.idel_time\nhta.figures.plot_idel_time\nhta.testing_\nreveal_type(idle_time)\nhta.figures.plot_idle_time\n"
+        "import holotrace\nimport holotrace.figures\nfrom holotrace import idle_time\n"
+        "holotrace.idel_time\nhta.figures.plot_idel_time\nhta.testing_\nreveal_type(idle_time)\nhta.figures.plot_idle_time\n"
     )
     monkeypatch.setenv("MYPYPATH", str(SOURCE.parent))
     options = [
@@ -62,10 +62,10 @@ def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
         'Module has no attribute "plot_idel_time"',
         'Module has no attribute "testing_"',
     ]
-    assert "def (trace: hta.store.trace.Trace" in output
+    assert "def (trace: holotrace.store.trace.Trace" in output
 
 
 def test_names_of_lazy_modules_are_what_their_modules_have() -> None:
     """The name used through the package is the one of the module that defines it."""
-    for name, module in hta._MODULES.items():
-        assert getattr(hta, name) is inspect.getattr_static(importlib.import_module(module), name)
+    for name, module in holotrace._MODULES.items():
+        assert getattr(holotrace, name) is inspect.getattr_static(importlib.import_module(module), name)

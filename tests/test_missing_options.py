@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.errors import MissingDataError
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.errors import MissingDataError
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 
 OF_THE_PLUGIN = (
     "step_time",
@@ -44,7 +44,7 @@ def kernels_alone() -> Trace:
 def told(view: str, trace: Trace) -> str:
     """Return what a view says about what is missing: its error or its findings."""
     try:
-        return " ".join(getattr(hta, view)(trace).findings)
+        return " ".join(getattr(holotrace, view)(trace).findings)
     except MissingDataError as error:
         return str(error)
 

@@ -25,7 +25,7 @@ def cells(name: str) -> list[dict[str, Any]]:
 def run(tmp_path, monkeypatch):
     """Run the code of a notebook in its own folder; return its names, and the last expression of each cell by id."""
     monkeypatch.chdir(FOLDER)
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))
 
     def run_notebook(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.overview import overview
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.overview import overview
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from jobs import cpu_job, gpu_job
 
 
@@ -74,7 +74,7 @@ def test_several_ranks_without_communication_are_told() -> None:
 def test_a_late_rank_is_named(tmp_path) -> None:
     """The planted straggler computes longer and communicates least: the others wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
-    found = overview(hta.open_trace(tmp_path, cache=False))
+    found = overview(holotrace.open_trace(tmp_path, cache=False))
     assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in found.verdict
     assert found.advice.recommendations["rule"][0] == "late_rank"
 
@@ -90,9 +90,9 @@ def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums()
 
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
     """Rank 3 of the DDP job sleeps; rank 0 of the pipeline only passes on what rank 2 does."""
-    known = overview(hta.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+    known = overview(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
     assert known.verdict.endswith("; rank 3 is late: the others together wait 321 ms for it.")
-    unknown = overview(hta.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    unknown = overview(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
     assert unknown.verdict.endswith(
         "; rank 0 arrives last: the others together wait 221 ms for it, though it may itself wait for another rank."
     )
@@ -108,7 +108,7 @@ def test_a_rank_that_is_late_by_next_to_nothing_is_not_named() -> None:
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
     """Without a straggler the verdict names no rank."""
     write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
-    assert "rank" not in overview(hta.open_trace(tmp_path, cache=False)).verdict
+    assert "rank" not in overview(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
 def test_every_analysis_is_in_the_overview() -> None:
@@ -158,10 +158,11 @@ def test_files_read_in_part_are_told(tmp_path) -> None:
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
-    found = overview(hta.open_trace(tmp_path, cache=False))
+    found = overview(holotrace.open_trace(tmp_path, cache=False))
     [doubt] = found.doubts
     assert re.fullmatch(
-        r"1 of 2 files could be read only in part \(rank 0\): 1 event in \d+ bytes lost; hta check says why\.", doubt
+        r"1 of 2 files could be read only in part \(rank 0\): 1 event in \d+ bytes lost; holotrace check says why\.",
+        doubt,
     )
 
 
@@ -170,7 +171,7 @@ def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
-    found = overview(hta.open_trace(tmp_path, cache=False))
+    found = overview(holotrace.open_trace(tmp_path, cache=False))
     assert re.fullmatch(
         r"Rank 0's file is cut off after \d+ events, at byte \d+ of its text \(.*\); .*", found.doubts[0]
     )
@@ -193,7 +194,7 @@ def test_a_cut_off_file_without_gpu_work_is_no_job_on_the_cpu(tmp_path, cut, fil
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()
         path.write_bytes(content[: content.rindex(b'"ph"') + 10])
-    found = overview(hta.open_trace(tmp_path, cache=False))
+    found = overview(holotrace.open_trace(tmp_path, cache=False))
     assert found.verdict.startswith(
         f"No GPU work could be read on any of the 2 ranks: {files} cut off, and GPU work may have followed; "
     )

@@ -15,7 +15,7 @@ MOST_LINES = 10
 def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
     """In an empty folder, without traces of one's own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     run_blocks(README)
     assert (tmp_path / "idle_time.html").exists()
     printed = capsys.readouterr().out

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import hta
-from hta.catalogue import ANALYSES, Analysis
+import holotrace
+from holotrace.catalogue import ANALYSES, Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
@@ -41,13 +41,13 @@ def recording_for(name: str) -> Path:
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in the folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
     """Its first table has rows, and its figure draws something."""
-    result = entry.compute(hta.open_trace(recording_for(entry.name), cache=False))
+    result = entry.compute(holotrace.open_trace(recording_for(entry.name), cache=False))
 
     assert entry.views[0].table(result).height > 0
     assert len(entry.plot(result).data) > 0
@@ -165,7 +165,9 @@ def test_the_small_set_is_small() -> None:
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
     """By name and by pattern, and says where it would be looked for."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
-        with pytest.raises(pytest.skip.Exception, match=r"^traces/no_such_job.* HTA_REAL_TRACES and HTA_GOLDENS"):
+        with pytest.raises(
+            pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"
+        ):
             ask()
 
 

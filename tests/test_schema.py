@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta import _native
-from hta.schema import TABLES
+from holotrace import _native
+from holotrace.schema import TABLES
 
 
 def test_the_reader_writes_the_declared_columns() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.analyses.gpu_summary import gpu_summary
-from hta.analyses.idle_time import idle_time
-from hta.analyses.kernel_breakdown import kernel_breakdown
-from hta.analyses.memory_bandwidth import memory_bandwidth
-from hta.analyses.queue_length import queue_length
-from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.tables import (
+from holotrace.analyses.gpu_summary import gpu_summary
+from holotrace.analyses.idle_time import idle_time
+from holotrace.analyses.kernel_breakdown import kernel_breakdown
+from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.queue_length import queue_length
+from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.tables import (
     Cell,
     bandwidth_per_kind,
     cell,
@@ -24,8 +24,8 @@ from hta.tables import (
     temporal_per_device,
     use_per_device,
 )
-from hta.testing.builder import TraceBuilder
-from hta.units import percent_text
+from holotrace.testing.builder import TraceBuilder
+from holotrace.units import percent_text
 from jobs import gpu_job
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.enrich.host_names import Compat
-from hta.errors import MissingDataError
-from hta.store.trace import Trace
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.enrich.host_names import Compat
+from holotrace.errors import MissingDataError
+from holotrace.store.trace import Trace
 from tb_goldens import EDGE, LOST
 
 CASES = sorted((*EDGE, *LOST))
@@ -40,7 +40,7 @@ each_case = pytest.mark.parametrize("name", CASES)
 @cache
 def opened(goldens: Path, name: str) -> Trace:
     """Open a case once."""
-    return hta.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
+    return holotrace.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
 
 
 @cache
@@ -87,14 +87,14 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
     """Every operator and kernel counts once, whatever is wrong around it."""
     trace = opened(goldens, name)
     operators = {
-        row["operator"]: (row["calls"], row["host_total_ns"]) for row in hta.operators(trace).by_name.to_dicts()
+        row["operator"]: (row["calls"], row["host_total_ns"]) for row in holotrace.operators(trace).by_name.to_dicts()
     }
     asked = by_name(recorded(goldens, name, "cpu_op"))
     assert operators == {each: value for each, value in asked.items() if not each.startswith(NOT_OPERATORS)}
     kernels = by_name(recorded(goldens, name, "kernel"))
     if not kernels:
         return
-    found = {row["name"]: (row["call_count"], row["sum_ns"]) for row in hta.kernels(trace).by_name.to_dicts()}
+    found = {row["name"]: (row["call_count"], row["sum_ns"]) for row in holotrace.kernels(trace).by_name.to_dicts()}
     assert found == kernels
 
 
@@ -110,14 +110,14 @@ def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat |
             analysis.compute(trace, **({"compat": compat} if compat else {}))
         except MissingDataError as error:
             assert str(error).startswith(f"{analysis.name}: ")  # noqa: PT017 -- most cases raise nothing
-    assert hta.advice(trace, compat=compat).recommendations.width
+    assert holotrace.advice(trace, compat=compat).recommendations.width
 
 
 @each_case
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
     """Where its last source answered: calls, host and device times of each operator in whole µs."""
     answer = plugins_index(goldens)[name]["head"]
-    found = hta.operators(opened(goldens, name), compat="torch_tb_profiler").by_name
+    found = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").by_name
     if not answer["ok"]:
         assert found.height == len(by_name(recorded(goldens, name, "cpu_op")))
         return

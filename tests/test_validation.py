@@ -7,11 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hta import open_trace
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
-from hta.validation import RULES, Violation, validate
+from holotrace import open_trace
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+from holotrace.validation import RULES, Violation, validate
 
 
 def broken(builder: TraceBuilder) -> list[tuple[str, str, int]]:
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_breaks_the_first_rule(tmp_path) -> None:
 
 
 def run(folder, *options: str) -> tuple[int, str]:
-    """Run `hta check --strict`; return the exit code and what it prints."""
+    """Run `holotrace check --strict`; return the exit code and what it prints."""
     result = CliRunner().invoke(app, ["check", str(folder), "--strict", "--no-cache", *options])
     return result.exit_code, result.stdout
 

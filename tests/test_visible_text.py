@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from holotrace.visible_text import inert_cell, visible, visible_json
 from hostile import ACTING, FORMULAS, steering
-from hta.visible_text import inert_cell, visible, visible_json
 
 
 @pytest.mark.parametrize(

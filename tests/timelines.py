@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from hta.schema import EventKind
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
-from hta.web.timeline.index import Row, TimelineIndex
-from hta.web.timeline.slices import Lanes
+from holotrace.schema import EventKind
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline.index import Row, TimelineIndex
+from holotrace.web.timeline.slices import Lanes
 
 
 def _one_after_the_other(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

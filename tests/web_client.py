@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hta.web.app import create_app
-from hta.web.session import Session
+from holotrace.web.app import create_app
+from holotrace.web.session import Session
 
 DEADLINE_S = 60
 

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.algorithms.covered_by_group import covered_by_group
+from holotrace.algorithms.covered_by_group import covered_by_group
 from oracles import covered
 
 SCHEMA = {"key": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.innermost import NO_OWNER, innermost
+from holotrace.algorithms.innermost import NO_OWNER, innermost
 
 pairs_of_moments = st.lists(st.tuples(st.integers(-20, 20), st.integers(-2, 15)), max_size=15).map(
     lambda items: [(start, start + length) for start, length in items]

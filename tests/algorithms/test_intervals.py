@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.intervals import (
+from holotrace.algorithms.intervals import (
     Intervals,
     concatenated,
     covered_before,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms import lanes as module
-from hta.algorithms.lanes import NOT_DRAWN, lanes
+from holotrace.algorithms import lanes as module
+from holotrace.algorithms.lanes import NOT_DRAWN, lanes
 
 Interval = tuple[int, int, int]
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)

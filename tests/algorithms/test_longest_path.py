@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, slacks, way_to
+from holotrace.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, slacks, way_to
 
 
 def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:

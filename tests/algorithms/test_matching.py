@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.algorithms.matching import NO_MATCH, SEVERAL, only_matches
+from holotrace.algorithms.matching import NO_MATCH, SEVERAL, only_matches
 
 keys = st.lists(st.integers(-4, 4).map(lambda key: key * 10**15) | st.integers(-4, 4), max_size=12)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.nesting import (
+from holotrace.algorithms.nesting import (
     NO_PARENT,
     depths,
     furthest_above,

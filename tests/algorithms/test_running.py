@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.algorithms.running import weight_before
+from holotrace.algorithms.running import weight_before
 
 weighted = st.lists(
     st.tuples(st.integers(-20, 20), st.integers(0, 10), st.integers(0, 8).map(lambda eighths: eighths / 8)), max_size=12

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hta.algorithms.signatures import Signature, demangled, function_name, signature
+from holotrace.algorithms.signatures import Signature, demangled, function_name, signature
 
 RMS_NORM = (
     "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::Half>::exists, void>::type "

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from hta.algorithms.summary import STATISTICS, summary, summary_by_number
+from holotrace.algorithms.summary import STATISTICS, summary, summary_by_number
 from oracles import quantile, sample_deviation
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=40)

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.algorithms.sums_by_name import sums_by_name
+from holotrace.algorithms.sums_by_name import sums_by_name
 
 SCHEMA = {"kind": pl.UInt8, "name": pl.UInt32, "duration_ns": pl.Int64}
 rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), st.integers(-1, 2))

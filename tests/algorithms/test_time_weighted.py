@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.algorithms.time_weighted import time_weighted
+from holotrace.algorithms.time_weighted import time_weighted
 
 SCHEMA = {"key": pl.Int64, "value": pl.Int64, "weight": pl.Int64}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.analyses.communication_overlap import communication_overlap
-from hta.errors import MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.communication_overlap import communication_overlap
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
 
 
 def test_two_compute_kernels_hide_the_same_moment_once() -> None:

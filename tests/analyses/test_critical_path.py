@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.algorithms.longest_path import earliest_times
-from hta.analyses.critical_path import critical_path
-from hta.enrich.path_graph import PathGraph, critical_path_graph
-from hta.errors import HtaError, InvalidOptionError, MissingDataError, NotATraceError
-from hta.ingest.open_trace import open_trace
-from hta.schema import DEVICE_WORK_KINDS, EventKind
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
-from hta.testing.strategies import trace_documents
+from holotrace.algorithms.longest_path import earliest_times
+from holotrace.analyses.critical_path import critical_path
+from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.errors import HolotraceError, InvalidOptionError, MissingDataError, NotATraceError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.strategies import trace_documents
 
 Segment = tuple[str, str, float, float]
 
@@ -657,7 +657,7 @@ def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)
-        with suppress(HtaError):
+        with suppress(HolotraceError):
             (rank_trace,) = open_trace(path, cache=False).ranks.values()
             assert_accounts_for_its_window(critical_path_graph(rank_trace, annotation=""))
 

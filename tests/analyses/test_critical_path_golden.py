@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta import critical_path, open_trace
-from hta.testing.synthetic import write_job
+from holotrace import critical_path, open_trace
+from holotrace.testing.synthetic import write_job
 
 
 def test_numbers_stay_as_they_are(tmp_path, golden) -> None:

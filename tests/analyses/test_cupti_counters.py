@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.analyses.cupti_counters import FLOP_OF_COUNTER, cupti_counters
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.analyses.cupti_counters import FLOP_OF_COUNTER, cupti_counters
+from holotrace.testing.builder import TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hta
-from hta.analyses.distributed import distributed
-from hta.errors import MissingDataError
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.analyses.distributed import distributed
+from holotrace.errors import MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 TIMES = ("step_ns", "computation_ns", "overlap_ns", "communication_ns", "other_ns")
 WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
@@ -261,7 +261,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     """Partial results travel between processes."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert distributed(trace, executor=executor).per_step.equals(distributed(trace).per_step)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-import hta
-from hta.analyses.gpu_summary import gpu_summary
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.analyses.gpu_summary import gpu_summary
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from tb_goldens import case
 
 H100 = {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 80 << 30, "computeMajor": 9, "computeMinor": 0}
@@ -248,7 +248,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     """Partial results travel between processes."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert gpu_summary(trace, executor=executor).series.equals(gpu_summary(trace).series)
 
 

@@ -17,17 +17,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.algorithms.intervals import covered_length
-from hta.analyses.communication_overlap import communication_overlap
-from hta.analyses.idle_time import idle_time
-from hta.analyses.kernel_breakdown import kernel_breakdown
-from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.enrich.device_work import device_work, intervals_of
-from hta.enrich.kernel_kind import add_rule, remove_added_rules
-from hta.enrich.launches import launches
-from hta.enrich.steps import before_last_step
-from hta.errors import MissingDataError
+from holotrace import open_trace
+from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.communication_overlap import communication_overlap
+from holotrace.analyses.idle_time import idle_time
+from holotrace.analyses.kernel_breakdown import kernel_breakdown
+from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.enrich.device_work import device_work, intervals_of
+from holotrace.enrich.kernel_kind import add_rule, remove_added_rules
+from holotrace.enrich.launches import launches
+from holotrace.enrich.steps import before_last_step
+from holotrace.errors import MissingDataError
 from hta_goldens import FILES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from hta.store.trace import RankTrace, Trace
+    from holotrace.store.trace import RankTrace, Trace
 
 WHOLE_MICROSECONDS = (
     "param_dlrm",

@@ -20,11 +20,11 @@ from analyses.test_hta_goldens import (
     golden_cases,
     launched,
 )
-from hta.analyses.kernel_sequences import kernel_sequences
-from hta.analyses.launch_statistics import launch_statistics
-from hta.analyses.operator_kernels import operator_kernels
-from hta.enrich.steps import before_last_step
-from hta.errors import InvalidOptionError
+from holotrace.analyses.kernel_sequences import kernel_sequences
+from holotrace.analyses.launch_statistics import launch_statistics
+from holotrace.analyses.operator_kernels import operator_kernels
+from holotrace.enrich.steps import before_last_step
+from holotrace.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from pathlib import Path

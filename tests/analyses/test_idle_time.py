@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.analyses.idle_time import CATEGORIES, idle_time
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.idle_time import CATEGORIES, idle_time
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
 from oracles import gap_lengths, holes
 
 KEYS = {"rank": pl.Int32, "device": pl.Int32}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.analyses.kernel_breakdown import kernel_breakdown
-from hta.errors import MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.kernel_breakdown import kernel_breakdown
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
 from oracles import state_lengths
 
 

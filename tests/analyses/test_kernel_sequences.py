@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta import open_trace
-from hta.analyses.kernel_sequences import kernel_sequences, sequences_over_ranks
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.kernel_sequences import kernel_sequences, sequences_over_ranks
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 
 def add_call(builder: TraceBuilder, name: str, begin: int, kernels: str, **options) -> TraceBuilder:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-import hta
-from hta.analyses.kernels import joined_over_ranks, kernels
-from hta.errors import MissingDataError
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.analyses.kernels import joined_over_ranks, kernels
+from holotrace.errors import MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from tb_goldens import CASES, case
 
 
@@ -182,7 +182,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     """Partial results travel between processes."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert kernels(trace, executor=executor).by_launch.equals(kernels(trace).by_launch)
 
 

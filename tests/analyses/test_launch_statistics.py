@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.analyses.launch_statistics import launch_statistics
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.launch_statistics import launch_statistics
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 
 def launched() -> TraceBuilder:

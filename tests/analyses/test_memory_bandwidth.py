@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.analyses.memory_bandwidth import copy_kind, memory_bandwidth
-from hta.errors import MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.memory_bandwidth import copy_kind, memory_bandwidth
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
 
 LINK = {"rank": pl.Int32, "device": pl.Int32, "name": pl.String}
 BANDWIDTH = "memory bandwidth (GB/s)"

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.analyses.memory_timeline import memory_timeline
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.analyses.memory_timeline import memory_timeline
+from holotrace.testing.builder import TraceBuilder
 
 DDP = Path(__file__).parent.parent.parent / "examples" / "ddp_gloo_4rank"
 PROCESS = 42

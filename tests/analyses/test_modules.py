@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hta import open_trace
-from hta.analyses.modules import modules, summed_modules
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.analyses.modules import modules, summed_modules
+from holotrace.testing.builder import TraceBuilder
 
 COMPAT = "torch_tb_profiler"
 FUNCTION = "autograd::engine::evaluate_function: "

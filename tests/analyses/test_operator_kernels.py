@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hta import open_trace
-from hta.analyses.operator_kernels import operator_kernels, operators_over_ranks
-from hta.errors import MissingDataError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.operator_kernels import operator_kernels, operators_over_ranks
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 
 def training() -> TraceBuilder:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta import open_trace
-from hta.analyses.memory_timeline import memory_timeline
-from hta.analyses.operator_memory import operator_memory, summed_operator_memory
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.analyses.memory_timeline import memory_timeline
+from holotrace.analyses.operator_memory import operator_memory, summed_operator_memory
+from holotrace.testing.builder import TraceBuilder
 from tb_goldens import Case, case
 
 DDP = Path(__file__).parent.parent.parent / "examples" / "ddp_gloo_4rank"

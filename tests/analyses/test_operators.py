@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from hta import open_trace
-from hta.analyses.operators import operators, summed_operators
-from hta.enrich.attribution import device_owner
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.operators import operators, summed_operators
+from holotrace.enrich.attribution import device_owner
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
 """A kernel that uses tensor cores."""

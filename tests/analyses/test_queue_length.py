@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.analyses.queue_length import queue_length
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.queue_length import queue_length
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
 
 STREAM = {"rank": pl.Int32, "device": pl.Int32, "stream": pl.Int64}
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hta
-from hta.analyses.step_time import CATEGORIES, step_time
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.analyses.step_time import CATEGORIES, step_time
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from tb_goldens import case
 
 TIMES = [f"{category}_ns" for category in CATEGORIES]
@@ -204,7 +204,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     """Partial results travel between processes."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert step_time(trace, executor=executor).per_step.equals(step_time(trace).per_step)
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import hta
-from hta import open_trace
-from hta.analyses.stragglers import stragglers
-from hta.errors import InvalidOptionError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace import open_trace
+from holotrace.analyses.stragglers import stragglers
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from pages import ROOT
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     """Keys of operations are the same in every process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert stragglers(trace, executor=executor).per_rank.equals(stragglers(trace).per_rank)
 
 

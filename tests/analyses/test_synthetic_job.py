@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hta import open_trace
-from hta.analyses.communication_overlap import communication_overlap
-from hta.analyses.idle_time import CATEGORIES, idle_time
-from hta.analyses.kernel_breakdown import kernel_breakdown
-from hta.analyses.memory_bandwidth import memory_bandwidth
-from hta.analyses.queue_length import queue_length
-from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.communication_overlap import communication_overlap
+from holotrace.analyses.idle_time import CATEGORIES, idle_time
+from holotrace.analyses.kernel_breakdown import kernel_breakdown
+from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.queue_length import queue_length
+from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.testing.synthetic import write_job
 
 if TYPE_CHECKING:
-    from hta.store.trace import Trace
-    from hta.testing.job_truth import JobTruth
+    from holotrace.store.trace import Trace
+    from holotrace.testing.job_truth import JobTruth
 
 RANKS = 3
 

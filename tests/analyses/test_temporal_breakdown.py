@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta import open_trace
-from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.enrich.kernel_kind import add_rule, remove_added_rules
-from hta.errors import MissingDataError
-from hta.execution.processes import processes
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.enrich.kernel_kind import add_rule, remove_added_rules
+from holotrace.errors import MissingDataError
+from holotrace.execution.processes import processes
+from holotrace.testing.builder import TraceBuilder
 from oracles import covered
 
 

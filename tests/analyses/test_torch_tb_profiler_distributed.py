@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta.analyses.distributed import Distributed, distributed
-from hta.ingest.open_trace import open_trace
-from hta.ingest.runs import find_runs
-from hta.ingest.worker_names import worker_of
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.distributed import Distributed, distributed
+from holotrace.ingest.open_trace import open_trace
+from holotrace.ingest.runs import find_runs
+from holotrace.ingest.worker_names import worker_of
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 
 SPLIT = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
 WAITING = ("transfer_ns", "synchronising_ns")

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta.analyses.modules import modules
-from hta.analyses.operators import operators
-from hta.enrich.attribution import NodeClass, host_nodes, node_texts
-from hta.enrich.node_times import device_durations, node_times
-from hta.ingest.open_trace import open_trace
+from holotrace.analyses.modules import modules
+from holotrace.analyses.operators import operators
+from holotrace.enrich.attribution import NodeClass, host_nodes, node_texts
+from holotrace.enrich.node_times import device_durations, node_times
+from holotrace.ingest.open_trace import open_trace
 from tb_goldens import CASES, LOST, Case, case
 
 COMPAT = "torch_tb_profiler"

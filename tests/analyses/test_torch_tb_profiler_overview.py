@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta.algorithms.intervals import covered_length
-from hta.analyses.gpu_summary import gpu_summary
-from hta.analyses.kernels import kernels
-from hta.analyses.step_time import CATEGORIES, step_time
-from hta.enrich.step_roles import ROLES, roles
-from hta.errors import MissingDataError
+from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.gpu_summary import gpu_summary
+from holotrace.analyses.kernels import kernels
+from holotrace.analyses.step_time import CATEGORIES, step_time
+from holotrace.enrich.step_roles import ROLES, roles
+from holotrace.errors import MissingDataError
 from tb_goldens import CASES, Case, case
 
 COMPAT = "torch_tb_profiler"

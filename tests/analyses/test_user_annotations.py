@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.analyses.user_annotations import user_annotations
-from hta.enrich.annotations import annotation_of_work
-from hta.errors import InvalidOptionError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.analyses.user_annotations import user_annotations
+from holotrace.enrich.annotations import annotation_of_work
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 
 def nested() -> TraceBuilder:

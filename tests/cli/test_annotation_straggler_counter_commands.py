@@ -7,14 +7,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> str:
     """Two steps on two ranks; rank 1 is late in step 1, rank 0 in step 2."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = TraceBuilder()
     for rank, durations in enumerate([(30, 5), (10, 45)]):
         builder.rank(rank)

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from hta.cli.app import main
+from holotrace.cli.app import main
 from jobs import cpu_job, gpu_job
 
 
 def run_main(monkeypatch, *arguments: str) -> int:
     """Run the command line in this process; return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["hta", *arguments])
+    monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     with pytest.raises(SystemExit) as caught:
         main()
     return int(caught.value.code or 0)
@@ -25,7 +25,7 @@ def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
     code = run_main(monkeypatch, "summary", str(tmp_path / "missing"))
     captured = capsys.readouterr()
     assert (code, captured.out) == (1, "")
-    assert captured.err.startswith(f"hta: {tmp_path / 'missing'} does not exist")
+    assert captured.err.startswith(f"holotrace: {tmp_path / 'missing'} does not exist")
     assert captured.err.count("\n") == 1
 
 
@@ -33,7 +33,7 @@ def test_a_missing_rank_is_an_error(monkeypatch, capsys, tmp_path) -> None:
     """The ranks there are get named."""
     gpu_job().write(tmp_path)
     assert run_main(monkeypatch, "summary", str(tmp_path), "--ranks", "5", "--no-cache") == 1
-    assert capsys.readouterr().err == "hta: there is no rank 5 in this trace; its ranks are: 0, 1\n"
+    assert capsys.readouterr().err == "holotrace: there is no rank 5 in this trace; its ranks are: 0, 1\n"
 
 
 def test_missing_gpu_work_is_an_error_of_a_single_analysis(monkeypatch, capsys, tmp_path) -> None:
@@ -48,7 +48,7 @@ def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_pa
     gpu_job().write(tmp_path)
     path = tmp_path / "missing" / "report.html"
     assert run_main(monkeypatch, "report", str(tmp_path), "-o", str(path), "--no-cache") == 1
-    assert capsys.readouterr().err == f"hta: {path.parent} is no folder; make it first, or choose another\n"
+    assert capsys.readouterr().err == f"holotrace: {path.parent} is no folder; make it first, or choose another\n"
 
 
 def test_a_wrong_option_has_exit_code_2(monkeypatch, capsys) -> None:
@@ -66,22 +66,22 @@ def test_without_a_command_the_help_is_shown(monkeypatch, capsys) -> None:
 
 
 def test_the_version_is_there_at_once() -> None:
-    """`hta --version` loads neither the commands nor the libraries that tables and figures need."""
+    """`holotrace --version` loads neither the commands nor the libraries that tables and figures need."""
     program = (
-        "import sys; sys.argv = ['hta', '--version'];"
-        "from hta.cli.app import main; main();"
-        "print([name for name in ('numpy', 'polars', 'rich', 'typer', 'hta.cli.commands') if name in sys.modules])"
+        "import sys; sys.argv = ['holotrace', '--version'];"
+        "from holotrace.cli.app import main; main();"
+        "print([name for name in ('numpy', 'polars', 'rich', 'typer', 'holotrace.cli.commands') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     version, loaded = done.stdout.splitlines()
-    assert (version.split()[0], loaded) == ("hta", "[]")
+    assert (version.split()[0], loaded) == ("holotrace", "[]")
 
 
 def test_tables_need_no_drawing_libraries(tmp_path) -> None:
     """plotly, jinja2 and pandas are loaded by the report and by the facade alone."""
     gpu_job().write(tmp_path)
     program = (
-        "import sys; from hta.cli.commands import app;"
+        "import sys; from holotrace.cli.commands import app;"
         f"app(['summary', {str(tmp_path)!r}, '--no-cache'], standalone_mode=False);"
         "print([name for name in ('plotly', 'jinja2', 'pandas') if name in sys.modules])"
     )
@@ -90,9 +90,9 @@ def test_tables_need_no_drawing_libraries(tmp_path) -> None:
 
 
 def test_the_command_works_as_a_process(tmp_path) -> None:
-    """`python -m hta` prints to a pipe without progress bars or colours."""
+    """`python -m holotrace` prints to a pipe without progress bars or colours."""
     gpu_job().write(tmp_path)
-    command = [sys.executable, "-m", "hta", "summary", str(tmp_path), "--no-cache"]
+    command = [sys.executable, "-m", "holotrace", "summary", str(tmp_path), "--no-cache"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")  # noqa: S603
     assert done.stdout.startswith("The GPUs are idle 19 %")
     assert (done.stderr, "\x1b" in done.stdout) == ("", False)
@@ -101,7 +101,7 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
 def test_a_pipe_that_knows_fewer_characters_gets_the_rest(tmp_path) -> None:
     """Where stdout is ASCII or a Windows code page, what it cannot show is a question mark, not a traceback."""
     gpu_job().write(tmp_path)
-    command = [sys.executable, "-m", "hta", "summary", str(tmp_path), "--no-cache"]
+    command = [sys.executable, "-m", "holotrace", "summary", str(tmp_path), "--no-cache"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="ascii", env=ascii_only)  # noqa: S603
     assert "?s" in done.stdout

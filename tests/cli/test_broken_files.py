@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broken_files import BROKEN, write_broken
-from hta.catalogue import ANALYSES
-from hta.cli.app import main
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.app import main
 
 ONE_OF_EACH = {
     **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
@@ -65,7 +65,9 @@ def folder(tmp_path_factory) -> Path:
 
 def run(command: list[str], places: dict[str, Path], monkeypatch, capsys) -> tuple[int, str, str]:
     """Run a command in this process; return its exit code, and what it prints."""
-    monkeypatch.setattr(sys, "argv", ["hta", *(each.format(**places) if "{" in each else each for each in command)])
+    monkeypatch.setattr(
+        sys, "argv", ["holotrace", *(each.format(**places) if "{" in each else each for each in command)]
+    )
     code = 0
     try:
         main()
@@ -86,7 +88,7 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
         if (
             code not in {0, 1}
             or (lines != code and not (is_check and lines == 0))
-            or "a bug of hta" in said
+            or "a bug of holotrace" in said
             or "Traceback" in printed + said
         ):
             found[name] = (code, said)
@@ -110,7 +112,7 @@ def test_every_form_of_an_answer(name, folder, tmp_path, monkeypatch, capsys) ->
 
 @pytest.mark.parametrize("name", LOSING)
 def test_a_loss_is_said_first(name, folder, monkeypatch, capsys) -> None:
-    """`hta check --strict` fails, and the summary begins with what is wrong with the file."""
+    """`holotrace check --strict` fails, and the summary begins with what is wrong with the file."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
     _, summary, said = run(["summary", "{job}"], {"job": folder / name}, monkeypatch, capsys)
     first = (said + summary).splitlines()[0]

@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from hta.cli.progress import CountingExecutor, Display, TerminalProgress, bars_on, terminal_display
-from hta.execution.executor import IN_PROCESS
-from hta.execution.progress import SILENT
-from hta.testing.synthetic import write_job
+from holotrace.cli.progress import CountingExecutor, Display, TerminalProgress, bars_on, terminal_display
+from holotrace.execution.executor import IN_PROCESS
+from holotrace.execution.progress import SILENT
+from holotrace.testing.synthetic import write_job
 
 
 def terminal() -> tuple[Progress, io.StringIO]:
@@ -80,8 +80,21 @@ def test_one_rank_has_no_bar() -> None:
 def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -> None:
     """The answer on stdout is that of a run without a terminal."""
     write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
-    command = [sys.executable, "-m", "hta", "temporal-breakdown", tmp_path / "job", "--workers", str(workers), "--json"]
-    environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [
+        sys.executable,
+        "-m",
+        "holotrace",
+        "temporal-breakdown",
+        tmp_path / "job",
+        "--workers",
+        str(workers),
+        "--json",
+    ]
+    environment = {
+        **os.environ,
+        "HOLOTRACE_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:  # noqa: S603
         os.close(theirs)

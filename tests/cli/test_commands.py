@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hta.catalogue import ANALYSES
-from hta.cli.commands import app
-from hta.ingest.file_health import FileHealth
-from hta.testing.builder import TraceBuilder
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.commands import app
+from holotrace.ingest.file_health import FileHealth
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP, cpu_job, gpu_job
 
-check = import_module("hta.cli.check")
+check = import_module("holotrace.cli.check")
 ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
 
 
@@ -29,7 +29,7 @@ def job(tmp_path) -> str:
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in a folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def run(*arguments: str) -> str:
@@ -248,4 +248,4 @@ def test_every_command_has_help(command) -> None:
 
 def test_the_version_is_an_option_of_the_application() -> None:
     """Also where it is found by its typer option."""
-    assert run("--version").startswith("hta ")
+    assert run("--version").startswith("holotrace ")

@@ -1,4 +1,4 @@
-"""`hta critical-path`: windows, copies, graphs and predictions."""
+"""`holotrace critical-path`: windows, copies, graphs and predictions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.errors import InvalidOptionError
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in a folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def job(tmp_path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    """Run `hta critical-path`; return what it prints."""
+    """Run `holotrace critical-path`; return what it prints."""
     result = CliRunner().invoke(app, ["critical-path", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout

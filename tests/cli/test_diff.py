@@ -1,4 +1,4 @@
-"""`hta diff`."""
+"""`holotrace diff`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.fixture
 def pair(tmp_path, monkeypatch) -> tuple[str, str]:
     """Two traces: gemm 10 µs, and gemm 40 µs."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     for name, duration in (("control", 10), ("test", 40)):
         TraceBuilder().step(1, 0, 50).kernel("gemm", start_us=1, duration_us=duration).write(tmp_path / name)
     return str(tmp_path / "control"), str(tmp_path / "test")
 
 
 def run(*arguments: str) -> str:
-    """Run `hta diff` with success; return what it prints."""
+    """Run `holotrace diff` with success; return what it prints."""
     result = CliRunner().invoke(app, ["diff", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -1,4 +1,4 @@
-"""`hta export`."""
+"""`holotrace export`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.errors import InvalidOptionError
+from holotrace.cli.commands import app
+from holotrace.errors import InvalidOptionError
 from jobs import gpu_job
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in a folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def job(tmp_path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    """Run `hta export`; return what it prints."""
+    """Run `holotrace export`; return what it prints."""
     result = CliRunner().invoke(app, ["export", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout

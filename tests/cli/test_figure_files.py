@@ -6,17 +6,17 @@ import plotly.graph_objects as go
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli import figure_files
-from hta.cli.commands import app
-from hta.cli.figure_files import PICTURES
-from hta.errors import InvalidOptionError
+from holotrace.cli import figure_files
+from holotrace.cli.commands import app
+from holotrace.cli.figure_files import PICTURES
+from holotrace.errors import InvalidOptionError
 from jobs import gpu_job
 
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> str:
     """A small job, with a cache of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "job")
     return str(tmp_path / "job")
 

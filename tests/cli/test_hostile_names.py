@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.app import main
+from holotrace.cli.progress import TerminalProgress, bars_on
 from hostile import ACTING, FORMULA, hostile_job, steering
-from hta.catalogue import ANALYSES
-from hta.cli.app import main
-from hta.cli.progress import TerminalProgress, bars_on
 
 NAMES_IN_SQL = "SELECT name AS \"=cmd()\", name || chr(27) || '[31m' AS n FROM kernels ORDER BY ALL"
 
@@ -50,7 +50,7 @@ COMMANDS: dict[str, list[str]] = {
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """A cache of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +80,12 @@ def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypa
     assert code in {0, 1, 2}
     assert steering(output) == set()
     assert "Traceback" not in output
-    assert "a bug of hta" not in output
+    assert "a bug of holotrace" not in output
 
 
 def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tuple[int, str]:
     """Run a command, as if on a terminal without colours; return its exit code and all that it prints."""
-    monkeypatch.setattr(sys, "argv", ["hta", *arguments])
+    monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hta.catalogue import ANALYSES
-from hta.cli.app import main
-from hta.testing.builder import TraceBuilder
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.app import main
+from holotrace.testing.builder import TraceBuilder
 
 IMPOSSIBLE = {"object": {"a": 1}, "list": [1], "too large": 2**63, "too small": -(2**63) - 1, "no number": "x"}
 KEYS = (
@@ -30,7 +30,7 @@ COMMANDS = ["summary", "advice", "check", *(each.command for each in ANALYSES)]
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """A cache of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_impossible_values_of_a_header_end_no_command(command, kind, folder, monkeypatch, capsys) -> None:
     """They count as missing; where that is what was asked for, one line says so."""
-    monkeypatch.setattr(sys, "argv", ["hta", command, str(folder / kind)])
+    monkeypatch.setattr(sys, "argv", ["holotrace", command, str(folder / kind)])
     code = 0
     try:
         main()
@@ -63,7 +63,7 @@ def test_impossible_values_of_a_header_end_no_command(command, kind, folder, mon
     captured = capsys.readouterr()
     assert code in {0, 1}
     assert captured.err.count("\n") == code
-    assert "a bug of hta" not in captured.err
+    assert "a bug of holotrace" not in captured.err
     assert "Traceback" not in captured.err
 
 
@@ -73,21 +73,21 @@ def test_impossible_values_of_a_header_end_no_command(command, kind, folder, mon
 def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
     """Whether writing fails in the midst of the output or at its end."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "hta", "kernels", str(folder / "object"), *options]
+    command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object"), *options]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(  # noqa: S603
             command, stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False, cwd=tmp_path
         )
     assert (done.returncode, done.stderr) == (
         1,
-        "hta: stdout cannot be written: No space left on device; what was printed is incomplete\n",
+        "holotrace: stdout cannot be written: No space left on device; what was printed is incomplete\n",
     )
 
 
 def test_a_reader_that_goes_away_is_no_error_to_tell(folder, tmp_path) -> None:
-    """As in `hta … | head`."""
+    """As in `holotrace … | head`."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "hta", "kernels", str(folder / "object")]
+    command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object")]
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(  # noqa: S603

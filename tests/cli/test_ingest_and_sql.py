@@ -1,4 +1,4 @@
-"""`hta ingest` and `hta sql`, and every other command on a store."""
+"""`holotrace ingest` and `holotrace sql`, and every other command on a store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from hta.catalogue import ANALYSES
-from hta.cli.commands import app
-from hta.errors import InvalidOptionError
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.commands import app
+from holotrace.errors import InvalidOptionError
 from jobs import MARKUP, gpu_job
 
 QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
@@ -20,7 +20,7 @@ QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in a folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")

@@ -39,8 +39,12 @@ def job(tmp_path_factory) -> Path:
 )
 def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, number) -> None:
     """Entries of ranks that were done stay in the cache, whole; the one under way is removed."""
-    environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "hta", "temporal-breakdown", job, "--workers", workers]
+    environment = {
+        **os.environ,
+        "HOLOTRACE_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, "-m", "holotrace", "temporal-breakdown", job, "--workers", workers]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)  # noqa: S603
     wait_for_draft(tmp_path / "cache")
     os.killpg(process.pid, number)  # as a terminal does, to all processes of the command

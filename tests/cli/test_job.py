@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli import job as module
-from hta.cli.commands import app
-from hta.cli.job import Execution, worthwhile_workers
-from hta.errors import InvalidOptionError
-from hta.execution.retrying import RetryingExecutor
-from hta.ingest.open_trace import open_trace
-from hta.testing.synthetic import write_job
+from holotrace.cli import job as module
+from holotrace.cli.commands import app
+from holotrace.cli.job import Execution, worthwhile_workers
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.retrying import RetryingExecutor
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.synthetic import write_job
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """Keep what was read in a folder of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> 
     result = CliRunner().invoke(app, ["summary", str(job), option])
     assert isinstance(result.exception, InvalidOptionError)
     extra = option.strip("-").partition("=")[0]
-    assert str(result.exception).endswith(f"is not installed: pip install 'holistic-trace-analysis[{extra}]'")
+    assert str(result.exception).endswith(f"is not installed: pip install 'holotrace[{extra}]'")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

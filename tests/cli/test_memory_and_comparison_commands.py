@@ -1,4 +1,4 @@
-"""`hta operator-memory` and `hta compare-operators`."""
+"""`holotrace operator-memory` and `holotrace compare-operators`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.fixture
 def pair(tmp_path, monkeypatch) -> tuple[str, str]:
     """Two traces of a step: aten::mm allocates 1 KiB; its gemm takes 10 µs, and 40 µs."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     args = {"Device Type": 1, "Device Id": 0, "Bytes": 1024, "Addr": 1}
     for name, duration in (("control", 10), ("test", 40)):
         builder = TraceBuilder().step(1, 0, 50).operator("aten::mm", start_us=1, duration_us=9)

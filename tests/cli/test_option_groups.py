@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from hta.cli.option_groups import with_option_groups
+from holotrace.cli.option_groups import with_option_groups
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from hta.cli.options import parse_ranks
+from holotrace.cli.options import parse_ranks
 
 
 @pytest.mark.parametrize(

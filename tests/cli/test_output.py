@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from hta.cli.output import print_findings, print_json, print_line, print_table
-from hta.tables import Cell, PrintedTable
+from holotrace.cli.output import print_findings, print_json, print_line, print_table
+from holotrace.tables import Cell, PrintedTable
 
 NAME = "a_kernel_with_a_name_of_fifty_characters_or_more_00"
 

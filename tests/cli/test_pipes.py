@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.cli.app import main
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.cli.app import main
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 
 LONG = "void " + "::".join(f"a_namespace_{number}" for number in range(30)) + "::kernel<float, 128>(float const*, int)"
 OPERATOR = "aten::" + "a_long_operator_" * 20
@@ -22,7 +22,7 @@ WIDTHS = ("10", "80", "100000")
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """A cache of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_a_pipe_gets_whole_lines(command, job, monkeypatch) -> None:
     ],
 )
 def test_a_name_can_be_found_in_a_pipe(command, name, job) -> None:
-    """As `hta … | grep NAME` does."""
+    """As `holotrace … | grep NAME` does."""
     assert name in printed(command, job)
 
 
@@ -103,13 +103,13 @@ def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
 @pytest.mark.parametrize("arguments", [["summary"], ["summary", "x", "--ranks", "1-"], ["nothing"], ["summary", "--x"]])
 def test_a_wrong_use_is_one_line(arguments, monkeypatch, capsys) -> None:
     """What is wrong, and how to see what is right."""
-    monkeypatch.setattr(sys, "argv", ["hta", *arguments])
+    monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("COLUMNS", "20")
     with pytest.raises(SystemExit) as ending:
         main()
     error = capsys.readouterr().err
     assert (ending.value.code, error.count("\n")) == (2, 1)
-    assert error.startswith("hta: ")
+    assert error.startswith("holotrace: ")
     assert error.endswith("--help shows what it takes\n")
 
 
@@ -118,7 +118,7 @@ def test_paths_of_any_length_are_whole(length, tmp_path) -> None:
     """A path is one word of one line, however long the folder's name is."""
     folder = tmp_path / ("f" * length)
     folder.mkdir()
-    hta.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), folder / "job.store")
+    holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), folder / "job.store")
     lines = printed("runs", folder).splitlines()
     assert lines == [
         f"{folder}: no trace, 1 file left out.",

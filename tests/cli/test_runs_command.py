@@ -1,4 +1,4 @@
-"""`hta runs`: what a log folder holds."""
+"""`holotrace runs`: what a log folder holds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 
 from typer.testing import CliRunner
 
-import hta
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 from jobs import gpu_job
 
 
@@ -69,7 +69,7 @@ def test_an_empty_folder_is_said(tmp_path) -> None:
 
 def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
     """It is named, and what is in it is not."""
-    hta.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
+    holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))
         assert "no trace, 1 file left out" in text

@@ -1,4 +1,4 @@
-"""`hta serve`: what it says before it serves, and that it then does."""
+"""`holotrace serve`: what it says before it serves, and that it then does."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 pytest.importorskip("waitress", reason="the extra web is not installed")
 pytest.importorskip("dash", reason="the extra web is not installed")
 
-from hta.cli.commands import app
-from hta.errors import InvalidOptionError, TraceNotFoundError
-from hta.web.server import Address, bound_server
-from hta.web.session import Session
+from holotrace.cli.commands import app
+from holotrace.errors import InvalidOptionError, TraceNotFoundError
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Session
 from jobs import gpu_job
 
-serve_module = import_module("hta.cli.serve")
+serve_module = import_module("holotrace.cli.serve")
 
 
 def refused(*arguments: str) -> BaseException | None:
@@ -56,15 +56,15 @@ def test_a_port_that_is_taken_is_told_at_once(tmp_path) -> None:
 
 def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch) -> None:
     """The core comes without it."""
-    monkeypatch.setattr(serve_module, "_MODULES", ("dash", "no_such_module_of_hta"))
+    monkeypatch.setattr(serve_module, "_MODULES", ("dash", "no_such_module_of_holotrace"))
     error = refused(str(tmp_path))
-    assert str(error) == "hta serve needs no_such_module_of_hta: pip install 'holistic-trace-analysis[web]'"
+    assert str(error) == "holotrace serve needs no_such_module_of_holotrace: pip install 'holotrace[web]'"
 
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """Start the command, and return the address that it prints."""
-    command = [sys.executable, "-m", "hta", "serve", *arguments, "--port", "0", "--no-cache"]
+    command = [sys.executable, "-m", "holotrace", "serve", *arguments, "--port", "0", "--no-cache"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             yield process.stdout.readline().split()[-1]
@@ -92,7 +92,13 @@ def test_it_answers_whoever_has_its_address_and_no_other_name(tmp_path) -> None:
             assert answer.url == place
             assert b"react-entry-point" in answer.read()
             assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
-        paths = ("", "_dash-layout", "assets/hta.js", "timeline/file?rank=0", "download/csv/health.files?view=health")
+        paths = (
+            "",
+            "_dash-layout",
+            "assets/holotrace.js",
+            "timeline/file?rank=0",
+            "download/csv/health.files?view=health",
+        )
         assert {status_of(place + path) for path in paths} == {401}
         assert status_of(url, Host="evil.example") == 403
 

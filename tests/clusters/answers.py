@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hta.catalogue import ANALYSES
-from hta.execution.executor import IN_PROCESS
-from hta.execution.processes import processes
-from hta.execution.ray import RayExecutor
-from hta.ingest.open_trace import open_trace
-from hta.store.trace import RankTrace
+from holotrace.catalogue import ANALYSES
+from holotrace.execution.executor import IN_PROCESS
+from holotrace.execution.processes import processes
+from holotrace.execution.ray import RayExecutor
+from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import RankTrace
 
 
 def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:

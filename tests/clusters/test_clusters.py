@@ -17,11 +17,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from hta.catalogue import ANALYSES
-from hta.errors import WorkerLostError
-from hta.execution.dask import DaskExecutor
-from hta.execution.executor import IN_PROCESS
-from hta.testing.synthetic import write_job
+from holotrace.catalogue import ANALYSES
+from holotrace.errors import WorkerLostError
+from holotrace.execution.dask import DaskExecutor
+from holotrace.execution.executor import IN_PROCESS
+from holotrace.testing.synthetic import write_job
 
 pytestmark = [
     pytest.mark.clusters,
@@ -44,7 +44,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def short_folder() -> Iterator[str]:
     """A folder for the sockets of Ray, whose addresses have at most 108 bytes."""
-    with TemporaryDirectory(prefix="hta-", dir="/tmp") as name:
+    with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as name:
         yield name
 
 
@@ -53,7 +53,7 @@ def run(folder, short_folder) -> Run:
     """Run Python with a module in a process of its own; return what it prints."""
     environment = {
         **os.environ,
-        "HTA_CACHE_DIR": str(folder / "cache"),
+        "HOLOTRACE_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "POLARS_MAX_THREADS": "1",
         "RAY_TMPDIR": short_folder,
@@ -118,7 +118,7 @@ def test_processes(folder, run, expected, is_killed) -> None:
 
 def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
     """`--dask` and `--mpi` print what the command prints without them: every table of every analysis."""
-    command = ("hta", "summary", folder / "job", "--json")
+    command = ("holotrace", "summary", folder / "job", "--json")
     printed = run(*command)
     assert len(json.loads(printed)["analyses"]) == len(ANALYSES)
     assert run(*command, "--dask", dask_scheduler) == printed
@@ -128,20 +128,20 @@ def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
 def test_a_scheduler_that_is_not_there_is_one_line(folder) -> None:
     """What was asked for, and what was found."""
     require("distributed")
-    command = [sys.executable, "-m", "hta", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
+    command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
     assert done.returncode == 1
-    assert done.stderr.startswith("hta: --dask tcp://127.0.0.1:9: no scheduler answers there")
+    assert done.stderr.startswith("holotrace: --dask tcp://127.0.0.1:9: no scheduler answers there")
     assert done.stderr.count("\n") == 1
 
 
 def test_mpi_without_another_process_is_one_line(folder) -> None:
     """What was found, and how to start it."""
     require("mpi4py")
-    command = [sys.executable, "-m", "hta", "summary", folder / "job", "--mpi"]
+    command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--mpi"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("hta: --mpi: no other process is there; start with mpiexec")
+    assert done.stderr.startswith("holotrace: --mpi: no other process is there; start with mpiexec")
 
 
 def test_an_engine_that_loses_a_worker_for_good_says_so() -> None:
@@ -203,7 +203,7 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 -- our own
             [BESIDE_PYTHON / command[0], *command[1:]],
             cwd=folder,
-            env={**environment, "HTA_CACHE_DIR": str(folder / "cache")},
+            env={**environment, "HOLOTRACE_CACHE_DIR": str(folder / "cache")},
             stdout=log,
             stderr=log,
         )

@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.comparisons.compare_operators import compare_operators
-from hta.comparisons.torch_tb_profiler_diff import Pair, PluginSide, plugin_pairs
-from hta.errors import InvalidOptionError, MissingDataError
+from holotrace import open_trace
+from holotrace.comparisons.compare_operators import compare_operators
+from holotrace.comparisons.torch_tb_profiler_diff import Pair, PluginSide, plugin_pairs
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 from hta.run_diff import RunDiff
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
 from tb_goldens import case
 
 COMPAT = "torch_tb_profiler"

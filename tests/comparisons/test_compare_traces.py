@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.comparisons.compare_traces import compare_traces
-from hta.errors import InvalidOptionError
-from hta.testing.builder import TraceBuilder
-from hta.testing.synthetic import write_job
+from holotrace import open_trace
+from holotrace.comparisons.compare_traces import compare_traces
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 if TYPE_CHECKING:
-    from hta.store.trace import Trace
+    from holotrace.store.trace import Trace
 
 
 def control_and_test() -> tuple[Trace, Trace]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.comparisons.what_if import (
+from holotrace.comparisons.what_if import (
     Change,
     NoLaunchOverhead,
     PerfectOverlap,
@@ -17,10 +17,10 @@ from hta.comparisons.what_if import (
     WhatIf,
     what_if,
 )
-from hta.enrich.path_graph import PathGraph, critical_path_graph
-from hta.errors import InconsistentTimesError, InvalidOptionError
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.errors import InconsistentTimesError, InvalidOptionError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
 
 
 def path_graph(builder: TraceBuilder) -> PathGraph:

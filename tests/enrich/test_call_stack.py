@@ -6,8 +6,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.enrich.call_stack import call_stacks, python_stacks
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.call_stack import call_stacks, python_stacks
+from holotrace.testing.builder import TraceBuilder
 from oracles import nested
 
 CALLS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=10)

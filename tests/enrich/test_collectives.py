@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.collectives import (
+from holotrace.enrich.collectives import (
     collective_family,
     collectives,
     communication,
     host_collectives,
     matchable_communication,
 )
-from hta.testing.builder import TraceBuilder
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.mark.parametrize(

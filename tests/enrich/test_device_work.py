@@ -5,16 +5,16 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.enrich.device_work import (
+from holotrace.enrich.device_work import (
     NoDeviceWork,
     by_device,
     device_work,
     intervals_of,
     with_device_work,
 )
-from hta.errors import MissingDataError
-from hta.schema import KernelKind
-from hta.testing.builder import TraceBuilder
+from holotrace.errors import MissingDataError
+from holotrace.schema import KernelKind
+from holotrace.testing.builder import TraceBuilder
 
 
 def only_rank(builder: TraceBuilder):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.enrich.devices import described_devices, devices_of_rank
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.devices import described_devices, devices_of_rank
+from holotrace.testing.builder import TraceBuilder
 
 GPU = {"id": 1, "name": "GPU-B", "totalGlobalMem": 80_000, "computeMajor": 9, "computeMinor": 0}
 

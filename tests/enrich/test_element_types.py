@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hta.enrich.element_types import common_type, element_bytes, input_bytes, type_name
+from holotrace.enrich.element_types import common_type, element_bytes, input_bytes, type_name
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.algorithms.longest_path import has_cycle
-from hta.enrich import device_edges
-from hta.enrich.event_graph import EdgeType, EventGraph, PathClass
-from hta.enrich.graph_building import event_graph
-from hta.enrich.path_window import path_window
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
+from holotrace.algorithms.longest_path import has_cycle
+from holotrace.enrich import device_edges
+from holotrace.enrich.event_graph import EdgeType, EventGraph, PathClass
+from holotrace.enrich.graph_building import event_graph
+from holotrace.enrich.path_window import path_window
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
 
 
 def graph_of(builder: TraceBuilder) -> EventGraph:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hta.enrich.event_ranges import event_ranges
-from hta.schema import EventKind
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.event_ranges import event_ranges
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 
 def _rank_trace() -> RankTrace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from hta.enrich.event_rows import gathered, of_events, rows_of_events
+from holotrace.enrich.event_rows import gathered, of_events, rows_of_events
 
 
 def test_rows_of_events_finds_what_is_there():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.findings import joined_findings
+from holotrace.enrich.findings import joined_findings
 
 
 def test_a_sentence_of_several_ranks_is_said_once():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.forward_backward import forward_of
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.forward_backward import forward_of
+from holotrace.testing.builder import TraceBuilder
 
 
 def links_of(builder):

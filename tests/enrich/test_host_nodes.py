@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.enrich.attribution import NodeClass, device_owner, host_nodes, node_texts, runtime_owner
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.attribution import NodeClass, device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.testing.builder import TraceBuilder
 
 
 def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceBuilder:

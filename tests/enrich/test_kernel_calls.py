@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hta.enrich.kernel_calls import BLOCK, GRID, kernel_calls
-from hta.ingest.open_trace import open_trace
-from hta.schema import LAUNCH_KINDS
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.kernel_calls import BLOCK, GRID, kernel_calls
+from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import LAUNCH_KINDS
+from holotrace.testing.builder import TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from hta.store.trace import RankTrace
+    from holotrace.store.trace import RankTrace
 
 MI300 = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304, "maxThreadsPerMultiprocessor": 2048}
 THREADS = 608 * 256

@@ -9,8 +9,8 @@ import time
 import polars as pl
 import pytest
 
-from hta.enrich.device_work import device_work
-from hta.enrich.kernel_kind import (
+from holotrace.enrich.device_work import device_work
+from holotrace.enrich.kernel_kind import (
     RULES,
     RULES_VARIABLE,
     active_rules,
@@ -20,10 +20,10 @@ from hta.enrich.kernel_kind import (
     rules_from_file,
     with_current_rules,
 )
-from hta.errors import InvalidOptionError
-from hta.execution.processes import processes
-from hta.schema import EventKind, KernelKind
-from hta.testing.builder import TraceBuilder
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.processes import processes
+from holotrace.schema import EventKind, KernelKind
+from holotrace.testing.builder import TraceBuilder
 
 COMPUTATION, COMMUNICATION, MEMORY, OTHER = KernelKind
 
@@ -418,7 +418,7 @@ def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
     def classifier(_event_kind):
         return lambda name: looked_at.append(name) or COMPUTATION
 
-    monkeypatch.setattr("hta.enrich.device_work.name_classifier", classifier)
+    monkeypatch.setattr("holotrace.enrich.device_work.name_classifier", classifier)
     builder = TraceBuilder()
     for place in range(20):
         builder.kernel(f"k{place % 2}", start_us=place, duration_us=1)

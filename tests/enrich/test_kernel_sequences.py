@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from hta.enrich.kernel_sequences import sequence_texts, sequences
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.kernel_sequences import sequence_texts, sequences
+from holotrace.testing.builder import TraceBuilder
 
 KERNELS = {"owner": pl.Int64, "name": pl.UInt32, "kernel_ns": pl.Int64}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.launches import asked_for, launched_work, launches
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.launches import asked_for, launched_work, launches
+from holotrace.testing.builder import TraceBuilder
 
 COLUMNS = ["event_index", "launch_index", "launch_name", "launch_start_ns", "launch_end_ns"]
 

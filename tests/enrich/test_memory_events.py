@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.enrich.attribution import host_nodes
-from hta.enrich.memory_events import memory_blocks, memory_events, nodes_of_memory_events
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.attribution import host_nodes
+from holotrace.enrich.memory_events import memory_blocks, memory_events, nodes_of_memory_events
+from holotrace.testing.builder import TraceBuilder
 
 ranges = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 15)), max_size=12)
 moments = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=12)

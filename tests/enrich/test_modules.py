@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hta.enrich.host_nodes import own_host_nodes
-from hta.enrich.modules import backward_passes, module_of
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.host_nodes import own_host_nodes
+from holotrace.enrich.modules import backward_passes, module_of
+from holotrace.testing.builder import TraceBuilder
 
 
 def modules_of(builder):

@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hta.enrich.attribution import device_owner, host_nodes, node_texts, runtime_owner
-from hta.enrich.device_work import device_rows
-from hta.enrich.node_times import device_durations, node_times
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.attribution import device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.enrich.device_work import device_rows
+from holotrace.enrich.node_times import device_durations, node_times
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 from tb_goldens import CASES, case
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128"

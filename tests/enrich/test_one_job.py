@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.enrich.one_job import MOST_NAMED, wholeness
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.enrich.one_job import MOST_NAMED, wholeness
+from holotrace.testing.builder import TraceBuilder
 
 SECOND_US = 1_000_000
 V100 = [{"id": 0, "name": "Tesla V100-SXM2-32GB"}]
@@ -40,7 +40,7 @@ def said(builder: TraceBuilder) -> tuple[str, ...]:
 
 def opened(folder: Path) -> tuple[str, ...]:
     """Return what is said of a folder."""
-    return wholeness(hta.open_trace(folder, cache=False)).sentences
+    return wholeness(holotrace.open_trace(folder, cache=False)).sentences
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
@@ -170,7 +170,7 @@ def test_of_many_files_that_are_cut_off_the_first_are_named(tmp_path) -> None:
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
     assert len(sentences) == MOST_NAMED + 1
-    assert sentences[-1] == "3 more files are cut off; hta check says where."
+    assert sentences[-1] == "3 more files are cut off; holotrace check says where."
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_store_says_the_same(tmp_path) -> None:
     paths[2].write_bytes(paths[2].read_bytes()[:-40])
     (folder / "rank7.json").write_bytes(b"")
     shutil.copy(paths[0], folder / "another_rank0.json")
-    trace = hta.open_trace(folder, cache=False)
-    hta.write_store(trace, tmp_path / "job.store")
+    trace = holotrace.open_trace(folder, cache=False)
+    holotrace.write_store(trace, tmp_path / "job.store")
 
     sentences = wholeness(trace).sentences
     assert len(sentences) == 3

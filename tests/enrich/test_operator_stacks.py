@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.enrich.operator_stacks import operator_stacks, recorded_stacks
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.operator_stacks import operator_stacks, recorded_stacks
+from holotrace.testing.builder import TraceBuilder
 
 
 def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceBuilder:

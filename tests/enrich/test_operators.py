@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.enrich.operators import launching_operator
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.operators import launching_operator
+from holotrace.testing.builder import TraceBuilder
 
 
 def operators_of(builder):

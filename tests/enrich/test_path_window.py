@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from hta.enrich.path_window import PathWindow, path_window
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.path_window import PathWindow, path_window
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
 
 
 def window_of(builder: TraceBuilder, **options) -> PathWindow:

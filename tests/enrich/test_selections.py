@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from hta.enrich.selections import in_steps, on_devices
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.selections import in_steps, on_devices
+from holotrace.testing.builder import TraceBuilder
 
 
 def names_where(selection) -> set[str]:

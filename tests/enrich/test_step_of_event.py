@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.enrich.step_of_event import step_of_event
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.step_of_event import step_of_event
+from holotrace.testing.builder import TraceBuilder
 
 
 def numbers(builder: TraceBuilder) -> dict[str, int | None]:

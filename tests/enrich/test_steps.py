@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.enrich.device_work import device_rows
-from hta.enrich.steps import before_last_step, device_extended_windows, steps, window_of, windows
-from hta.schema import DEVICE_WORK_KINDS
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.device_work import device_rows
+from holotrace.enrich.steps import before_last_step, device_extended_windows, steps, window_of, windows
+from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 
 def kept(builder: TraceBuilder) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hta.enrich.synchronisations import event_records, has_recorded_waits, host_synchronisations, stream_waits
-from hta.ingest.open_trace import open_trace
-from hta.testing.builder import TraceBuilder
+from holotrace.enrich.synchronisations import event_records, has_recorded_waits, host_synchronisations, stream_waits
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
 
 
 def only_rank(builder: TraceBuilder):

@@ -8,8 +8,8 @@ import time
 import polars as pl
 import pytest
 
-from hta.enrich import kernel_kind
-from hta.enrich.tensor_cores import (
+from holotrace.enrich import kernel_kind
+from holotrace.enrich.tensor_cores import (
     RULES,
     RULES_VARIABLE,
     active_rules,
@@ -21,10 +21,10 @@ from hta.enrich.tensor_cores import (
     uses_tensor_cores,
     with_current_rules,
 )
-from hta.errors import InvalidOptionError
-from hta.execution.processes import processes
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.processes import processes
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 ON_TENSOR_CORES = (
     "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn",

@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta.enrich.torch_tb_profiler_communication import (
+from holotrace.enrich.torch_tb_profiler_communication import (
     communication_kernels,
     communication_nodes,
     node_ranges,
     step_of_nodes,
 )
-from hta.ingest.open_trace import open_trace
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 REAL = {
     "hta_df_index_resolver/worker0@default": "single_v100/*",

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hta.execution.executor import IN_PROCESS
+from holotrace.execution.executor import IN_PROCESS
 
 
 def test_a_call_runs_at_once_in_the_callers_thread() -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from hta.execution.handed_on import handed_on
+from holotrace.execution.handed_on import handed_on
 
 
 def told(error: BaseException) -> BaseException:

@@ -6,15 +6,15 @@ import os
 
 import pytest
 
-from hta.errors import InvalidOptionError
-from hta.execution.processes import (
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.processes import (
     available_cores,
     available_memory_bytes,
     default_worker_count,
     processes,
     reader_threads,
 )
-from hta.execution.worker import THREADS_VARIABLE
+from holotrace.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.execution.progress import SILENT
+from holotrace.execution.progress import SILENT
 
 
 def test_silence_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:

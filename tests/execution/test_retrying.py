@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from execution.killing import kill, killed_once, slow, write_slowly
-from hta.errors import WorkerLostError
-from hta.execution.processes import processes
-from hta.execution.retrying import Pool, RetryingExecutor
+from holotrace.errors import WorkerLostError
+from holotrace.execution.processes import processes
+from holotrace.execution.retrying import Pool, RetryingExecutor
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 
@@ -124,7 +124,7 @@ def test_what_was_shut_down_takes_no_calls() -> None:
 def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> None:
     """However it ends, no worker stays, and what they were writing is removed."""
     code = (
-        "import pathlib, sys\nfrom execution.killing import write_slowly\nfrom hta.execution.processes import processes\n"
+        "import pathlib, sys\nfrom execution.killing import write_slowly\nfrom holotrace.execution.processes import processes\n"
         "if __name__ == '__main__':\n  with processes(2) as pool:\n"
         "    [pool.submit(write_slowly, pathlib.Path(sys.argv[1])) for _ in range(5)][0].result()\n"
     )

@@ -12,12 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta import open_trace
-from hta.errors import InvalidOptionError, UnreadableTraceError
-from hta.export import event_reader
-from hta.export.chrome_trace import KEPT, LEFT_OUT, MARKED, NUMBERED, Edits, _in_order, edited, rewritten, with_events
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.errors import InvalidOptionError, UnreadableTraceError
+from holotrace.export import event_reader
+from holotrace.export.chrome_trace import (
+    KEPT,
+    LEFT_OUT,
+    MARKED,
+    NUMBERED,
+    Edits,
+    _in_order,
+    edited,
+    rewritten,
+    with_events,
+)
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 MARK = {"ph": "i", "name": "mark", "ts": 1, "pid": 0, "tid": 0, "s": "g"}
 EVENT = '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1725000000000000.123,"dur":2,"args":{"stream":7}}'
@@ -134,7 +144,7 @@ def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, mon
     """Within a number, an escape, a character of several bytes."""
     events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
     text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
-    monkeypatch.setattr("hta.export.trace_text.PIECE", piece)
+    monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
     rewritten(file_of(tmp_path, text), tmp_path / "out.json", unchanged)
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(text)
 
@@ -152,7 +162,7 @@ GAPS = {
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, events, after, piece) -> None:
     """Many events are read at once, up to such a place; the result is that of reading them one by one."""
-    monkeypatch.setattr("hta.export.trace_text.PIECE", piece)
+    monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
     text = f'{{"traceEvents":[{events}]{after}}}'
     seen = []
     rewritten(file_of(tmp_path, text), tmp_path / "out.json", lambda event: seen.append(event) or event)
@@ -167,7 +177,7 @@ def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, eve
 def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
     """It names the file, and what to do."""
     path = file_of(tmp_path, text)
-    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*hta check"):
+    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
     assert [each.name for each in tmp_path.iterdir()] == ["rank0.json"]
 
@@ -175,7 +185,7 @@ def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
     """Beyond the length of any event the file counts as damaged."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
-    monkeypatch.setattr("hta.export.trace_text.PIECE", 100)
+    monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
     with pytest.raises(UnreadableTraceError, match="unterminated string"):
         rewritten(path, tmp_path / "out.json", unchanged)
@@ -228,7 +238,7 @@ def test_a_source_that_is_gone_is_an_error(tmp_path) -> None:
 
 def test_zstd_is_read_where_python_can(tmp_path, monkeypatch) -> None:
     """Where no module does, the error says what to install."""
-    monkeypatch.setattr("hta.export.trace_text._ZSTD_READERS", ("no_such_module", "nor_this"))
+    monkeypatch.setattr("holotrace.export.trace_text._ZSTD_READERS", ("no_such_module", "nor_this"))
     with pytest.raises(InvalidOptionError, match=r"zstd -d.*nor_this"):
         rewritten(file_of(tmp_path, b"\x28\xb5\x2f\xfd0000"), tmp_path / "out.json", unchanged)
 
@@ -302,7 +312,9 @@ def test_a_damaged_file_whose_events_would_be_mistaken_is_not_copied(tmp_path, t
 def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
     """They would come between the events, or count by another clock."""
     rank_trace = opened(file_of(tmp_path, text))
-    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `hta check` lists the damage"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `holotrace check` lists the damage"
+    ):
         with_events(rank_trace, tmp_path / "out.json", [MARK])
     assert not (tmp_path / "out.json").exists()
 

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from hta import open_trace
-from hta.errors import InvalidOptionError
-from hta.export.counters import TimeSeriesTypes, counter_events
-from hta.export.trace_with_counters import write_traces_with_counters
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.errors import InvalidOptionError
+from holotrace.export.counters import TimeSeriesTypes, counter_events
+from holotrace.export.trace_with_counters import write_traces_with_counters
+from holotrace.testing.builder import TraceBuilder
 
 QUEUE = {"ph": "C", "name": "Queue Length", "id": 7, "pid": 0, "tid": 0}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hta import critical_path_graph, open_trace
-from hta.enrich.event_graph import EdgeType
-from hta.errors import InvalidOptionError
-from hta.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
-from hta.testing.builder import TraceBuilder
+from holotrace import critical_path_graph, open_trace
+from holotrace.enrich.event_graph import EdgeType
+from holotrace.errors import InvalidOptionError
+from holotrace.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
+from holotrace.testing.builder import TraceBuilder
 
 
 @pytest.fixture

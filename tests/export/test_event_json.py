@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.export.event_json import event_text, events_text, exact_number, file_time
+from holotrace.export.event_json import event_text, events_text, exact_number, file_time
 
 
 @pytest.mark.parametrize("text", ["1725000000000000.123", "0.1", "14.431178472007424", "1e5", "-2.50", "1.0E+400"])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hta import open_trace
-from hta.errors import InvalidOptionError
-from hta.export.overlaid_trace import MARK, free_overlaid_path, overlaid_name, write_overlaid_trace
-from hta.testing.builder import TraceBuilder
+from holotrace import open_trace
+from holotrace.errors import InvalidOptionError
+from holotrace.export.overlaid_trace import MARK, free_overlaid_path, overlaid_name, write_overlaid_trace
+from holotrace.testing.builder import TraceBuilder
 
 FREQUENT, RARE = {"op|a|b|c": 2}, {"op|c|c|c": 1}
 

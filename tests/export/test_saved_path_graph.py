@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
 
-from hta import critical_path_graph, open_trace
-from hta.errors import InvalidOptionError, NotASavedPathError
-from hta.export.saved_path_graph import load_path_graph, save_path_graph
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
+from holotrace import critical_path_graph, open_trace
+from holotrace.errors import InvalidOptionError, NotASavedPathError
+from holotrace.export.saved_path_graph import load_path_graph, save_path_graph
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
 
 
 def rank_of(folder: Path, duration_us: int = 20) -> RankTrace:
@@ -79,7 +79,7 @@ def test_other_tools_read_the_tables(saved) -> None:
         activities = pl.read_parquet(io.BytesIO(archive.read("activities.parquet")))
         manifest = json.loads(archive.read("manifest.json"))
     assert activities["name"].to_list() == ["aten::mm", "cudaLaunchKernel", "gemm"]
-    assert (manifest["format"], manifest["version"], manifest["rank"]) == ("hta critical path", 1, 0)
+    assert (manifest["format"], manifest["version"], manifest["rank"]) == ("holotrace critical path", 1, 0)
 
 
 def test_a_file_is_never_overwritten_unasked(rank_trace, saved) -> None:
@@ -138,13 +138,15 @@ def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, 
 
 def test_another_version_is_named(saved, rank_trace) -> None:
     """It may hold what this one cannot know."""
-    with pytest.raises(NotASavedPathError, match="it is of version 2, this hta reads version 1"):
+    with pytest.raises(NotASavedPathError, match="it is of version 2, this holotrace reads version 1"):
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 
 
 def test_members_that_unfold_are_refused(saved, rank_trace) -> None:
     """A few KiB could become many GiB."""
-    packed = with_member(saved, "manifest.json", b'{"format":"hta critical path"}', compression=zipfile.ZIP_DEFLATED)
+    packed = with_member(
+        saved, "manifest.json", b'{"format":"holotrace critical path"}', compression=zipfile.ZIP_DEFLATED
+    )
     with pytest.raises(NotASavedPathError, match=r"its manifest\.json is compressed"):
         load_path_graph(packed, rank_trace)
 

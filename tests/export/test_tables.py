@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta import open_trace
-from hta.errors import InvalidOptionError
-from hta.export.tables import export_tables
-from hta.schema import TABLES
+from holotrace import open_trace
+from holotrace.errors import InvalidOptionError
+from holotrace.export.tables import export_tables
+from holotrace.schema import TABLES
 from jobs import gpu_job
 
 READ = {"csv": pl.read_csv, "parquet": pl.read_parquet}
@@ -38,7 +38,7 @@ def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
 
 def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
     """With one line of headings."""
-    monkeypatch.setattr("hta.export.tables._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("holotrace.export.tables._ROWS_AT_ONCE", 1)
     export_tables(trace, tmp_path / "out", "csv")
     expected = trace.ranks[0].table("events")["start_ns"].to_list()
     assert pl.read_csv(tmp_path / "out" / "rank_0" / "events.csv")["start_ns"].to_list() == expected

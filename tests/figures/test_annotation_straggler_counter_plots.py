@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.analyses.cupti_counters import cupti_counters
-from hta.analyses.stragglers import stragglers
-from hta.analyses.user_annotations import user_annotations
-from hta.figures.cupti_counters import plot_cupti_counters
-from hta.figures.stragglers import plot_stragglers
-from hta.figures.user_annotations import plot_user_annotations
-from hta.tables import counters_by_operator, lateness_per_rank
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.cupti_counters import cupti_counters
+from holotrace.analyses.stragglers import stragglers
+from holotrace.analyses.user_annotations import user_annotations
+from holotrace.figures.cupti_counters import plot_cupti_counters
+from holotrace.figures.stragglers import plot_stragglers
+from holotrace.figures.user_annotations import plot_user_annotations
+from holotrace.tables import counters_by_operator, lateness_per_rank
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

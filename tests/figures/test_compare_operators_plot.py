@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hta.comparisons.compare_operators import compare_operators
-from hta.figures.compare_operators import plot_compare_operators
-from hta.testing.builder import TraceBuilder
+from holotrace.comparisons.compare_operators import compare_operators
+from holotrace.figures.compare_operators import plot_compare_operators
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

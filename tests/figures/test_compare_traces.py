@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hta.comparisons.compare_traces import compare_traces
-from hta.figures.compare_traces import plot_compare_traces
-from hta.testing.builder import TraceBuilder
+from holotrace.comparisons.compare_traces import compare_traces
+from holotrace.figures.compare_traces import plot_compare_traces
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

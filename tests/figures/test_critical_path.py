@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.analyses.critical_path import CriticalPath, critical_path
-from hta.enrich.event_graph import PathClass
-from hta.figures.critical_path import _CLASSES, plot_critical_path
-from hta.tables import path_by_event, path_by_name, path_per_rank
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.critical_path import CriticalPath, critical_path
+from holotrace.enrich.event_graph import PathClass
+from holotrace.figures.critical_path import _CLASSES, plot_critical_path
+from holotrace.tables import path_by_event, path_by_name, path_per_rank
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from hta.analyses.distributed import Distributed, distributed
-from hta.figures.distributed import plot_distributed
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.distributed import Distributed, distributed
+from holotrace.figures.distributed import plot_distributed
+from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> Distributed:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hta.analyses.kernel_sequences import kernel_sequences
-from hta.analyses.launch_statistics import launch_statistics
-from hta.analyses.operator_kernels import operator_kernels
-from hta.figures.kernel_sequences import plot_kernel_sequences
-from hta.figures.launch_statistics import plot_launch_statistics
-from hta.figures.operator_kernels import plot_operator_kernels
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.kernel_sequences import kernel_sequences
+from holotrace.analyses.launch_statistics import launch_statistics
+from holotrace.analyses.operator_kernels import operator_kernels
+from holotrace.figures.kernel_sequences import plot_kernel_sequences
+from holotrace.figures.launch_statistics import plot_launch_statistics
+from holotrace.figures.operator_kernels import plot_operator_kernels
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

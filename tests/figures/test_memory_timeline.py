@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from hta.analyses.memory_timeline import MemoryTimeline, memory_timeline
-from hta.figures.memory_timeline import MOST_POINTS, plot_memory_timeline
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.memory_timeline import MemoryTimeline, memory_timeline
+from holotrace.figures.memory_timeline import MOST_POINTS, plot_memory_timeline
+from holotrace.testing.builder import TraceBuilder
 
 GIB = 1 << 30
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.figures.names import (
+from holotrace.figures.names import (
     HOVER_LENGTH,
     LABEL_LENGTH,
     MOST_COMPARED,

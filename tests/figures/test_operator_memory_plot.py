@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hta.analyses.operator_memory import OperatorMemory, operator_memory
-from hta.figures.operator_memory import plot_operator_memory
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.operator_memory import OperatorMemory, operator_memory
+from holotrace.figures.operator_memory import plot_operator_memory
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

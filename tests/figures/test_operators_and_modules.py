@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from hta.analyses.modules import modules
-from hta.analyses.operators import operators
-from hta.figures.modules import plot_modules
-from hta.figures.operators import plot_operators
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.modules import modules
+from holotrace.analyses.operators import operators
+from holotrace.figures.modules import plot_modules
+from holotrace.figures.operators import plot_operators
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

@@ -11,8 +11,8 @@ import pytest
 from plotly.basedatatypes import BaseTraceType
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
-from hta.figures import plotly_js
-from hta.figures.plotly_js import SHA256, TYPES, VERSION, plotly_js_for, small_plotly_js
+from holotrace.figures import plotly_js
+from holotrace.figures.plotly_js import SHA256, TYPES, VERSION, plotly_js_for, small_plotly_js
 
 BARS, BOXES = {"data": [{"type": "bar"}]}, {"data": [{"type": "icicle"}]}
 
@@ -28,10 +28,10 @@ def _another_plotly(monkeypatch):
 
 def test_the_small_one_is_the_published_one() -> None:
     """Letter by letter, with its licence beside it, and named by its version."""
-    content = files("hta.figures.plotly_js").joinpath("plotly-basic.min.js").read_bytes()
+    content = files("holotrace.figures.plotly_js").joinpath("plotly-basic.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == SHA256
     assert f"plotly.js (basic - minified) v{VERSION}".encode() in content[:100]
-    assert "MIT License" in files("hta.figures.plotly_js").joinpath("LICENSE").read_text(encoding="utf-8")
+    assert "MIT License" in files("holotrace.figures.plotly_js").joinpath("LICENSE").read_text(encoding="utf-8")
 
 
 def test_the_small_one_is_of_the_version_that_figures_are_written_for() -> None:
@@ -61,7 +61,7 @@ def test_figures_are_made_of_known_traces() -> None:
 
 def _traces_in_the_figures() -> set[str]:
     """Return each `go.<Trace>` of the sources."""
-    sources = [each for each in files("hta.figures").iterdir() if each.name.endswith(".py")]
+    sources = [each for each in files("holotrace.figures").iterdir() if each.name.endswith(".py")]
     nodes = [node for each in sources for node in ast.walk(ast.parse(each.read_text(encoding="utf-8")))]
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "go"}
     kinds = [getattr(go, name) for name in names]

@@ -8,22 +8,22 @@ import plotly.io
 import polars as pl
 import pytest
 
-from hta import figures
-from hta.analyses.communication_overlap import CommunicationOverlap, communication_overlap
-from hta.analyses.idle_time import idle_time
-from hta.analyses.kernel_breakdown import kernel_breakdown
-from hta.analyses.memory_bandwidth import memory_bandwidth
-from hta.analyses.queue_length import queue_length
-from hta.analyses.temporal_breakdown import temporal_breakdown
-from hta.catalogue import ANALYSES, Analysis
-from hta.figures.communication_overlap import plot_communication_overlap
-from hta.figures.idle_time import plot_idle_time
-from hta.figures.kernel_breakdown import plot_kernel_breakdown
-from hta.figures.memory_bandwidth import plot_memory_bandwidth
-from hta.figures.queue_length import plot_queue_length
-from hta.figures.temporal_breakdown import plot_temporal_breakdown
-from hta.testing.builder import TraceBuilder
-from hta.units import percent_text
+from holotrace import figures
+from holotrace.analyses.communication_overlap import CommunicationOverlap, communication_overlap
+from holotrace.analyses.idle_time import idle_time
+from holotrace.analyses.kernel_breakdown import kernel_breakdown
+from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.queue_length import queue_length
+from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.figures.communication_overlap import plot_communication_overlap
+from holotrace.figures.idle_time import plot_idle_time
+from holotrace.figures.kernel_breakdown import plot_kernel_breakdown
+from holotrace.figures.memory_bandwidth import plot_memory_bandwidth
+from holotrace.figures.queue_length import plot_queue_length
+from holotrace.figures.temporal_breakdown import plot_temporal_breakdown
+from holotrace.testing.builder import TraceBuilder
+from holotrace.units import percent_text
 from jobs import MARKUP, gpu_job, temporal_of_many
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.figures.stacked_bars import (
+from holotrace.figures.stacked_bars import (
     LYING_ROWS,
     Heading,
     Part,
@@ -16,7 +16,7 @@ from hta.figures.stacked_bars import (
     rows_of,
     state_marker,
 )
-from hta.figures.theme import KIND_COLORS
+from holotrace.figures.theme import KIND_COLORS
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:

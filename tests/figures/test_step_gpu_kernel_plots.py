@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hta.analyses.gpu_summary import GpuSummary, gpu_summary
-from hta.analyses.kernels import Kernels, kernels
-from hta.analyses.step_time import StepTime, step_time
-from hta.errors import UnknownRankError
-from hta.figures.gpu_summary import plot_gpu_summary
-from hta.figures.kernels import plot_kernels
-from hta.figures.step_time import plot_step_time
-from hta.testing.builder import TraceBuilder
+from holotrace.analyses.gpu_summary import GpuSummary, gpu_summary
+from holotrace.analyses.kernels import Kernels, kernels
+from holotrace.analyses.step_time import StepTime, step_time
+from holotrace.errors import UnknownRankError
+from holotrace.figures.gpu_summary import plot_gpu_summary
+from holotrace.figures.kernels import plot_kernels
+from holotrace.figures.step_time import plot_step_time
+from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from hta.figures import theme
+from holotrace.figures import theme
 
 FILLS = [
     theme.COMPUTATION,

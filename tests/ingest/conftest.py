@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hta.store.cache import FOLDER_VARIABLE
+from holotrace.store.cache import FOLDER_VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.errors import UnreadableTraceError
-from hta.ingest import kineto
-from hta.ingest.file_health import file_health
-from hta.store.trace import RankTrace
-from hta.testing.builder import TraceBuilder
-from hta.validation import validate
+import holotrace
+from holotrace.errors import UnreadableTraceError
+from holotrace.ingest import kineto
+from holotrace.ingest.file_health import file_health
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.validation import validate
 
 HEAD = b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1},'
 MEMORY_LIMIT = 500 << 20
@@ -27,7 +27,7 @@ MEMORY_LIMIT = 500 << 20
 def opened(path: Path, content: bytes) -> RankTrace:
     """Write a file and open it."""
     path.write_bytes(content)
-    return hta.open_trace(path, cache=False).ranks[0]
+    return holotrace.open_trace(path, cache=False).ranks[0]
 
 
 def names(rank_trace: RankTrace) -> list[str]:
@@ -78,7 +78,7 @@ def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
 
 def rules(path: Path) -> list[tuple[str, str]]:
     """Return which rules a file breaks, and how bad that is."""
-    return [(each.rule, each.severity) for each in validate(hta.open_trace(path, cache=False))]
+    return [(each.rule, each.severity) for each in validate(holotrace.open_trace(path, cache=False))]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -91,13 +91,13 @@ def test_documents_behind_the_first_are_read(tmp_path, pack) -> None:
 
 
 def test_what_is_passed_over_is_counted(tmp_path) -> None:
-    """In events and in bytes; `hta check` and `--strict` say it."""
+    """In events and in bytes; `holotrace check` and `--strict` say it."""
     broken = b'{"ph":"X","name":"b"'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + broken + b',{"ph":"X","name":"c","ts":1,"dur":1}]}')
     assert names(rank_trace) == ["a", "c"]
     assert lost(rank_trace)["broken_event"] == ("dropped", 1, len(broken) + 1)
     assert ("broken_event", "error") in rules(tmp_path / "rank0.json")
-    assert file_health(hta.open_trace(tmp_path, cache=False))[0].state == "with losses"
+    assert file_health(holotrace.open_trace(tmp_path, cache=False))[0].state == "with losses"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def failing(*_: object) -> None:
 
 PEAK = """
 import json, resource, sys
-from hta import _native
+from holotrace import _native
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 read = _native.read_trace(sys.argv[1], sys.argv[2], int(sys.argv[3]))
 findings = json.loads(read["health"])["findings"]
@@ -210,7 +210,7 @@ def test_a_value_without_end_takes_little_memory(tmp_path, piece) -> None:
 
 READING = """
 import sys
-from hta import _native
+from holotrace import _native
 print("begun", flush=True)
 _native.read_trace(sys.argv[1], None, 1)
 """
@@ -240,10 +240,14 @@ def test_a_signal_ends_the_reading(tmp_path, number) -> None:
 def test_a_very_long_name_is_cut_where_it_is_shown(tmp_path) -> None:
     """The report and the summary of a file with a name of 4 MB stay small."""
     TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")
-    environment = {**os.environ, "HTA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        "HOLOTRACE_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     report = tmp_path / "report.html"
     for arguments in (["summary"], ["report", "-o", str(report)]):
-        command = [sys.executable, "-m", "hta", arguments[0], str(tmp_path / "job"), *arguments[1:]]
+        command = [sys.executable, "-m", "holotrace", arguments[0], str(tmp_path / "job"), *arguments[1:]]
         told = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
         assert len(told.stdout) < 500_000
     assert report.stat().st_size < 12 << 20

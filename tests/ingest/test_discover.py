@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.errors import (
+from holotrace.errors import (
     DuplicateRankError,
-    HtaError,
+    HolotraceError,
     InvalidOptionError,
     NotATraceError,
     TraceNotFoundError,
     UnreadableTraceError,
 )
-from hta.ingest.discover import Found, TraceSource, discover, natural_order, rank_in_name
+from holotrace.ingest.discover import Found, TraceSource, discover, natural_order, rank_in_name
 
 WriteTrace = Callable[..., Path]
 
@@ -180,7 +180,7 @@ def test_what_is_no_trace_is_skipped_with_the_reason(write_trace: WriteTrace, tm
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
         "et.json": json.dumps(nodes),
-        "truth.json": json.dumps({"schema": "hta-synthetic-job", "ranks": 8}),
+        "truth.json": json.dumps({"schema": "holotrace-synthetic-job", "ranks": 8}),
         "memory.raw.json": "[[-1, 1, 512, 7], [5, 2, 512, 7]]",
         "empty.json": "",
         "notes": "Dear reader",
@@ -220,7 +220,7 @@ def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_p
     reasons = skipped_names(tmp_path)
     assert set(reasons) == {spans["s"].name, spans["ns"].name}
     assert f"the newest, {spans['ms'].name}, was taken" in reasons[spans["s"].name]
-    command = reasons[spans["s"].name].rpartition("hta.open_trace(")[2].rstrip(")")
+    command = reasons[spans["s"].name].rpartition("holotrace.open_trace(")[2].rstrip(")")
     assert command == repr({0: str(spans["s"])})
 
 
@@ -262,7 +262,7 @@ def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> 
         discover([first, second], read_nothing)
     assert str(caught.value) == (
         f"{first} and {second} are both rank 2. Leave one out, or say which is which: "
-        f"hta.open_trace({{2: {str(first)!r}, 3: {str(second)!r}}})"
+        f"holotrace.open_trace({{2: {str(first)!r}, 3: {str(second)!r}}})"
     )
 
 
@@ -354,7 +354,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
     damaged = tmp_path / "rank1.json.gz"
     damaged.write_bytes(gzip.compress(write_trace("x.json").read_bytes())[:12])
     (tmp_path / "x.json").unlink()
-    with caplog.at_level(logging.WARNING, "hta"):
+    with caplog.at_level(logging.WARNING, "holotrace"):
         assert list(found_names(tmp_path)) == [0]
     assert skipped_names(tmp_path)["rank1.json.gz"].startswith("cannot be read: ")
     assert "rank1.json.gz cannot be read" in caplog.messages[0]
@@ -380,6 +380,6 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
 
 @given(st.text())
 def test_any_text_is_a_path_or_an_error_of_ours(text: str) -> None:
-    """Whatever is given as a path, nothing but an HtaError is raised."""
-    with pytest.raises(HtaError, match=r"."):
+    """Whatever is given as a path, nothing but an HolotraceError is raised."""
+    with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hta import open_trace
+from holotrace import open_trace
+from holotrace.enrich.execution_nodes import execution_nodes
+from holotrace.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
+from holotrace.ingest.execution_trace import read_execution_trace
+from holotrace.testing.builder import TraceBuilder
 from hta.common.execution_trace import add_et_column, correlate_execution_trace, load_execution_trace
-from hta.enrich.execution_nodes import execution_nodes
-from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from hta.facade.trace_view import TraceView
-from hta.ingest.execution_trace import read_execution_trace
-from hta.testing.builder import TraceBuilder
 
 OLD = {
     "id": 4, "name": "aten::mm", "rf_id": 2, "parent": 1, "op_schema": "aten::mm(Tensor a)", "seq_id": 7, "tid": 1,

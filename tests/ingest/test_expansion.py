@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.errors import UnreadableTraceError
-from hta.ingest import kineto
-from hta.ingest.file_health import file_health
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.errors import UnreadableTraceError
+from holotrace.ingest import kineto
+from holotrace.ingest.file_health import file_health
+from holotrace.testing.builder import TraceBuilder
 
 MEMBER_BYTES = 16 << 20
 EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"tid":1},'
@@ -34,8 +34,8 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     bomb = write_bomb(tmp_path / "rank0.json.gz", b'{"traceEvents":[{"ph":"X","name":"', b"a", 128)
     cache = tmp_path / "cache"
 
-    with pytest.raises(UnreadableTraceError, match=r"yields more than 256 MiB.*HTA_MOST_EXPANSION above 100"):
-        hta.open_trace(bomb, cache=cache).ranks[0].table("events")
+    with pytest.raises(UnreadableTraceError, match=r"yields more than 256 MiB.*HOLOTRACE_MOST_EXPANSION above 100"):
+        holotrace.open_trace(bomb, cache=cache).ranks[0].table("events")
 
     assert bomb.stat().st_size < 4 << 20
     assert [each for each in cache.rglob("*") if each.is_file()] == []
@@ -51,7 +51,7 @@ def test_whatever_it_is_filled_with(tmp_path, monkeypatch, head, unit) -> None:
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)
-    trace = hta.open_trace(tmp_path, cache=False)
+    trace = holotrace.open_trace(tmp_path, cache=False)
     states = {Path(each.path).name: each.state for each in file_health(trace)}
     skipped = {Path(each.path).name: each.reason for each in trace.skipped}
 
@@ -65,10 +65,12 @@ def test_health_says_why(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)
-    [error] = [each.error for each in file_health(hta.open_trace(tmp_path, cache=False)) if each.state == "unreadable"]
+    [error] = [
+        each.error for each in file_health(holotrace.open_trace(tmp_path, cache=False)) if each.state == "unreadable"
+    ]
 
     assert "rank-1.json.gz was not read: it is compressed so much" in error
-    assert "set HTA_MOST_EXPANSION above 100" in error
+    assert "set HOLOTRACE_MOST_EXPANSION above 100" in error
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
@@ -78,16 +80,16 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
     path = tmp_path / "rank0.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": events, "padding": " " * (8 << 20)}).encode()))
 
-    monkeypatch.setenv("HTA_MOST_EXPANSION", "much")
+    monkeypatch.setenv("HOLOTRACE_MOST_EXPANSION", "much")
     assert kineto.most_bytes(path) == 100 * path.stat().st_size
-    with pytest.raises(UnreadableTraceError, match="HTA_MOST_EXPANSION"):
-        hta.open_trace(path, cache=False).ranks[0].table("events")
-    monkeypatch.setenv("HTA_MOST_EXPANSION", "9" * 18)
-    assert len(hta.open_trace(path, cache=False).ranks[0].table("events")) == 2_000
+    with pytest.raises(UnreadableTraceError, match="HOLOTRACE_MOST_EXPANSION"):
+        holotrace.open_trace(path, cache=False).ranks[0].table("events")
+    monkeypatch.setenv("HOLOTRACE_MOST_EXPANSION", "9" * 18)
+    assert len(holotrace.open_trace(path, cache=False).ranks[0].table("events")) == 2_000
 
 
 def test_plain_files_are_read_whatever_their_size(tmp_path, monkeypatch) -> None:
     """They yield what they hold."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 10)
 
-    assert len(hta.open_trace(some_trace(tmp_path), cache=False).ranks[0].table("events")) == 1
+    assert len(holotrace.open_trace(some_trace(tmp_path), cache=False).ranks[0].table("events")) == 1

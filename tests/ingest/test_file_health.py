@@ -6,15 +6,15 @@ import gzip
 
 import pytest
 
-import hta
-from hta.ingest.file_health import FileHealth, file_health
-from hta.store.health import Finding
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.store.health import Finding
+from holotrace.testing.builder import TraceBuilder
 
 
 def health_of(path) -> FileHealth:
     """Return the health of a single file."""
-    return file_health(hta.open_trace(path, cache=False))[0]
+    return file_health(holotrace.open_trace(path, cache=False))[0]
 
 
 def test_a_clean_file_is_described(tmp_path) -> None:
@@ -41,7 +41,7 @@ def test_the_origin_of_a_rank_is_told(tmp_path) -> None:
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)
-    origins = {file.rank: file.rank_origin for file in file_health(hta.open_trace(tmp_path, cache=False))}
+    origins = {file.rank: file.rank_origin for file in file_health(holotrace.open_trace(tmp_path, cache=False))}
     assert origins == {0: "given or next free number", 5: "file name"}
 
 
@@ -71,7 +71,7 @@ def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> Non
         .kernel("a", start_us=0, duration_us=1)
         .write(tmp_path)
     )
-    trace = hta.open_trace(dict(enumerate(paths)), cache=False)
+    trace = holotrace.open_trace(dict(enumerate(paths)), cache=False)
     paths[1].unlink()
     good, bad = file_health(trace)
     assert (good.state, bad.state) == ("clean", "unreadable")

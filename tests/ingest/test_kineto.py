@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.errors import HtaError, NotATraceError, UnreadableTraceError
-from hta.execution.worker import THREADS_VARIABLE
-from hta.ingest.kineto import KinetoReader, Peek, peek
-from hta.ingest.open_trace import open_trace
-from hta.schema import TABLES, EventKind
-from hta.store.arrow_tables import table_types
-from hta.store.trace import RankTrace
+from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
+from holotrace.execution.worker import THREADS_VARIABLE
+from holotrace.ingest.kineto import KinetoReader, Peek, peek
+from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import TABLES, EventKind
+from holotrace.store.arrow_tables import table_types
+from holotrace.store.trace import RankTrace
 
 KERNEL: dict[str, Any] = {
     "ph": "X",
@@ -338,7 +338,7 @@ def test_valid_json_reads_as_json_says(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """Bytes cut out, put in or changed anywhere give a trace or an HtaError, and the tables keep their types."""
+    """Bytes cut out, put in or changed anywhere give a trace or an HolotraceError, and the tables keep their types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)
@@ -348,7 +348,7 @@ def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]]
         content = content[:at] + data.draw(st.binary(max_size=5), label="added") + content[at + removed :]
     try:
         rank_trace = opened(content)
-    except HtaError:
+    except HolotraceError:
         return
     for name in TABLES:
         assert rank_trace.table(name).schema == table_types(name)
@@ -359,9 +359,9 @@ def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]]
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_raise_nothing_but_our_errors(content: bytes) -> None:
-    """Whatever a file holds, it is a trace or an HtaError."""
+    """Whatever a file holds, it is a trace or an HolotraceError."""
     try:
         opened(b"[{" + content)
         opened(content)
-    except HtaError:
+    except HolotraceError:
         return

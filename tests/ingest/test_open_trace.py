@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.errors import NotATraceError, UnknownRankError
-from hta.ingest.open_trace import open_trace
+import holotrace
+from holotrace.errors import NotATraceError, UnknownRankError
+from holotrace.ingest.open_trace import open_trace
 
 WriteTrace = Callable[..., Path]
 
@@ -51,8 +51,8 @@ def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> No
 
 
 def test_it_is_the_name_users_know() -> None:
-    """hta.open_trace is the function."""
-    assert hta.open_trace is open_trace
+    """holotrace.open_trace is the function."""
+    assert holotrace.open_trace is open_trace
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:

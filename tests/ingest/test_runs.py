@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.errors import InvalidOptionError, TraceNotFoundError, UnreadableTraceError
-from hta.ingest.discover import ReadRank, rank_of_trace
-from hta.ingest.runs import Run, Runs, find_runs
-from hta.testing.builder import TraceBuilder
+from holotrace.errors import InvalidOptionError, TraceNotFoundError, UnreadableTraceError
+from holotrace.ingest.discover import ReadRank, rank_of_trace
+from holotrace.ingest.runs import Run, Runs, find_runs
+from holotrace.testing.builder import TraceBuilder
 
 WriteTrace = Callable[..., Path]
 REAL = {
@@ -149,7 +149,7 @@ def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace
         opened.append(path)
         return rank_of_trace(path, read_rank)
 
-    monkeypatch.setattr("hta.ingest.runs.rank_of_trace", look)
+    monkeypatch.setattr("holotrace.ingest.runs.rank_of_trace", look)
 
     assert before.refresh() == before
     assert not before.refresh().changes_since(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.ingest.worker_names import worker_and_stamp, worker_of
+from holotrace.ingest.worker_names import worker_and_stamp, worker_of
 
 
 @pytest.mark.parametrize(

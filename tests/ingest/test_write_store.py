@@ -20,18 +20,18 @@ import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
 
-import hta
-from hta.catalogue import ANALYSES
-from hta.errors import HtaError, InvalidOptionError, NotATraceError, UnreadableTraceError
-from hta.execution.executor import InProcessExecutor
-from hta.ingest import write_store
-from hta.locations import drafted, located
-from hta.schema import READER_VERSION, TABLES
-from hta.store import job_store, parquet_tables, store_files
-from hta.store.checksums import sealed, unsealed
-from hta.store.job_store import is_store, read_contents
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.errors import HolotraceError, InvalidOptionError, NotATraceError, UnreadableTraceError
+from holotrace.execution.executor import InProcessExecutor
+from holotrace.ingest import write_store
+from holotrace.locations import drafted, located
+from holotrace.schema import READER_VERSION, TABLES
+from holotrace.store import job_store, parquet_tables, store_files
+from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.job_store import is_store, read_contents
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 from jobs import gpu_job
 
 REAL = (
@@ -47,15 +47,15 @@ REAL = (
 
 def stored(trace: Trace, folder: Path) -> Trace:
     """Store a trace and open the store."""
-    hta.write_store(trace, folder / "job.store")
-    return hta.open_trace(folder / "job.store")
+    holotrace.write_store(trace, folder / "job.store")
+    return holotrace.open_trace(folder / "job.store")
 
 
 def outcome(analysis, trace: Trace) -> object:
     """Return the result of an analysis, or the error it raises."""
     try:
         return vars(analysis.compute(trace))
-    except HtaError as error:
+    except HolotraceError as error:
         return {"error": str(error)}
 
 
@@ -73,7 +73,7 @@ def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_gives_what_its_traces_give(name, real_traces, tmp_path) -> None:
     """Every table, header, health record and result of every analysis, for traces of all kinds of devices."""
-    trace = hta.open_trace(real_traces / name, cache=False)
+    trace = holotrace.open_trace(real_traces / name, cache=False)
     again = stored(trace, tmp_path)
     assert list(again.ranks) == list(trace.ranks)
     for rank, expected in trace.ranks.items():
@@ -88,14 +88,14 @@ def test_a_store_gives_what_its_traces_give(name, real_traces, tmp_path) -> None
 def test_workers_read_the_store(tmp_path) -> None:
     """A rank of a store pickles as its address."""
     trace = stored(gpu_job().build(), tmp_path)
-    with hta.processes(2) as executor:
-        found = hta.temporal_breakdown(trace, executor=executor)
-    assert_frame_equal(found.per_device, hta.temporal_breakdown(gpu_job().build()).per_device)
+    with holotrace.processes(2) as executor:
+        found = holotrace.temporal_breakdown(trace, executor=executor)
+    assert_frame_equal(found.per_device, holotrace.temporal_breakdown(gpu_job().build()).per_device)
 
 
 def is_kernel(rank_trace) -> object:
     """Keep kernels."""
-    return (rank_trace.table("events", ["kind"])["kind"] == hta.EventKind.KERNEL).to_numpy()
+    return (rank_trace.table("events", ["kind"])["kind"] == holotrace.EventKind.KERNEL).to_numpy()
 
 
 def test_events_of_a_store_can_be_selected(tmp_path) -> None:
@@ -140,9 +140,9 @@ def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
 def test_a_second_run_leaves_what_is_there(tmp_path) -> None:
     """Files that have not changed are not read again, and no byte of the store changes."""
     gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = snapshot(tmp_path / "job.store")
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([], [0, 1])
     assert snapshot(tmp_path / "job.store") == before
 
@@ -159,13 +159,13 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 def test_a_changed_file_is_read_again(tmp_path) -> None:
     """And only that one."""
     paths = gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     TraceBuilder().rank(1).kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
     (new,) = (tmp_path / "new").iterdir()
     shutil.move(new, paths[1])
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
-    again = hta.open_trace(tmp_path / "job.store").ranks[1]
+    again = holotrace.open_trace(tmp_path / "job.store").ranks[1]
     assert again.texts(again.table("events")["name"]).to_list() == ["other"]
 
 
@@ -173,38 +173,38 @@ def test_ranks_can_be_added(tmp_path) -> None:
     """Those that were not asked for stay."""
     gpu_job().write(tmp_path / "traces")
     for rank in (1, 0):
-        hta.write_store(hta.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
-    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+        holotrace.write_store(holotrace.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
+    assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
     """A rank of another file is an error that names both; `overwrite` writes it in its place."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
-    hta.write_store(hta.open_trace(tmp_path / "first"), tmp_path / "job.store")
-    second = hta.open_trace(tmp_path / "second")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
+    second = holotrace.open_trace(tmp_path / "second")
     with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
-        hta.write_store(second, tmp_path / "job.store")
-    assert len(hta.write_store(second, tmp_path / "job.store", overwrite=True).written) == 1
-    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+        holotrace.write_store(second, tmp_path / "job.store")
+    assert len(holotrace.write_store(second, tmp_path / "job.store", overwrite=True).written) == 1
+    assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 def test_a_file_that_cannot_be_read_is_left_out_and_told(tmp_path) -> None:
     """With on_error="skip"; the store holds the others, and says which is missing and why."""
     paths = gpu_job().write(tmp_path / "traces")
-    trace = hta.open_trace(tmp_path / "traces", on_error="skip")
+    trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
-    done = hta.write_store(trace, tmp_path / "job.store")
+    done = holotrace.write_store(trace, tmp_path / "job.store")
     assert [each.rank for each in done.written] == [0]
-    again = hta.open_trace(tmp_path / "job.store")
+    again = holotrace.open_trace(tmp_path / "job.store")
     assert (list(again.ranks), [Path(each.path).name for each in again.skipped]) == ([0], [paths[1].name])
     assert not (tmp_path / "job.store" / "rank=1").exists()
 
 
 KILLED = """
 import sys, time
-import hta
-from hta.store import rank_writing
+import holotrace
+from holotrace.store import rank_writing
 
 write = rank_writing._write_table
 tables = []
@@ -219,7 +219,7 @@ def slow(name, *rest):
     return write(name, *rest)
 
 rank_writing._write_table = slow
-hta.write_store(hta.open_trace(sys.argv[1]), sys.argv[2])
+holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 """
 
 
@@ -231,18 +231,23 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- our own script
         assert process.stdout.readline() == "writing\n"
         os.kill(process.pid, signal.SIGKILL)
-    assert (store / "rank=0" / "_hta_rank.json").is_file()
+    assert (store / "rank=0" / "_holotrace_rank.json").is_file()
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
         pq.ParquetFile(path)  # every file that has its name is whole
     with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are there, and missing are: 1"):
-        hta.open_trace(store)
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), store)
+        holotrace.open_trace(store)
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store)
     assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
-    assert sorted(path.name for path in store.iterdir()) == ["_hta_ranks", "_hta_store.json", "rank=0", "rank=1"]
+    assert sorted(path.name for path in store.iterdir()) == [
+        "_holotrace_ranks",
+        "_holotrace_store.json",
+        "rank=0",
+        "rank=1",
+    ]
     assert_frame_equal(
-        hta.temporal_breakdown(hta.open_trace(store)).per_device,
-        hta.temporal_breakdown(gpu_job().build()).per_device,
+        holotrace.temporal_breakdown(holotrace.open_trace(store)).per_device,
+        holotrace.temporal_breakdown(gpu_job().build()).per_device,
     )
 
 
@@ -250,29 +255,31 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
     """It names the file and the way out, and the next run mends it."""
     gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
     broken.write_bytes(damage)
-    with pytest.raises(UnreadableTraceError, match=r"rank=0/events.parquet cannot be read: .* run hta ingest again"):
-        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    with pytest.raises(
+        UnreadableTraceError, match=r"rank=0/events.parquet cannot be read: .* run holotrace ingest again"
+    ):
+        holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert [each.rank for each in done.written] == [0]
-    hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+    holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
 
 
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
     """Its size stays; whoever reads it is told which file it is and what to do, and that mends it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
-    hta.write_store(trace, store)
-    before = everything(hta.open_trace(store))
+    holotrace.write_store(trace, store)
+    before = everything(holotrace.open_trace(store))
     for file in sorted(path for path in store.rglob("*") if path.is_file()):
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 4
         file.write_bytes(content)
-        with pytest.raises(UnreadableTraceError, match=rf"{file.name}.* run hta ingest again"):
-            everything(hta.open_trace(store))
-        hta.write_store(trace, store)
-        assert everything(hta.open_trace(store)) == before
+        with pytest.raises(UnreadableTraceError, match=rf"{file.name}.* run holotrace ingest again"):
+            everything(holotrace.open_trace(store))
+        holotrace.write_store(trace, store)
+        assert everything(holotrace.open_trace(store)) == before
 
 
 def everything(trace: Trace) -> list[object]:
@@ -287,26 +294,26 @@ def everything(trace: Trace) -> list[object]:
 def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
     """DuckDB reads files by itself, so they are compared with their checksums before."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
-    hta.write_store(gpu_job().build(), store)
+    holotrace.write_store(gpu_job().build(), store)
     kernels = store / "rank=1" / "kernels.parquet"
     content = bytearray(kernels.read_bytes())
     content[len(content) // 2] ^= 1
     with drafted(kernels) as file:
         file.write(content)
     with pytest.raises(UnreadableTraceError, match=r"rank=1/kernels.parquet cannot be read: its checksum does not fit"):
-        hta.open_trace(store).sql("SELECT count(*) FROM stored.kernels")
-    assert hta.open_trace(store).sql("SELECT count(*) FROM stored.strings").height == 1
+        holotrace.open_trace(store).sql("SELECT count(*) FROM stored.kernels")
+    assert holotrace.open_trace(store).sql("SELECT count(*) FROM stored.strings").height == 1
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
     """Whoever has it open is told so, instead of getting columns of both."""
     paths = gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    before = hta.open_trace(tmp_path / "job.store").ranks[0]
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
     before.table("events", ["start_ns"])
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
     shutil.move(next((tmp_path / "new").iterdir()), paths[0])
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     with pytest.raises(UnreadableTraceError, match=r"rank 0 of .*job\.store was written again while it was in use"):
         before.table("events", ["name"])
 
@@ -323,12 +330,12 @@ def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path) -> None:
         def submit(self, fn, /, *args, **kwargs) -> Future:
             """Work, the second time after the other."""
             if fn.func.__name__ == "_write" and not (store / "rank=0").exists():
-                hta.write_store(hta.open_trace(tmp_path / "first"), store)
+                holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
             return super().submit(fn, *args, **kwargs)
 
     with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
-        hta.write_store(hta.open_trace(tmp_path / "second"), store, executor=Late())
-    hta.write_store(hta.open_trace(tmp_path / "first"), store)
+        holotrace.write_store(holotrace.open_trace(tmp_path / "second"), store, executor=Late())
+    holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
     assert {each.source for each in read_contents(store).ranks.values()} == {
         str(path) for path in (tmp_path / "first").iterdir()
     }
@@ -341,10 +348,10 @@ def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
         path.chmod(mode)
     before = os.umask(0o002)
     try:
-        hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+        holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     finally:
         os.umask(before)
-    kept = [path for path in (tmp_path / "job.store").rglob("*") if path.name != "_hta_store.json"]
+    kept = [path for path in (tmp_path / "job.store").rglob("*") if path.name != "_holotrace_store.json"]
     files = {stat.S_IMODE(path.stat().st_mode) for path in kept if path.is_file()}
     folders = {stat.S_IMODE(path.stat().st_mode) for path in kept if path.name.startswith("rank=")}
     assert (files, folders) == ({mode}, {mode | (mode & 0o444) >> 2})
@@ -357,7 +364,7 @@ def test_a_rank_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch) -> 
     monkeypatch.setattr(os, "fsync", lambda number: happened.append(named(number)) or sync(number))
     monkeypatch.setattr(Path, "rename", lambda path, to: happened.append(f"to {to.name}") or rename(path, to))
     monkeypatch.setattr(Path, "replace", lambda path, to: happened.append(f"to {to.name}") or replace(path, to))
-    hta.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store")
+    holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store")
     renamed, said = happened.index("to rank=0"), len(happened) - happened[::-1].index("to 0.json")
     synced = {*happened[:renamed]}
     assert {path.name for path in (tmp_path / "job.store" / "rank=0").iterdir()} <= synced
@@ -378,21 +385,21 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
     content[4:200] = bytes(196)
     broken.write_bytes(content)
     with pytest.raises(UnreadableTraceError, match="cannot be read"):
-        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
+        holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
 
 
-@pytest.mark.parametrize("name", ["_hta_store.json", "_hta_ranks/0.json", "rank=0/_hta_rank.json"])
-@pytest.mark.parametrize("content", ["", "[]", '{"format": "hta store"}', '{"ranks": [{}]}'])
+@pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     """And the next run mends it, from what each rank says of itself."""
     gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
-    with pytest.raises(UnreadableTraceError, match=r"is damaged; run hta ingest again"):
-        hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert len(done.written) == (name == "rank=0/_hta_rank.json")
-    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+    with pytest.raises(UnreadableTraceError, match=r"is damaged; run holotrace ingest again"):
+        holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    assert len(done.written) == (name == "rank=0/_holotrace_rank.json")
+    assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -401,30 +408,30 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
 def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
     """A store comes from anywhere; what it says leads to no other folder."""
     stored(gpu_job().build(), tmp_path)
-    state = tmp_path / "job.store" / "_hta_ranks" / "0.json"
+    state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
     with pytest.raises(UnreadableTraceError, match="is damaged"):
-        hta.open_trace(tmp_path / "job.store")
+        holotrace.open_trace(tmp_path / "job.store")
 
 
 def test_a_store_of_another_version_is_not_guessed_at(tmp_path, monkeypatch) -> None:
     """It says so, and is written again on demand."""
     gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
-    with pytest.raises(NotATraceError, match="was stored by another version of hta; run hta ingest again"):
-        hta.open_trace(tmp_path / "job.store")
-    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
+    with pytest.raises(NotATraceError, match="was stored by another version of holotrace; run holotrace ingest again"):
+        holotrace.open_trace(tmp_path / "job.store")
+    assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
     """What an older one read still opens."""
     gpu_job().write(tmp_path / "traces")
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):
         monkeypatch.setattr(module, "READER_VERSION", READER_VERSION + 1)
-    hta.temporal_breakdown(hta.open_trace(tmp_path / "job.store"))
-    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
+    holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
+    assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
 
 
 def test_what_else_is_there_stays(tmp_path) -> None:
@@ -432,8 +439,10 @@ def test_what_else_is_there_stays(tmp_path) -> None:
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path / "traces", tmp_path / "notes.txt"):
-        with pytest.raises(InvalidOptionError, match="is there already and is no store of hta; name a new folder"):
-            hta.write_store(hta.open_trace(tmp_path / "traces"), place)
+        with pytest.raises(
+            InvalidOptionError, match="is there already and is no store of holotrace; name a new folder"
+        ):
+            holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), place)
 
 
 class Overtaken(InProcessExecutor):
@@ -455,21 +464,21 @@ def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
     """As an array of jobs does: whoever is last, both ranks are there."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
-    first, second = (hta.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
-    hta.write_store(first, store, executor=Overtaken(lambda: hta.write_store(second, store)))
-    assert list(hta.open_trace(store).ranks) == [0, 1]
-    assert len(hta.write_store(hta.open_trace(tmp_path / "traces"), store).unchanged) == 2
+    first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
+    holotrace.write_store(first, store, executor=Overtaken(lambda: holotrace.write_store(second, store)))
+    assert list(holotrace.open_trace(store).ranks) == [0, 1]
+    assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store).unchanged) == 2
 
 
 def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
     """The next run takes it, and the reason goes."""
     paths = gpu_job().write(tmp_path / "traces")
     whole = paths[1].read_bytes()
-    trace = hta.open_trace(tmp_path / "traces", on_error="skip")
+    trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
-    assert len(hta.write_store(trace, tmp_path / "job.store").contents.skipped) == 1
+    assert len(holotrace.write_store(trace, tmp_path / "job.store").contents.skipped) == 1
     paths[1].write_bytes(whole)
-    done = hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert ([each.rank for each in done.written], done.contents.skipped) == ([1], ())
 
 
@@ -482,31 +491,31 @@ def no_room(*_: object) -> int:
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
     """With its reason, and no rank is left out for it: the store stays unfinished."""
     gpu_job().write(tmp_path / "traces")
-    trace = hta.open_trace(tmp_path / "traces", on_error=on_error)
+    trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
     with pytest.raises(InvalidOptionError, match=r"job.store cannot be written: .*No space left on device"):
-        hta.write_store(trace, tmp_path / "job.store")
+        holotrace.write_store(trace, tmp_path / "job.store")
     monkeypatch.undo()
     with pytest.raises(UnreadableTraceError, match="is unfinished"):
-        hta.open_trace(tmp_path / "job.store")
+        holotrace.open_trace(tmp_path / "job.store")
 
 
 def test_a_store_that_appears_in_this_moment_is_one(tmp_path, monkeypatch) -> None:
     """Another run may begin between looking for a store and looking into the folder."""
     gpu_job().write(tmp_path / "traces")
-    first, second = (hta.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
+    first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
     looks: list[Path] = []
 
     def look(store: Path) -> bool:
         looks.append(store)
         if len(looks) > 1:
             return is_store(store)
-        hta.write_store(first, store)
+        holotrace.write_store(first, store)
         return False
 
     monkeypatch.setattr(write_store, "is_store", look)
-    hta.write_store(second, tmp_path / "job.store")
-    assert list(hta.open_trace(tmp_path / "job.store").ranks) == [0, 1]
+    holotrace.write_store(second, tmp_path / "job.store")
+    assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 class OnAnotherMachine(InProcessExecutor):
@@ -531,17 +540,17 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
     """They say so, instead of writing where nobody looks."""
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
-        hta.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
-    assert sorted(path.name for path in store.iterdir()) == ["_hta_ranks", "_hta_store.json"]
+        holotrace.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
+    assert sorted(path.name for path in store.iterdir()) == ["_holotrace_ranks", "_holotrace_store.json"]
 
 
 def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:
     """A store holds whole traces."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="is in a store already; copy its folder"):
-        hta.write_store(again, tmp_path / "second.store")
+        holotrace.write_store(again, tmp_path / "second.store")
     with pytest.raises(InvalidOptionError, match="has a selection of events"):
-        hta.write_store(gpu_job().build().where(is_kernel), tmp_path / "second.store")
+        holotrace.write_store(gpu_job().build().where(is_kernel), tmp_path / "second.store")
     assert not (tmp_path / "second.store").exists()
 
 
@@ -549,22 +558,22 @@ def test_a_store_behind_a_url(tmp_path) -> None:
     """Its files are fetched once, compressed as they are."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
-    assert len(hta.write_store(trace, address).written) == 2
-    again = hta.open_trace(address)
+    assert len(holotrace.write_store(trace, address).written) == 2
+    again = holotrace.open_trace(address)
     for analysis in ANALYSES:
         assert_equal_results(analysis, trace, again)
     assert again.sql("SELECT rank, count(*) AS kernels FROM stored.kernels GROUP BY rank ORDER BY rank").rows() == [
         (0, 3),
         (1, 1),
     ]
-    assert len(hta.write_store(gpu_job().build(), address, overwrite=True).written) == 2
+    assert len(holotrace.write_store(gpu_job().build(), address, overwrite=True).written) == 2
 
 
 def test_reading_takes_no_place_in_the_cache(tmp_path, monkeypatch) -> None:
     """A trace of which all goes into a store is read through temporary files."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "traces")
     started = time.time()
-    hta.write_store(hta.open_trace(tmp_path / "traces"), tmp_path / "job.store")
+    holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert not list((tmp_path / "cache").rglob("*.arrow"))
     assert time.time() - started < 60

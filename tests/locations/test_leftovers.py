@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hta.locations import drafted, is_left_behind, scratch_folder, temporary_name
+from holotrace.locations import drafted, is_left_behind, scratch_folder, temporary_name
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from hta.locations import drafted, scratch_folder
+from holotrace.locations import drafted, scratch_folder
 
 with scratch_folder() as folder, drafted(Path(sys.argv[1])) as file:
     (folder / "events.arrow").write_bytes(b"half")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hta.errors import InvalidOptionError
-from hta.locations import RemotePath, Status, address_text, is_url, located, name_of, secrets, status
-from hta.locations.filesystems import TIMEOUT_VARIABLE, opened_filesystem, scheme_of, translated
-from hta.locations.secrets import NO_SECRET, redacted, without_secret
-from hta.locations.unreachable import explained_errors, is_final
+from holotrace.errors import InvalidOptionError
+from holotrace.locations import RemotePath, Status, address_text, is_url, located, name_of, secrets, status
+from holotrace.locations.filesystems import TIMEOUT_VARIABLE, opened_filesystem, scheme_of, translated
+from holotrace.locations.secrets import NO_SECRET, redacted, without_secret
+from holotrace.locations.unreachable import explained_errors, is_final
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
 def test_a_time_out_that_is_no_number_is_refused(monkeypatch) -> None:
     """The message names the variable."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
-    with pytest.raises(InvalidOptionError, match=r"^HTA_TIMEOUT_S='soon' is no number of seconds$"):
+    with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is no number of seconds$"):
         located("https://host/a.json").exists()
 
 

@@ -19,17 +19,23 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import hta
-from hta.cli.commands import app
-from hta.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreachableError, UnreadableTraceError
-from hta.execution.progress import Silent
-from hta.ingest.execution_trace import read_execution_trace
-from hta.locations import drafted, located, reading
-from hta.store.cache import FOLDER_VARIABLE
-from hta.store.trace import Trace
+import holotrace
+from holotrace.cli.commands import app
+from holotrace.errors import (
+    InvalidOptionError,
+    NotATraceError,
+    TraceNotFoundError,
+    UnreachableError,
+    UnreadableTraceError,
+)
+from holotrace.execution.progress import Silent
+from holotrace.ingest.execution_trace import read_execution_trace
+from holotrace.locations import drafted, located, reading
+from holotrace.store.cache import FOLDER_VARIABLE
+from holotrace.store.trace import Trace
+from holotrace.web.runs import contained
+from holotrace.web.session import Session
 from hta.trace_analysis import TraceAnalysis
-from hta.web.runs import contained
-from hta.web.session import Session
 from web_files import WebFiles, serving
 
 
@@ -77,7 +83,7 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
     memory.pipe("/job/sub/c.json", trace_json(2))
-    trace = hta.open_trace("memory://job")
+    trace = holotrace.open_trace("memory://job")
     assert counts(trace) == {0: 3, 1: 5}
     assert trace.ranks[1].source == "memory://job/b.json.gz"
     assert trace.ranks[1].health.format == "gzip"
@@ -99,14 +105,14 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
     """A pattern, a file, a list, a dict and a folder with a slash lead to the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
-    assert counts(hta.open_trace(source)) == {0: 3}
+    assert counts(holotrace.open_trace(source)) == {0: 3}
 
 
 def test_a_file_url_is_a_path(tmp_path) -> None:
     """`file://` is taken off, and its percent signs are undone."""
     path = tmp_path / "a b.json"
     path.write_bytes(trace_json(0))
-    trace = hta.open_trace(f"file://{tmp_path}/a%20b.json")
+    trace = holotrace.open_trace(f"file://{tmp_path}/a%20b.json")
     assert trace.ranks[0].source == str(path)
     assert counts(trace) == {0: 3}
 
@@ -116,7 +122,7 @@ def test_runs_are_found_in_a_tree(memory) -> None:
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
-    found = hta.find_runs("memory://log")
+    found = holotrace.find_runs("memory://log")
     assert [run.name for run in found.runs] == ["one", "two"]
     assert counts(found.run("two").open()) == {0: 4}
     assert [each.path for each in found.skipped] == ["memory://log/readme.txt"]
@@ -132,28 +138,28 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
     with pytest.raises(
         TraceNotFoundError, match=r"^memory://job/rank1.json does not exist; did you mean rank0\.json\?$"
     ):
-        hta.open_trace("memory://job/rank1.json")
+        holotrace.open_trace("memory://job/rank1.json")
     with pytest.raises(TraceNotFoundError, match=r"does not exist"):
-        hta.open_trace("memory://nothing/at/all.json")
+        holotrace.open_trace("memory://nothing/at/all.json")
     memory.pipe("/job/x.json", b"hello")
     with pytest.raises(NotATraceError, match=r"^memory://job/x.json is no profiler trace: found"):
-        hta.open_trace("memory://job/x.json")
+        holotrace.open_trace("memory://job/x.json")
 
 
 def test_a_scheme_nobody_knows_and_a_missing_extra_are_told_in_a_line(monkeypatch) -> None:
     """The line names the address and the way out."""
     with pytest.raises(UnreachableError, match=r"^nosuch://place cannot be opened: .*nosuch"):
-        hta.open_trace("nosuch://place/a.json")
+        holotrace.open_trace("nosuch://place/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
-    with pytest.raises(UnreachableError, match=r"needs s3fs: pip install 'holistic-trace-analysis\[s3\]'$"):
-        hta.open_trace("s3://another-bucket/a.json")
+    with pytest.raises(UnreachableError, match=r"needs s3fs: pip install 'holotrace\[s3\]'$"):
+        holotrace.open_trace("s3://another-bucket/a.json")
 
 
 def test_a_web_file_comes_in_parts(web) -> None:
     """A large file is asked for in parts, once each, and read like one of this machine."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
-    trace = hta.open_trace(f"{web.url}/traces/rank0.json", cache=False)
+    trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
     assert counts(trace) == {0: 20_000}
     assert trace.ranks[0].health.bytes_read == len(content)
     parts = [asked for method, _, asked in web.requests if method == "GET"]
@@ -164,14 +170,14 @@ def test_a_web_file_comes_in_parts(web) -> None:
 def test_a_web_folder_is_a_page_of_links(web) -> None:
     """Links out of the folder are left out; a folder of the web is told by its slash."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
-    assert counts(hta.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
-    assert all("elsewhere" not in each.path for each in hta.open_trace(f"{web.url}/job/").skipped)
+    assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
+    assert all("elsewhere" not in each.path for each in holotrace.open_trace(f"{web.url}/job/").skipped)
 
 
 def test_a_cut_connection_goes_on_where_it_was(web) -> None:
     """Three answers are cut in their middle; the file is whole all the same."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
-    trace = hta.open_trace(f"{web.url}/rank0.json", cache=False)
+    trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     web.cuts = 3
     assert counts(trace) == {0: 20_000}
     assert web.cuts == 0
@@ -181,7 +187,7 @@ def test_a_cut_connection_goes_on_where_it_was(web) -> None:
 def test_a_connection_that_is_always_cut_fails_and_leaves_nothing(web, cache_folder) -> None:
     """The error names the address; no entry and no temporary folder is in the cache, and later all is well."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
-    trace = hta.open_trace(f"{web.url}/rank0.json")
+    trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
     with pytest.raises(UnreadableTraceError, match=rf"^{web.url}/rank0.json cannot be read: "):
         counts(trace)
@@ -195,28 +201,28 @@ def test_a_server_that_knows_no_parts_is_read_from_beginning_to_end(web, size) -
     """The whole file is taken as it comes."""
     web.knows_parts = False
     web.files["/rank0.json"] = trace_json(0, size)
-    assert counts(hta.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
+    assert counts(holotrace.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
 
 
 def test_a_refused_file_and_a_missing_one_are_told_apart(web) -> None:
     """403 is about rights, 404 about the address."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
-        hta.open_trace(f"{web.url}/rank0.json")
+        holotrace.open_trace(f"{web.url}/rank0.json")
     web.status = 403
     with pytest.raises(UnreachableError, match="access was refused"):
-        hta.open_trace(f"{web.url}/rank0.json")
+        holotrace.open_trace(f"{web.url}/rank0.json")
 
 
 def test_a_server_that_is_not_there_is_told_in_a_line() -> None:
     """Nothing listens on port 9."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
-        hta.open_trace("http://127.0.0.1:9/a.json")
+        holotrace.open_trace("http://127.0.0.1:9/a.json")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> None:
     """Parts of two versions are no file."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
-    trace = hta.open_trace(f"{web.url}/rank0.json", cache=False)
+    trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     fetch = reading.RemoteBytes.fetch
 
     def fetch_and_change(self, start: int, end: int) -> bytes:
@@ -239,7 +245,7 @@ class _Interrupting(Silent):
 def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
     """After its first piece nothing comes any more; the reading ends all the same, and at once."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
-    trace = hta.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
+    trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
     fetch, go_on = reading.RemoteBytes.fetch, threading.Event()
 
     def fetch_only_the_first(self, start: int, end: int) -> bytes:
@@ -258,24 +264,24 @@ def test_the_cache_knows_a_file_by_its_version(web) -> None:
     """The same version is not read again, another one is; without versions the content decides."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
-    assert counts(hta.open_trace({0: address})) == {0: 3}
+    assert counts(holotrace.open_trace({0: address})) == {0: 3}
     web.requests.clear()
-    assert counts(hta.open_trace({0: address})) == {0: 3}
+    assert counts(holotrace.open_trace({0: address})) == {0: 3}
     assert sum(method == "GET" for method, _, _ in web.requests) == 1  # the look at its beginning
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"j"'), "v2"
-    assert hta.open_trace({0: address}).ranks[0].strings.is_in(["j"]).any()
+    assert holotrace.open_trace({0: address}).ranks[0].strings.is_in(["j"]).any()
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"m"'), ""
-    assert hta.open_trace({0: address}).ranks[0].strings.is_in(["m"]).any()
+    assert holotrace.open_trace({0: address}).ranks[0].strings.is_in(["m"]).any()
 
 
 def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> None:
     """Another machine, which has an empty cache of its own, does not read the trace again."""
     web.files["/rank0.json"] = trace_json(0)
     address = f"{web.url}/rank0.json"
-    assert counts(hta.open_trace({0: address}, cache="memory://cache")) == {0: 3}
+    assert counts(holotrace.open_trace({0: address}, cache="memory://cache")) == {0: 3}
     assert [Path(name).name for name in memory.find("/cache") if name.endswith(".json")] == ["manifest.json"]
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "other"))
-    trace = hta.open_trace({0: address}, cache="memory://cache")
+    trace = holotrace.open_trace({0: address}, cache="memory://cache")
     web.requests.clear()
     assert counts(trace) == {0: 3}
     assert [method for method, _, _ in web.requests] == ["HEAD"]
@@ -286,11 +292,11 @@ def test_a_shared_cache_takes_no_other_file_of_the_same_name(memory, monkeypatch
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
     os.utime(path, (1, 1))
-    assert counts(hta.open_trace(path, cache="memory://cache")) == {0: 3}
+    assert counts(holotrace.open_trace(path, cache="memory://cache")) == {0: 3}
     path.write_bytes(trace_json(0).replace(b'"k"', b'"j"'))
     os.utime(path, (1, 1))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "other"))
-    assert hta.open_trace(path, cache="memory://cache").ranks[0].strings.is_in(["j"]).any()
+    assert holotrace.open_trace(path, cache="memory://cache").ranks[0].strings.is_in(["j"]).any()
     assert len(memory.find("/cache")) > 0
 
 
@@ -298,7 +304,7 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
     """A signature opens the file, but no name, message, pickle text or cache entry holds it; a worker still reads."""
     web.files["/rank0.json"] = trace_json(0)
     signed = f"{web.url}/rank0.json?sv=2024&sig=SECRETSECRET%3D"
-    trace = hta.open_trace(signed, cache=tmp_path / "cache")
+    trace = holotrace.open_trace(signed, cache=tmp_path / "cache")
     assert trace.ranks[0].source == f"{web.url}/rank0.json"
     assert counts(pickle.loads(pickle.dumps(trace))) == {0: 3}  # noqa: S301 -- our own
     assert all("sig=SECRETSECRET%3D" in path for _, path, _ in web.requests)
@@ -306,14 +312,14 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
     assert not any(b"SECRET" in each.read_bytes() for each in (tmp_path / "cache").rglob("*") if each.is_file())
     web.status = 403
     with pytest.raises(UnreachableError) as caught:
-        hta.open_trace(signed.replace("SECRETSECRET", "OTHERSECRET"))
+        holotrace.open_trace(signed.replace("SECRETSECRET", "OTHERSECRET"))
     assert "SECRET" not in str(caught.value)
 
 
 def test_pickled_ranks_are_small(memory) -> None:
     """Thousands of them travel to workers."""
     memory.pipe("/job/a.json", trace_json(0))
-    rank_trace = hta.open_trace("memory://job/a.json").ranks[0]
+    rank_trace = holotrace.open_trace("memory://job/a.json").ranks[0]
     assert counts(Trace({0: rank_trace})) == {0: 3}
     assert len(pickle.dumps(rank_trace)) < 1_000
 
@@ -397,8 +403,8 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
     session = Session(["memory://log"])
     assert sorted(run.name for run in session.runs) == ["log", "one"]
     assert {run.name: list(session.whole(run.id).ranks) for run in session.runs} == {"log": [1], "one": [0]}
-    assert contained(hta.open_trace("memory://log/b.json"), "memory://log/one").ranks == {}
-    assert list(contained(hta.open_trace("memory://log/b.json"), "memory://log").ranks) == [1]
+    assert contained(holotrace.open_trace("memory://log/b.json"), "memory://log/one").ranks == {}
+    assert list(contained(holotrace.open_trace("memory://log/b.json"), "memory://log").ranks) == [1]
     web.files["/job/rank0.json"] = trace_json(0)
     session = Session([f"{web.url}/job/"])
     assert {run.name: list(session.whole(run.id).ranks) for run in session.runs} == {"job": [0]}
@@ -406,7 +412,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
 
 def test_the_tab_of_tensorboard_looks_behind_urls(memory) -> None:
     """The log folder of TensorBoard may be a URL."""
-    plugin = pytest.importorskip("hta.web.tensorboard.plugin")
+    plugin = pytest.importorskip("holotrace.web.tensorboard.plugin")
     memory.pipe("/log/one/readme.md", b"text")
     assert not plugin._may_hold_traces("memory://log")
     memory.pipe("/log/one/a.json.gz", b"")
@@ -416,7 +422,7 @@ def test_the_tab_of_tensorboard_looks_behind_urls(memory) -> None:
 def test_local_paths_never_load_fsspec(tmp_path) -> None:
     """Importing it takes longer than reading a small trace."""
     (tmp_path / "a.json").write_bytes(trace_json(0))
-    code = f"import sys, hta; hta.open_trace({str(tmp_path)!r}).ranks[0].health; sys.exit('fsspec' in sys.modules)"
+    code = f"import sys, holotrace; holotrace.open_trace({str(tmp_path)!r}).ranks[0].health; sys.exit('fsspec' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 -- our own
 
 
@@ -425,5 +431,5 @@ def test_members_of_an_archive_are_read(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "job.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("job/a.json", trace_json(0, 5_000))
         archive.writestr("job/b.json.gz", gzip.compress(trace_json(1)))
-    assert counts(hta.open_trace(f"zip://job::{tmp_path}/job.zip")) == {0: 5_000, 1: 3}
-    assert [run.name for run in hta.find_runs(f"zip://::{tmp_path}/job.zip").runs] == ["job"]
+    assert counts(holotrace.open_trace(f"zip://job::{tmp_path}/job.zip")) == {0: 5_000, 1: 3}
+    assert [run.name for run in holotrace.find_runs(f"zip://::{tmp_path}/job.zip").runs] == ["job"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import hta
-from hta.errors import InvalidOptionError
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
 from tb_goldens import CASES, case
 
 GPU = {"name": "GPU", "totalGlobalMem": 1000, "computeMajor": 8, "computeMinor": 0, "numSms": 10}
@@ -33,7 +33,7 @@ def device(number: int = 0, **properties: object) -> dict[str, object]:
 
 def rules(builder: TraceBuilder, **options: object) -> list[str]:
     """Return which rules apply."""
-    return hta.advice(builder.build(), **options).recommendations["rule"].to_list()
+    return holotrace.advice(builder.build(), **options).recommendations["rule"].to_list()
 
 
 def loading(waiting_us: int) -> TraceBuilder:
@@ -49,7 +49,7 @@ def loading(waiting_us: int) -> TraceBuilder:
 
 def test_waiting_for_the_data_loader_is_told_with_its_numbers_and_events() -> None:
     """6 of 100 µs are more than 5 %; all 6 could be won."""
-    found = hta.advice(loading(6).build())
+    found = holotrace.advice(loading(6).build())
     assert found.evidence.to_dicts() == [
         {
             "rule": "data_loading",
@@ -73,13 +73,13 @@ def test_waiting_for_the_data_loader_is_told_with_its_numbers_and_events() -> No
 def test_the_limit_itself_is_allowed_and_can_be_moved() -> None:
     """5 % is no more than 5 %; with a limit of 4 % it is too much."""
     assert rules(loading(5)) == []
-    assert rules(loading(5), thresholds=hta.Thresholds(loading=0.04)) == ["data_loading"]
+    assert rules(loading(5), thresholds=holotrace.Thresholds(loading=0.04)) == ["data_loading"]
 
 
 def test_a_threshold_is_a_fraction() -> None:
     """Five per cent are 0.05."""
     with pytest.raises(InvalidOptionError, match=r"loading=5: a threshold is a fraction from 0 to 1"):
-        hta.Thresholds(loading=5)
+        holotrace.Thresholds(loading=5)
 
 
 def wrapped(name: str, *devices: int) -> TraceBuilder:
@@ -128,7 +128,7 @@ def communicating(us: int, ranks: int = 1) -> TraceBuilder:
 
 def test_communication_that_nothing_hides_is_told() -> None:
     """12 of 100 µs are more than 10 %, and the collective is named."""
-    found = hta.advice(communicating(12).build())
+    found = holotrace.advice(communicating(12).build())
     assert found.recommendations["rule"].to_list() == ["communication"]
     assert found.evidence["value_fraction"].to_list() == [pytest.approx(0.12)]
     assert [event.split()[0] for event in found.events["event"]] == ["all_reduce"]
@@ -137,7 +137,7 @@ def test_communication_that_nothing_hides_is_told() -> None:
 
 def test_where_a_rank_is_late_that_comes_first_and_nothing_else_is_blamed() -> None:
     """Rank 0 waits 10 of 12 µs for rank 1: smaller gradients would win nothing."""
-    found = hta.advice(communicating(12, ranks=2).build())
+    found = holotrace.advice(communicating(12, ranks=2).build())
     assert found.recommendations["rule"].to_list() == ["late_rank", "communication"]
     first, second = found.recommendations["advice"]
     assert first == (
@@ -175,7 +175,7 @@ def test_a_rank_that_may_pass_on_a_delay_is_not_called_late() -> None:
             start_us=start, duration_us=90 - start
         )
     builder.collective("recv", start_us=16, duration_us=50, group="1", stream=21)
-    advice = hta.advice(builder.build()).recommendations["advice"].to_list()
+    advice = holotrace.advice(builder.build()).recommendations["advice"].to_list()
     assert advice[0].startswith("rank 1 arrives last: ")
     assert "it may itself wait for another rank" in advice[0]
     assert not any("rank 1 is late" in each for each in advice)
@@ -189,14 +189,14 @@ def test_who_mostly_waits_for_several_ranks_should_balance_them() -> None:
         for place in range(4):
             late = 15 if place == rank else 0
             builder.collective(start_us=20 * place + late, duration_us=19 - late, group_ranks=(0, 1, 2, 3))
-    (sentence,) = hta.advice(builder.build()).recommendations.filter(rule="communication")["advice"]
+    (sentence,) = holotrace.advice(builder.build()).recommendations.filter(rule="communication")["advice"]
     assert "of the time in collectives is waiting for other ranks: balance them" in sentence
 
 
 def test_devices_below_half_are_listed_with_what_else_ran() -> None:
     """Device 1 runs kernels in 30 of 100 µs; at most the other 70 can be won."""
     builder = wrapped("model", 0).kernel("relu", start_us=10, duration_us=30, device=1, launch_us=6)
-    found = hta.advice(builder.build())
+    found = holotrace.advice(builder.build())
     assert found.evidence.select("rule", "device", "value_fraction", "worth_ns").rows() == [
         ("low_utilization", 1, pytest.approx(0.3), pytest.approx(70_000))
     ]
@@ -224,7 +224,7 @@ def idling(*gaps: tuple[int, int]) -> TraceBuilder:
 )
 def test_what_fills_a_device_depends_on_what_it_waits_for(gaps: tuple[tuple[int, int], ...], said: str) -> None:
     """A larger batch gives short kernels more to do; it does nothing for a host that is too slow."""
-    (sentence,) = hta.advice(idling(*gaps).build()).recommendations["advice"]
+    (sentence,) = holotrace.advice(idling(*gaps).build()).recommendations["advice"]
     assert said in sentence
     assert ("larger batch" in sentence) == (said.startswith("a larger") or "short gaps" in said)
 
@@ -232,14 +232,14 @@ def test_what_fills_a_device_depends_on_what_it_waits_for(gaps: tuple[tuple[int,
 def test_devices_that_wait_for_the_loader_are_not_filled_by_a_larger_batch() -> None:
     """It loads for 70 of 100 µs; the gap between the two kernels is the host's, and that is why."""
     builder = idling((70, 1)).annotation("enumerate(DataLoader)#_It.__next__", start_us=8, duration_us=70)
-    found = hta.advice(builder.build()).recommendations
+    found = holotrace.advice(builder.build()).recommendations
     (sentence,) = found.filter(rule="low_utilization")["advice"]
     assert "the rest is mostly waiting for the data loader" in sentence
 
 
 def test_the_plugin_knew_no_causes() -> None:
     """Its sentence stays for its users."""
-    found = hta.advice(idling((40, 1), (40, 1)).build(), compat="torch_tb_profiler").recommendations
+    found = holotrace.advice(idling((40, 1), (40, 1)).build(), compat="torch_tb_profiler").recommendations
     assert "a larger batch fills them" in found["advice"][0]
 
 
@@ -263,7 +263,7 @@ def test_only_types_that_the_device_knows_are_advised(name: str, major: int, min
     call = "hipLaunchKernel" if name.startswith("AMD") else "cudaLaunchKernel"
     properties = [device(name=name, computeMajor=major, computeMinor=minor)]
     builder = multiplying("volta_sgemm_128x64_nn", call).header(deviceProperties=properties)
-    found = hta.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"].to_list()
+    found = holotrace.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"].to_list()
     assert [sentence.rsplit(": ", 1)[1] for sentence in found] == ([] if types is None else [types])
 
 
@@ -273,7 +273,7 @@ def test_devices_of_two_kinds_get_what_both_know() -> None:
     builder = multiplying("volta_sgemm_128x64_nn").header(deviceProperties=properties)
     builder.operator("aten::mm", start_us=90, duration_us=5, thread=2)
     builder.kernel("volta_sgemm_128x64_nn", start_us=95, duration_us=4, device=1, launch_us=91, thread=2)
-    (sentence,) = hta.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"]
+    (sentence,) = holotrace.advice(builder.build()).recommendations.filter(rule="mixed_precision")["advice"]
     assert sentence.endswith("autocast to float16 with a GradScaler")
 
 
@@ -287,7 +287,7 @@ def multiplying(kernel: str, call: str = "cudaLaunchKernel") -> TraceBuilder:
 
 def test_matrices_without_tensor_cores_should_get_them() -> None:
     """60 of 80 µs of kernels, which is at most what a step can win."""
-    found = hta.advice(multiplying("volta_sgemm_128x64_nn").build())
+    found = holotrace.advice(multiplying("volta_sgemm_128x64_nn").build())
     assert found.evidence.select("rule", "value_fraction", "worth_ns").rows() == [("mixed_precision", 0.75, 60_000.0)]
     assert found.events.select("event", "calls", "total_ns").rows() == [("aten::mm", 1, 60_000)]
 
@@ -316,7 +316,7 @@ def filling(total: int, kind: int = 1) -> TraceBuilder:
 
 def test_a_device_that_is_nearly_full_is_told_with_who_filled_it() -> None:
     """950 of 1000 bytes."""
-    found = hta.advice(filling(950).build())
+    found = holotrace.advice(filling(950).build())
     assert found.evidence.select("rule", "device", "value_fraction").rows() == [("memory_limit", 0, 0.95)]
     assert found.events["bytes"].to_list() == [950]
     assert rules(filling(900)) == []
@@ -331,7 +331,7 @@ def test_the_hosts_memory_is_not_measured_by_the_devices() -> None:
 def test_what_could_not_be_asked_names_the_option() -> None:
     """Operators alone: no kernels, no memory."""
     trace = TraceBuilder().operator("aten::a", start_us=0, duration_us=5).build()
-    no_kernels, no_memory = hta.advice(trace).findings
+    no_kernels, no_memory = holotrace.advice(trace).findings
     assert no_kernels == (
         "rank 0: low_utilization and mixed_precision could not be asked: no kernels were recorded: record with "
         "ProfilerActivity.CUDA"
@@ -361,7 +361,7 @@ def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Pat
         for rule, words in PLUGINS_WORDS.items()
         if words in sentence
     }
-    found = hta.advice(one.trace, compat="torch_tb_profiler").evidence
+    found = holotrace.advice(one.trace, compat="torch_tb_profiler").evidence
     if name.endswith("gpu_only_trace"):  # its step lasted -2**64 + 1 µs there, so nothing ran in it
         assert (list(theirs), found.height) == (["low_utilization"], 0)
         return

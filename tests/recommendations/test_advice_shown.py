@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.testing.builder import TraceBuilder
 from hta.trace_analysis import TraceAnalysis
 
 SENTENCE = "30.0 % of the mean step (30 µs) of rank 0 is spent waiting for the data loader"
@@ -41,7 +41,7 @@ def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> Non
     """And which command shows more."""
     printed = on_one_line(run("advice", str(slow_loading)))
     assert SENTENCE in printed
-    assert "worth at most 30.0 %; hta step-time" in printed
+    assert "worth at most 30.0 %; holotrace step-time" in printed
     assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" in printed
 
 

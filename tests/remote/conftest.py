@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hta.testing.synthetic import write_job
+from holotrace.testing.synthetic import write_job
 from remote import stores
 from remote.stores import Store
 
@@ -73,4 +73,4 @@ def as_nobody(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))

@@ -110,7 +110,7 @@ def gcs(folder: Path) -> Iterator[Store]:
         "error",
     ]
     with running(command, folder / "fake_gcs_server.log", lambda: is_answering(port)):
-        _ask(f"{endpoint}/storage/v1/b?project=hta", "POST", json.dumps({"name": BUCKET}).encode())
+        _ask(f"{endpoint}/storage/v1/b?project=holotrace", "POST", json.dumps({"name": BUCKET}).encode())
         upload = f"{endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name="
         environment = {"STORAGE_EMULATOR_HOST": endpoint, "NO_GCE_CHECK": "true"}
         key = str(_google_key(folder, f"{endpoint}/token"))
@@ -134,7 +134,12 @@ def _google_key(folder: Path, login: str) -> Path:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     path = folder / "stranger.json"
-    account = {"client_email": "stranger@hta.invalid", "project_id": "hta", "private_key_id": "1", "token_uri": login}
+    account = {
+        "client_email": "stranger@holotrace.invalid",
+        "project_id": "holotrace",
+        "private_key_id": "1",
+        "token_uri": login,
+    }
     path.write_text(json.dumps({"type": "service_account", **account, "private_key": key.decode()}))
     return path
 

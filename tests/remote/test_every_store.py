@@ -13,11 +13,11 @@ from polars.testing import assert_frame_equal
 from scripts.store_trials import failed, race
 from typer.testing import CliRunner
 
-import hta
-from hta.cli.commands import app
-from hta.export.tables import export_tables
-from hta.schema import TABLES
-from hta.store.trace import Trace
+import holotrace
+from holotrace.cli.commands import app
+from holotrace.export.tables import export_tables
+from holotrace.schema import TABLES
+from holotrace.store.trace import Trace
 from remote.stores import Store
 
 pytestmark = [
@@ -48,7 +48,7 @@ def job_url(store, job_folder, request) -> str:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does."""
-    return subprocess.run([sys.executable, "-m", "hta", *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    return subprocess.run([sys.executable, "-m", "holotrace", *arguments], capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def expect_same(remote: Trace, local: Trace) -> None:
@@ -64,7 +64,7 @@ def expect_same(remote: Trace, local: Trace) -> None:
 
 def test_a_folder_of_ranks_reads_as_from_a_disk(store, job_url, job_folder) -> None:
     """Plain and gzip, and the file beside them that is no trace."""
-    remote, local = hta.open_trace(job_url, cache=False), hta.open_trace(job_folder, cache=False)
+    remote, local = holotrace.open_trace(job_url, cache=False), holotrace.open_trace(job_folder, cache=False)
     expect_same(remote, local)
     assert [Path(each.path).name for each in remote.skipped] == [Path(each.path).name for each in local.skipped]
     assert all(each.source.startswith(store.root) for each in remote.ranks.values())
@@ -87,7 +87,7 @@ def test_a_file_is_kept_and_read_again_when_it_changes(store, job_folder, tmp_pa
 
 def events_of(url: str) -> pl.DataFrame:
     """Read a trace of one rank, anew or from what is kept."""
-    (rank_trace,) = hta.open_trace(url).ranks.values()
+    (rank_trace,) = holotrace.open_trace(url).ranks.values()
     return rank_trace.table("events")
 
 
@@ -97,12 +97,12 @@ def files_in(folder: Path) -> dict[Path, int]:
 
 
 def test_commands_read_and_write_there(store, job_url, job_folder, tmp_path) -> None:
-    """`hta report` and `hta export` leave there what they leave on a disk."""
+    """`holotrace report` and `holotrace export` leave there what they leave on a disk."""
     reported = CliRunner().invoke(app, ["report", job_url, "-o", f"{store.root}/written/report.html", "--force"])
     exported = run("export", job_url, "--to", "csv", "-o", f"{store.root}/written/tables", "--force")
     assert (reported.exception, exported.stderr) == (None, "")
     assert store.get("written/report.html").endswith(b"</html>")
-    export_tables(hta.open_trace(job_folder), tmp_path / "tables", "csv")
+    export_tables(holotrace.open_trace(job_folder), tmp_path / "tables", "csv")
     tables = [path.relative_to(tmp_path) for path in (tmp_path / "tables").rglob("*.csv")]
     assert len(tables) > len(TABLES)
     assert [store.get(f"written/{path.as_posix()}") for path in tables] == [
@@ -112,9 +112,9 @@ def test_commands_read_and_write_there(store, job_url, job_folder, tmp_path) -> 
 
 def test_a_job_is_kept_there_as_a_store(job_url, job_folder) -> None:
     """Written there, read from there, and not written twice."""
-    written = [hta.write_store(hta.open_trace(job_url), f"{job_url}/job.store") for _ in range(2)]
+    written = [holotrace.write_store(holotrace.open_trace(job_url), f"{job_url}/job.store") for _ in range(2)]
     assert [(len(each.written), len(each.unchanged)) for each in written] == [(3, 0), (0, 3)]
-    expect_same(hta.open_trace(f"{job_url}/job.store"), hta.open_trace(job_folder))
+    expect_same(holotrace.open_trace(f"{job_url}/job.store"), holotrace.open_trace(job_folder))
 
 
 def test_processes_write_a_store_at_once(store) -> None:
@@ -138,7 +138,7 @@ def test_somebody_without_rights_is_told_so_in_one_line(store, job_url, monkeypa
         found = run("summary", job_url)
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.count("\n") == 1, found.stderr
-    assert found.stderr.startswith(f"hta: {job_url} cannot be read: access was refused ("), found.stderr
+    assert found.stderr.startswith(f"holotrace: {job_url} cannot be read: access was refused ("), found.stderr
     assert not any(secret in found.stderr for secret in secrets_of(environment))
 
 
@@ -156,7 +156,7 @@ def secrets_of(environment: dict[str, str]) -> list[str]:
 def test_what_is_not_there_is_told_in_one_line(store) -> None:
     """A file, a folder, a bucket to read from and one to write to."""
     for url in (f"{store.root}/nowhere/rank0.json", f"{store.root}/nowhere/", f"{store.missing}/rank0.json"):
-        with pytest.raises((hta.errors.TraceNotFoundError, hta.errors.UnreachableError)) as told:
-            hta.open_trace(url)
+        with pytest.raises((holotrace.errors.TraceNotFoundError, holotrace.errors.UnreachableError)) as told:
+            holotrace.open_trace(url)
         assert url.rstrip("/") in str(told.value)
         assert "\n" not in str(told.value)

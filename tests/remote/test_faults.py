@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-import hta
-from hta.errors import UnreadableTraceError
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.errors import UnreadableTraceError
+from holotrace.testing.synthetic import write_job
 from remote.faults import Between, between
 from remote.stores import Store
 
@@ -52,7 +52,7 @@ def url(store, large_trace) -> str:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch) -> None:
     """Nobody waits before they try again; how often they try stays as it is."""
-    monkeypatch.setattr("hta.locations.reading.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("holotrace.locations.reading.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_, **__: 0.01)
     monkeypatch.setattr("s3fs.core.asyncio", Impatient())
     monkeypatch.setattr("gcsfs.retry.asyncio", Impatient())
@@ -88,12 +88,12 @@ def expect_nothing_kept(folder: Path) -> None:
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_what_breaks_once_changes_nothing(store, url, large_trace, monkeypatch, fault) -> None:
     """A connection is reset in the middle of the file, or says nothing any more until the time-out."""
-    monkeypatch.setenv("HTA_TIMEOUT_S", "1")
+    monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with between(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)
-        found = hta.open_trace(url, cache=False).ranks[0].table("events")
+        found = holotrace.open_trace(url, cache=False).ranks[0].table("events")
     assert proxy.faults == 1
-    assert_frame_equal(found, hta.open_trace(large_trace, cache=False).ranks[0].table("events"))
+    assert_frame_equal(found, holotrace.open_trace(large_trace, cache=False).ranks[0].table("events"))
 
 
 def test_what_breaks_always_fails_in_one_line(store, url, monkeypatch, tmp_path) -> None:
@@ -101,7 +101,7 @@ def test_what_breaks_always_fails_in_one_line(store, url, monkeypatch, tmp_path)
     with between(store.port, after=_SOME, times=None) as proxy:
         go_through(proxy, store, monkeypatch)
         with pytest.raises(UnreadableTraceError) as told:
-            hta.open_trace(url).ranks[0].table("events")
+            holotrace.open_trace(url).ranks[0].table("events")
     assert proxy.faults > 1
     assert str(told.value).startswith(f"{url} cannot be read: ")
     assert "\n" not in str(told.value)
@@ -113,5 +113,5 @@ def test_a_server_that_is_not_there_is_told_in_one_line(store, url, monkeypatch)
     with between(store.port) as proxy:
         go_through(proxy, store, monkeypatch)
     with pytest.raises(UnreadableTraceError, match=r"^\S+ cannot be read: .+") as told:
-        hta.open_trace(url)
+        holotrace.open_trace(url)
     assert "\n" not in str(told.value)

@@ -1,4 +1,4 @@
-"""The pages over runs in a bucket: `hta serve` and TensorBoard's tab, as users start them."""
+"""The pages over runs in a bucket: `holotrace serve` and TensorBoard's tab, as users start them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import pytest
 
 pytest.importorskip("dash")
 
-import hta
-from hta.catalogue import analysis
+import holotrace
+from holotrace.catalogue import analysis
 from jobs import gpu_job
 from remote.servers import HERE, free_port
 from remote.stores import Store
@@ -107,13 +107,13 @@ def expect_runs(pages: ServedPages, job: Path) -> None:
     assert all(f'"{run}"' in chosen for run in ("baseline", "larger_batch"))
     (graph,) = components(pages.part("?view=temporal_breakdown", "temporal_breakdown"), "Graph")
     breakdown = analysis("temporal_breakdown")
-    figure = breakdown.plot(breakdown.compute(hta.open_trace(job)))
+    figure = breakdown.plot(breakdown.compute(holotrace.open_trace(job)))
     assert graph["figure"] == json.loads(figure.to_json())
 
 
 def test_hta_serve_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
     """The command, and what a browser then asks."""
-    with started("hta", "serve", logs, "--port", "0", "--no-token", sign=" at http") as line:
+    with started("holotrace", "serve", logs, "--port", "0", "--no-token", sign=" at http") as line:
         assert line.startswith("2 runs")
         expect_runs(ServedPages(line.split()[-1]), tmp_path / "job")
 
@@ -121,10 +121,10 @@ def test_hta_serve_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
 def test_tensorboards_tab_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
     """With the bucket as the log folder."""
     pytest.importorskip("tensorboard")
-    if "hta" not in entry_points(group="tensorboard_plugins").names:
-        pytest.skip("TensorBoard does not find hta: install the package again")
+    if "holotrace" not in entry_points(group="tensorboard_plugins").names:
+        pytest.skip("TensorBoard does not find holotrace: install the package again")
     port = free_port()
     with started("tensorboard.main", "--logdir", logs, "--host", HERE, "--port", str(port), sign="TensorBoard "):
         plugins = json.loads(Http(f"http://{HERE}:{port}").get("/data/plugins_listing").data)
-        assert plugins["hta"]["enabled"]
-        expect_runs(ServedPages(f"http://{HERE}:{port}/data/plugin/hta/app"), tmp_path / "job")
+        assert plugins["holotrace"]["enabled"]
+        expect_runs(ServedPages(f"http://{HERE}:{port}/data/plugin/holotrace/app"), tmp_path / "job")

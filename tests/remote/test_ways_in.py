@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.errors import UnreachableError
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.errors import UnreachableError
+from holotrace.testing.builder import TraceBuilder
 from remote.faults import between
 from remote.servers import HERE, free_port
 from remote.stores import AZURE_HOST, BUCKET, AzureStore, Store
@@ -40,7 +40,7 @@ def trace(tmp_path_factory) -> bytes:
 
 def device_work_ns(url: str) -> int:
     """Read the trace above."""
-    (rank_trace,) = hta.open_trace(url, cache=False).ranks.values()
+    (rank_trace,) = holotrace.open_trace(url, cache=False).ranks.values()
     events = rank_trace.table("events")
     return int(events.filter(events["stream"].is_not_null())["duration_ns"].sum())
 
@@ -73,10 +73,10 @@ def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) 
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
     for machine in ("first", "second"):
-        monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / machine))
-        (rank_trace,) = hta.open_trace(f"{s3.root}/shared/rank0.json", cache=f"{s3.root}/kept").ranks.values()
+        monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / machine))
+        (rank_trace,) = holotrace.open_trace(f"{s3.root}/shared/rank0.json", cache=f"{s3.root}/kept").ranks.values()
         assert rank_trace.table("events").height == 2
-        monkeypatch.setattr("hta.ingest.kineto.KinetoReader.read", None)  # the second has no need of it
+        monkeypatch.setattr("holotrace.ingest.kineto.KinetoReader.read", None)  # the second has no need of it
 
 
 @pytest.mark.xdist_group("azure")
@@ -96,12 +96,12 @@ def test_an_address_of_azure_that_is_signed(azure: AzureStore, trace, monkeypatc
         redirect(monkeypatch, AZURE_HOST, proxy.port)
         for path in ("signed/rank0.json", "signed"):
             url = f"https://{AZURE_HOST}/{BUCKET}/{path}"
-            opened = hta.open_trace(f"{url}?{azure.signature}", cache=False)
+            opened = holotrace.open_trace(f"{url}?{azure.signature}", cache=False)
             assert opened.ranks[0].source == f"https://{AZURE_HOST}/{BUCKET}/signed/rank0.json"
             assert opened.ranks[0].table("events").height == 2
         wrong = azure.signature.replace("sig=", "sig=AAAA")
         with pytest.raises(UnreachableError, match="access was refused") as told:
-            hta.open_trace(f"https://{AZURE_HOST}/{BUCKET}/signed/rank0.json?{wrong}", cache=False)
+            holotrace.open_trace(f"https://{AZURE_HOST}/{BUCKET}/signed/rank0.json?{wrong}", cache=False)
     assert "AAAA" not in str(told.value)
 
 
@@ -144,10 +144,10 @@ def redirect(monkeypatch, host: str, port: int) -> None:
 
 def test_a_name_node_that_is_not_there_is_told_in_one_line(monkeypatch) -> None:
     """Nobody listens; Hadoop's client would go on asking for minutes."""
-    monkeypatch.setattr("hta.locations.filesystems._TRIES_OF_HADOOP", "2")
+    monkeypatch.setattr("holotrace.locations.filesystems._TRIES_OF_HADOOP", "2")
     url = f"hdfs://{HERE}:{free_port()}/job/rank0.json"
     with pytest.raises(UnreachableError, match=f"^{url} cannot be read: .+") as told:
-        hta.open_trace(url)
+        holotrace.open_trace(url)
     assert "\n" not in str(told.value)
 
 
@@ -155,6 +155,6 @@ def test_a_name_node_that_is_not_there_is_told_in_one_line(monkeypatch) -> None:
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, url, package, extra) -> None:
     """For each scheme, by somebody who does not have it."""
     monkeypatch.setitem(sys.modules, package, None)
-    way_out = rf" is an address that needs {package}: pip install 'holistic-trace-analysis\[{extra}\]'$"
+    way_out = rf" is an address that needs {package}: pip install 'holotrace\[{extra}\]'$"
     with pytest.raises(UnreachableError, match=way_out):
-        hta.open_trace(url)
+        holotrace.open_trace(url)

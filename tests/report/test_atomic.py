@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hta.report.atomic import write_atomically
+from holotrace.report.atomic import write_atomically
 
 
 def test_an_older_file_is_replaced(tmp_path) -> None:

@@ -14,16 +14,16 @@ import polars as pl
 import pytest
 from plotly.offline import get_plotlyjs
 
-import hta
-from hta.catalogue import ANALYSES, Analysis
-from hta.figures.plotly_js import plotly_js_for
-from hta.ingest.file_health import FileHealth, file_health
-from hta.overview import overview
-from hta.report import report
-from hta.report.report import Contents, render_report, write_report
-from hta.store.trace import SkippedFile, Trace
-from hta.testing.builder import TraceBuilder
-from hta.units import percent_text
+import holotrace
+from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.figures.plotly_js import plotly_js_for
+from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.overview import overview
+from holotrace.report import report
+from holotrace.report.report import Contents, render_report, write_report
+from holotrace.store.trace import SkippedFile, Trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.units import percent_text
 from jobs import MARKUP, cpu_job, gpu_job
 
 LARGEST_BYTES = 8_000_000
@@ -138,7 +138,7 @@ def test_every_analysis_has_its_place(page) -> None:
     for analysis in ANALYSES:
         assert {analysis.name, f"figure-{analysis.name}"} <= places
         assert analysis.title in page.text
-        assert f"hta.{analysis.name}(hta.open_trace('runs/42'))" in page.text
+        assert f"holotrace.{analysis.name}(holotrace.open_trace('runs/42'))" in page.text
         assert all(term in page.text for term, _ in analysis.definitions)
         assert all(view.caption in page.text for view in analysis.views)
 
@@ -158,7 +158,7 @@ def test_tables_are_bounded_and_say_so(monkeypatch) -> None:
     """Of more rows than a page bears, the most telling are kept and the rest are counted."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of(gpu_job().build()))).text
-    assert "1 of 2 rows, those with the largest “idle”. All of them: hta temporal-breakdown … --json" in text
+    assert "1 of 2 rows, those with the largest “idle”. All of them: holotrace temporal-breakdown … --json" in text
 
 
 def test_many_findings_are_folded_away() -> None:
@@ -173,7 +173,7 @@ def test_endless_findings_are_counted() -> None:
     """Of more than a reader would open, the rest are counted."""
     found = replace(overview(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", found, ()))).text
-    assert "The first 500 of 2,000. All of them: hta summary … --json" in text
+    assert "The first 500 of 2,000. All of them: holotrace summary … --json" in text
     assert "finding 499." in text
     assert "finding 500." not in text
 
@@ -226,7 +226,7 @@ def test_repairs_are_listed(tmp_path) -> None:
     """A file that was cut off shows what was lost."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
-    text = Page(render_report(contents_of(hta.open_trace(tmp_path, cache=False)))).text
+    text = Page(render_report(contents_of(holotrace.open_trace(tmp_path, cache=False)))).text
     assert "first at byte" in text
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import hta
-from hta.store.cache import FOLDER_VARIABLE
-from hta.store.trace import Trace
-from hta.testing.synthetic import write_job
+import holotrace
+from holotrace.store.cache import FOLDER_VARIABLE
+from holotrace.store.trace import Trace
+from holotrace.testing.synthetic import write_job
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def job(tmp_path_factory) -> Trace:
     """Four ranks with steps, operators, collectives and annotations; rank 3 is slower than the others."""
     folder = tmp_path_factory.mktemp("sql") / "traces"
     write_job(folder, ranks=4, steps=3, layers=2)
-    return hta.open_trace(folder, cache=False)
+    return holotrace.open_trace(folder, cache=False)
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from hta.cli.commands import app
-from hta.cli.sql import parse_size
-from hta.errors import InvalidOptionError, LimitReachedError
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
+from holotrace.cli.commands import app
+from holotrace.cli.sql import parse_size
+from holotrace.errors import InvalidOptionError, LimitReachedError
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 MUCH = "SELECT range FROM range(1000000000000)"
@@ -44,7 +44,7 @@ def file(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
     """A cache of the test."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def cache(tmp_path, monkeypatch) -> None:
 )
 def test_a_query_ends_at_its_time_limit(query, trace) -> None:
     """In one line that says how to raise it; nothing is left behind."""
-    before = set(Path(tempfile.gettempdir()).glob("hta-sql-*"))
+    before = set(Path(tempfile.gettempdir()).glob("holotrace-sql-*"))
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
     ):
         trace.sql(query, timeout_s=0.2)
-    assert set(Path(tempfile.gettempdir()).glob("hta-sql-*")) <= before
+    assert set(Path(tempfile.gettempdir()).glob("holotrace-sql-*")) <= before
     assert trace.sql("SELECT 1 AS one", timeout_s=None).item() == 1
 
 
@@ -107,19 +107,19 @@ def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
         process.send_signal(number)
         output, error = process.communicate(timeout=60)
     assert (process.returncode, output, error) == (128 + number, b"", b"")
-    assert list(tmp_path.glob("hta-sql-*")) == []
+    assert list(tmp_path.glob("holotrace-sql-*")) == []
 
 
 PROGRAM = """
 import sys
-import hta.sql.running as running
+import holotrace.sql.running as running
 wait = running._wait
 def told(*arguments):
     sys.stdout.write("running\\n")
     sys.stdout.flush()
     return wait(*arguments)
 running._wait = told
-from hta.cli.app import main
+from holotrace.cli.app import main
 main()
 """
 """The command line, which says when it begins to wait for DuckDB."""

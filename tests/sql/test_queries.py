@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import hta
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.testing.builder import TraceBuilder
 from pages import ROOT
 
 PAGE = ROOT / "docs" / "how-to" / "ask_in_sql.md"
@@ -20,7 +20,7 @@ _QUERY = re.compile(r"^## (.+?)\n(?:(?!^## ).)*?^```sql\n(.*?)^```", re.MULTILIN
 QUERIES: dict[str, str] = dict(_QUERY.findall(PAGE.read_text(encoding="utf-8")))
 
 
-def ask(trace: hta.Trace, heading: str) -> pl.DataFrame:
+def ask(trace: holotrace.Trace, heading: str) -> pl.DataFrame:
     """Run the query under a heading of the page."""
     return trace.sql(QUERIES[heading])
 
@@ -34,7 +34,7 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 def test_longest_kernels(job) -> None:
     """The sums of `kernels` over all ranks, largest first."""
     rows = ask(job, "Which kernels take longest")
-    expected = sums(hta.kernels(job).by_name, ["name"], ["call_count", "sum_ns"])
+    expected = sums(holotrace.kernels(job).by_name, ["name"], ["call_count", "sum_ns"])
     assert len(rows) == 10
     assert rows["total_ns"].is_sorted(descending=True)
     assert {(row["name"],): (row["calls"], row["total_ns"]) for row in rows.to_dicts()}.items() <= expected.items()
@@ -43,7 +43,7 @@ def test_longest_kernels(job) -> None:
 def test_busy_devices(job) -> None:
     """The times of `temporal_breakdown`."""
     rows = ask(job, "How busy each device was")
-    expected = hta.temporal_breakdown(job).per_device.select(
+    expected = holotrace.temporal_breakdown(job).per_device.select(
         "rank", "device", "window_ns", (pl.col("compute_ns") + pl.col("non_compute_ns")).alias("busy_ns")
     )
     assert_frame_equal(rows.drop("busy_fraction"), expected)
@@ -59,7 +59,7 @@ def test_gaps(job) -> None:
     columns = ["gap_ns", "next_work", "operator", "host_was_late"]
     assert rows.select(columns).rows() == [(20_000, "c", "aten::late", True), (1_000, "d", "aten::late", False)]
     everything = job.sql(QUERIES["The longest gaps, and what ended them"].replace("LIMIT 20", ""))
-    idle = hta.temporal_breakdown(job).per_device
+    idle = holotrace.temporal_breakdown(job).per_device
     assert sums(everything, ["rank"], ["gap_ns"]) == sums(idle, ["rank"], ["idle_ns"])
 
 
@@ -69,13 +69,13 @@ def test_work_without_launch() -> None:
     trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
     rows = ask(trace, "Work without a known launch")
     assert rows.rows() == [(0, "computation", "a", 2, 12_000)]
-    assert rows["pieces"].sum() == hta.launch_statistics(trace).per_rank["unknown_count"].sum()
+    assert rows["pieces"].sum() == holotrace.launch_statistics(trace).per_rank["unknown_count"].sum()
 
 
 def test_delays(job) -> None:
     """Median and maximum are those of `launch_statistics`."""
     rows = ask(job, "How late work starts after its launch")
-    expected = hta.launch_statistics(job).per_rank
+    expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
     assert rows["median_ns"].to_list() == expected["delay_median_ns"].to_list()
     assert rows["max_ns"].to_list() == expected["delay_max_ns"].to_list()
@@ -85,7 +85,7 @@ def test_delays(job) -> None:
 def test_bytes_of_collectives(job) -> None:
     """Calls and bytes are those of `distributed`."""
     rows = ask(job, "Bytes and time of each collective")
-    expected = hta.distributed(job).per_operation
+    expected = holotrace.distributed(job).per_operation
     assert sums(rows, ["rank", "collective"], ["calls", "bytes"]) == sums(
         expected, ["rank", "collective"], ["call_count", "bytes"]
     )
@@ -95,7 +95,7 @@ def test_bytes_of_collectives(job) -> None:
 def test_slowest_step(job) -> None:
     """That of `step_time`."""
     rows = ask(job, "The slowest step")
-    steps = hta.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
+    steps = holotrace.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
     assert rows.rows() == steps.select("rank", "step", "duration_ns").head(5).rows()
 
 
@@ -113,7 +113,7 @@ def test_operators(job) -> None:
     """The sums of `operators`."""
     rows = ask(job, "GPU time by operator")
     columns = ["calls", "device_self_ns", "host_self_ns"]
-    expected = hta.operators(job).by_name
+    expected = holotrace.operators(job).by_name
     assert sums(rows, ["rank", "name"], columns) == sums(expected, ["rank", "operator"], columns)
 
 
@@ -123,14 +123,14 @@ def test_operators_of_kernels(job) -> None:
     everything = job.sql("SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
     assert {tuple(row[:2]): (row[3],) for row in rows.iter_rows()}.items() <= expected.items()
-    assert sum(each for (each,) in expected.values()) == hta.kernels(job).by_name["sum_ns"].sum()
+    assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).by_name["sum_ns"].sum()
 
 
 def test_peak_of_memory(real_traces) -> None:
     """That of `memory_timeline`."""
-    trace = hta.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
+    trace = holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
     rows = ask(trace, "The peak of memory")
-    expected = hta.memory_timeline(trace).per_device
+    expected = holotrace.memory_timeline(trace).per_device
     keys = ["rank", "device_type", "device_id", "peak_bytes"]
     assert rows.select(keys).rows() == expected.select(keys).sort(keys[:3]).rows()
     assert rows["at_ns"].to_list() == expected.sort(keys[:3])["peak_ns"].to_list()

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import hta
-from hta.errors import HtaError, InvalidOptionError
-from hta.execution.executor import InProcessExecutor
-from hta.schema import TABLES
-from hta.sql.query import named_views
-from hta.sql.views import VIEWS
-from hta.store.parquet_tables import parquet_types
-from hta.testing.builder import TraceBuilder
+import holotrace
+from holotrace.errors import HolotraceError, InvalidOptionError
+from holotrace.execution.executor import InProcessExecutor
+from holotrace.schema import TABLES
+from holotrace.sql.query import named_views
+from holotrace.sql.views import VIEWS
+from holotrace.store.parquet_tables import parquet_types
+from holotrace.testing.builder import TraceBuilder
 from jobs import cpu_job, gpu_job
 
 REAL = ("amd_mi250", "cpu_only", "two_rank_128", pytest.param("ddp_gloo_4rank", marks=pytest.mark.slow))
@@ -53,9 +53,9 @@ def test_every_stored_table_is_there(table) -> None:
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_answers_as_its_traces_do(name, real_traces, tmp_path) -> None:
     """Every view, row by row."""
-    trace = hta.open_trace(real_traces / name, cache=False)
-    hta.write_store(trace, tmp_path / "job.store")
-    stored = hta.open_trace(tmp_path / "job.store")
+    trace = holotrace.open_trace(real_traces / name, cache=False)
+    holotrace.write_store(trace, tmp_path / "job.store")
+    stored = holotrace.open_trace(tmp_path / "job.store")
     for view in VIEWS:
         expected, found = (each.sql(f"FROM {view}") for each in (trace, stored))
         assert_frame_equal(found, expected, check_row_order=False)
@@ -79,8 +79,8 @@ def test_what_a_piece_of_work_knows() -> None:
 def test_a_selection_is_what_is_asked_about(tmp_path) -> None:
     """`where` leaves events out of every view, from traces and from stores."""
     trace = gpu_job().build()
-    hta.write_store(trace, tmp_path / "job.store")
-    for each in (trace, hta.open_trace(tmp_path / "job.store")):
+    holotrace.write_store(trace, tmp_path / "job.store")
+    for each in (trace, holotrace.open_trace(tmp_path / "job.store")):
         chosen = each.where(_is_first)
         assert chosen.sql("SELECT rank, name FROM kernels ORDER BY rank").rows() == [(0, "gemm"), (1, "gemm")]
         assert chosen.sql("SELECT count(*) FROM events").item() == 2
@@ -109,7 +109,7 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
 def test_workers_make_the_views(job) -> None:
     """With an executor the rows are the same."""
     query = "SELECT rank, name, count(*) AS calls FROM kernels GROUP BY ALL ORDER BY ALL"
-    with hta.processes(2) as executor:
+    with holotrace.processes(2) as executor:
         assert_frame_equal(job.sql(query, executor=executor), job.sql(query))
 
 
@@ -126,8 +126,8 @@ class Repeating(InProcessExecutor):
 def test_a_rank_may_be_done_again(is_stored, tmp_path) -> None:
     """What a lost worker began is replaced."""
     trace = gpu_job().build()
-    hta.write_store(trace, tmp_path / "job.store", executor=Repeating())
-    trace = hta.open_trace(tmp_path / "job.store") if is_stored else trace
+    holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
+    trace = holotrace.open_trace(tmp_path / "job.store") if is_stored else trace
     rows = trace.sql("SELECT count(*) FROM kernels JOIN events USING (rank, event_index)", executor=Repeating())
     assert rows.item() == 4
 
@@ -137,7 +137,7 @@ class OnAnotherMachine(InProcessExecutor):
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Work while it is away."""
-        (folder,) = Path(tempfile.gettempdir()).glob("hta-sql-*")
+        (folder,) = Path(tempfile.gettempdir()).glob("holotrace-sql-*")
         folder.rename(folder.with_name("away"))
         try:
             return super().submit(fn, *args, **kwargs)
@@ -186,8 +186,8 @@ def test_nothing_else_can_be_reached(kind, is_stored, tmp_path) -> None:
     (tmp_path / "secret.csv").write_text("secret\n1\n")
     trace = gpu_job().build()
     if is_stored:
-        hta.write_store(trace, tmp_path / "job.store")
-        trace = hta.open_trace(tmp_path / "job.store")
+        holotrace.write_store(trace, tmp_path / "job.store")
+        trace = holotrace.open_trace(tmp_path / "job.store")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InvalidOptionError) as caught:
         trace.sql(FORBIDDEN[kind].format(secret=tmp_path / "secret.csv", folder=tmp_path))
@@ -197,8 +197,8 @@ def test_nothing_else_can_be_reached(kind, is_stored, tmp_path) -> None:
 
 def test_a_store_cannot_be_written_into(tmp_path) -> None:
     """DuckDB may read its files, but a query is a SELECT."""
-    hta.write_store(gpu_job().build(), tmp_path / "job.store")
-    stored = hta.open_trace(tmp_path / "job.store")
+    holotrace.write_store(gpu_job().build(), tmp_path / "job.store")
+    stored = holotrace.open_trace(tmp_path / "job.store")
     target = tmp_path / "job.store" / "rank=0" / "events.parquet"
     before = target.read_bytes()
     with pytest.raises(InvalidOptionError, match="one SELECT"):
@@ -217,8 +217,8 @@ def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
     odd = tmp_path / "a=b [1]* it's"
     odd.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(odd))
-    hta.write_store(gpu_job().build(), odd / "job.store")
-    for trace in (gpu_job().build(), hta.open_trace(odd / "job.store")):
+    holotrace.write_store(gpu_job().build(), odd / "job.store")
+    for trace in (gpu_job().build(), holotrace.open_trace(odd / "job.store")):
         assert trace.sql("SELECT count(*) FROM events JOIN kernels USING (rank, event_index)").item() == 4
 
 
@@ -227,11 +227,11 @@ def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
     assert gpu_job().build().sql(query, memory_limit_bytes=150_000_000).item() > 0
-    assert not list(tmp_path.glob("hta-sql-*"))
+    assert not list(tmp_path.glob("holotrace-sql-*"))
 
 
 def test_without_duckdb(monkeypatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(HtaError, match=r"SQL needs DuckDB: pip install 'holistic-trace-analysis\[sql\]'"):
+    with pytest.raises(HolotraceError, match=r"SQL needs DuckDB: pip install 'holotrace\[sql\]'"):
         gpu_job().build().sql("SELECT 1")

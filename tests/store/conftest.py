@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hta.ingest.kineto import KinetoReader
-from hta.store.cache import FOLDER_VARIABLE
-from hta.store.trace_file import TraceFile
+from holotrace.ingest.kineto import KinetoReader
+from holotrace.store.cache import FOLDER_VARIABLE
+from holotrace.store.trace_file import TraceFile
 
 WriteTrace = Callable[..., Path]
 

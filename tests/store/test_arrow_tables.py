@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from hta.errors import InvalidOptionError
-from hta.schema import TABLES
-from hta.store.arrow_tables import (
+from holotrace.errors import InvalidOptionError
+from holotrace.schema import TABLES
+from holotrace.store.arrow_tables import (
     ColumnMemo,
     DamagedTableError,
     FolderTables,

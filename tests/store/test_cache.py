@@ -18,14 +18,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hta import _native
-from hta.errors import InvalidOptionError, UnreadableTraceError
-from hta.ingest.kineto import KinetoReader
-from hta.schema import READER_VERSION, TABLES
-from hta.store import cache as store_cache
-from hta.store import cache_room
-from hta.store.arrow_tables import arrow_file
-from hta.store.cache import (
+from holotrace import _native
+from holotrace.errors import InvalidOptionError, UnreadableTraceError
+from holotrace.ingest.kineto import KinetoReader
+from holotrace.schema import READER_VERSION, TABLES
+from holotrace.store import cache as store_cache
+from holotrace.store import cache_room
+from holotrace.store.arrow_tables import arrow_file
+from holotrace.store.cache import (
     BESIDE_NAME,
     DEFAULT_LIMIT_BYTES,
     LIMIT_VARIABLE,
@@ -35,8 +35,8 @@ from hta.store.cache import (
     Reading,
     user_cache_folder,
 )
-from hta.store.checksums import sealed, unsealed
-from hta.store.trace_file import TraceFile
+from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.trace_file import TraceFile
 
 OpenFile = Callable[..., TraceFile]
 WriteTrace = Callable[..., Path]
@@ -363,11 +363,11 @@ def test_links_and_relative_paths_share_an_entry(
 
 
 def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """HTA_CACHE_DIR names the folder; without it, it is the system's folder for caches, under the name hta."""
+    """HOLOTRACE_CACHE_DIR names the folder; without it, it is the system's folder for caches, under the name holotrace."""
     assert user_cache_folder() == tmp_path / "cache"
-    monkeypatch.delenv("HTA_CACHE_DIR")
+    monkeypatch.delenv("HOLOTRACE_CACHE_DIR")
     assert user_cache_folder().is_absolute()
-    assert "hta" in user_cache_folder().parts
+    assert "holotrace" in user_cache_folder().parts
 
 
 def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -419,9 +419,9 @@ def test_a_job_of_many_ranks_looks_at_the_cache_once(
 
 KILLED = """
 import os, sys
-from hta.ingest.kineto import KinetoReader
-from hta.store.checksums import sealed, unsealed
-from hta.store.trace_file import TraceFile
+from holotrace.ingest.kineto import KinetoReader
+from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.trace_file import TraceFile
 
 class Killed(KinetoReader):
     def read(self, path, folder, progress):
@@ -499,12 +499,12 @@ def test_a_folder_that_cannot_be_made_is_a_warning(
 ) -> None:
     """Where the cache cannot be written, traces are read into memory, and that is said once, not per file."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with caplog.at_level(logging.WARNING, "hta"):
+    with caplog.at_level(logging.WARNING, "holotrace"):
         for name in ("a.json", "b.json"):
             path = write_trace(name, ["gemm"])
             assert names_in(path, reader, cache=tmp_path / "file" / "cache") == ["gemm"]
     (warning,) = caplog.records
-    assert warning.name == "hta"
+    assert warning.name == "holotrace"
     assert "cannot be written" in warning.getMessage()
 
 
@@ -515,14 +515,14 @@ def test_a_full_disk_is_a_warning(write_trace: WriteTrace, cache_folder: Path) -
     """
     path = write_trace("a.json", [f"kernel {number}" for number in range(20_000)])
     code = f"""
-import logging, resource, hta
+import logging, resource, holotrace
 logging.basicConfig()
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-print(hta.open_trace({{0: {str(path)!r}}}).ranks[0].table("events").height)
+print(holotrace.open_trace({{0: {str(path)!r}}}).ranks[0].table("events").height)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     assert (run.returncode, run.stdout.strip()) == (0, "20000"), run.stderr
-    assert run.stderr.count("WARNING:hta:") == 1
+    assert run.stderr.count("WARNING:holotrace:") == 1
     assert "cannot be written" in run.stderr
     assert list(cache_folder.rglob("*.arrow")) == []
     assert entries_in(cache_folder) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hta.store.header import Header
+from holotrace.store.header import Header
 
 
 def test_every_known_key_is_picked() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hta.store.header import Header
+from holotrace.store.header import Header
 
 IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hta.store.health import Finding, Health
+from holotrace.store.health import Finding, Health
 
 RECORD = {
     "format": "gzip",

@@ -9,13 +9,13 @@ import polars as pl
 from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
-import hta
-from hta.errors import HtaError
-from hta.schema import TABLES, EventKind
-from hta.sql.views import VIEWS
-from hta.store.parquet_tables import KIND_NAMES, ParquetTables, parquet_types
-from hta.testing.builder import TraceBuilder
-from hta.testing.strategies import trace_documents
+import holotrace
+from holotrace.errors import HolotraceError
+from holotrace.schema import TABLES, EventKind
+from holotrace.sql.views import VIEWS
+from holotrace.store.parquet_tables import KIND_NAMES, ParquetTables, parquet_types
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.strategies import trace_documents
 
 
 @settings(max_examples=20)
@@ -26,11 +26,11 @@ def test_whatever_a_file_holds_comes_back(document) -> None:
         path = Path(name) / "trace.json"
         path.write_bytes(document)
         try:
-            trace = hta.open_trace(path, cache=False)
-            hta.write_store(trace, Path(name) / "job.store")
-        except HtaError:
+            trace = holotrace.open_trace(path, cache=False)
+            holotrace.write_store(trace, Path(name) / "job.store")
+        except HolotraceError:
             return
-        again = hta.open_trace(Path(name) / "job.store")
+        again = holotrace.open_trace(Path(name) / "job.store")
         for rank, expected in trace.ranks.items():
             for table in TABLES:
                 assert_frame_equal(again.ranks[rank].table(table), expected.table(table))
@@ -46,7 +46,7 @@ def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
 def test_a_file_has_texts_in_place_of_numbers(tmp_path) -> None:
     """Names, JSON and kinds are read as people write them; the rank of a collective has a name of its own."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
-    hta.write_store(trace.build(), tmp_path / "job.store")
+    holotrace.write_store(trace.build(), tmp_path / "job.store")
     events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
     assert dict(events.schema) == dict(parquet_types("events"))
     assert events.select("kind", "name").rows()[0] == ("kernel", "gemm")
@@ -62,7 +62,7 @@ def test_kinds_have_the_names_of_the_code() -> None:
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
     """But for those that every rank has."""
-    hta.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
+    holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     found = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= found
     assert not {"memory", "flows", "copies"} & found

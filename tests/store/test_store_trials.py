@@ -14,7 +14,7 @@ from scripts.store_trials import damage, failed, kills, race
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
     """Entries are rebuilt by the hundred."""
-    caplog.set_level(logging.ERROR, "hta")
+    caplog.set_level(logging.ERROR, "holotrace")
 
 
 @pytest.mark.parametrize(

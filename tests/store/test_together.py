@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hta.errors import InvalidOptionError, MissingDataError
-from hta.execution.executor import IN_PROCESS, Executor
-from hta.execution.processes import processes
-from hta.store.together import asked_together
-from hta.store.trace import RankTrace, Trace
-from hta.store.trace_file import TraceFile
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.execution.processes import processes
+from holotrace.store.together import asked_together
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace_file import TraceFile
 
 visits: list[tuple[str, int]] = []
 

@@ -18,12 +18,12 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from hta.errors import InvalidOptionError, NotATraceError, UnknownRankError
-from hta.execution.executor import IN_PROCESS
-from hta.execution.processes import processes
-from hta.schema import EventKind
-from hta.store.trace import RankTrace, SkippedFile, Trace
-from hta.store.trace_file import TraceFile
+from holotrace.errors import InvalidOptionError, NotATraceError, UnknownRankError
+from holotrace.execution.executor import IN_PROCESS
+from holotrace.execution.processes import processes
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace, SkippedFile, Trace
+from holotrace.store.trace_file import TraceFile
 
 KERNELS = ["gemm", "relu", "gemm", "nccl"]
 
@@ -208,7 +208,7 @@ def test_files_that_cannot_be_read_are_left_out(
     """What can be read stays, the rest is skipped with its error and a warning; nothing readable is that error."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
-    with caplog.at_level(logging.WARNING, "hta"):
+    with caplog.at_level(logging.WARNING, "holotrace"):
         rest = Trace({**trace.ranks, 5: bad}, trace.skipped).readable()
     assert list(rest.ranks) == [1, 3, 10]
     assert [each.path for each in rest.skipped] == ["notes.txt", bad.source]
@@ -270,7 +270,7 @@ def test_a_failing_rank_can_be_left_out(
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
-    with caplog.at_level(logging.WARNING, "hta"):
+    with caplog.at_level(logging.WARNING, "holotrace"):
         found = lenient.map(miscounts_rank_3, executor)
     assert (found, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
     reasons = [each.reason for each in lenient.skipped[1:]]
@@ -303,7 +303,7 @@ def test_where_every_rank_fails_the_first_error_is_raised(trace: Trace, executor
 
 def test_ranks_worked_on_longest_ago_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process holds no more than a number of events, and any rank counts; what was forgotten is read again."""
-    monkeypatch.setattr("hta.store.trace._MOST_EVENTS_HELD", 25_000)
+    monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
     assert [rank for rank, each in trace.ranks.items() if each.events_held] == [3, 10]
     assert trace.select([1]).map(rank_and_count) == {1: before[1]}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hta.errors import InvalidOptionError
-from hta.schema import TABLES
-from hta.store.arrow_tables import table_types
-from hta.store.trace_file import TraceFile
+from holotrace.errors import InvalidOptionError
+from holotrace.schema import TABLES
+from holotrace.store.arrow_tables import table_types
+from holotrace.store.trace_file import TraceFile
 
 OpenFile = Callable[..., TraceFile]
 WriteTrace = Callable[..., Path]

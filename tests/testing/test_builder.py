@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.errors import InvalidOptionError, UnknownRankError
-from hta.schema import EventKind
-from hta.testing.builder import FIRST_AUTOMATIC_CORRELATION, TraceBuilder
+from holotrace.errors import InvalidOptionError, UnknownRankError
+from holotrace.schema import EventKind
+from holotrace.testing.builder import FIRST_AUTOMATIC_CORRELATION, TraceBuilder
 
 
 def written(builder: TraceBuilder, rank: int = 0) -> list[dict]:

@@ -1,4 +1,4 @@
-"""The names of `hta.testing`."""
+"""The names of `holotrace.testing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hta import testing
+from holotrace import testing
 
 
 def test_public_names_are_sorted_and_exist():
@@ -24,6 +24,6 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_only_strategies_needs_hypothesis():
     """Builder and synthetic jobs work where Hypothesis is not installed."""
-    code = "import sys, hta.testing.builder, hta.testing.synthetic; sys.exit('hypothesis' in sys.modules)"
+    code = "import sys, holotrace.testing.builder, holotrace.testing.synthetic; sys.exit('hypothesis' in sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 -- our own program

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from hta.errors import InvalidOptionError
-from hta.testing.job_plan import (
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.job_plan import (
     BEGIN_NS,
     LAUNCH_LATENCY_NS,
     STREAM_GAP_NS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.testing.job_truth import ShownWork, idle_split, state_lengths
+from holotrace.testing.job_truth import ShownWork, idle_split, state_lengths
 from oracles import covered, holes
 from oracles import state_lengths as state_lengths_by_moment
 

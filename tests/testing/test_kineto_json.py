@@ -8,7 +8,7 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta.testing.kineto_json import document, event_text, microseconds
+from holotrace.testing.kineto_json import document, event_text, microseconds
 
 
 def test_an_event_has_one_key_a_line_and_its_args_on_one():

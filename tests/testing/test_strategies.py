@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, find, given, settings
 
-import hta
-from hta.errors import HtaError
-from hta.testing.strategies import broken_bytes, events, interval_arrays, names, trace_documents
+import holotrace
+from holotrace.errors import HolotraceError
+from holotrace.testing.strategies import broken_bytes, events, interval_arrays, names, trace_documents
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -24,7 +24,7 @@ def read(document: bytes):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(document)
-        rank_trace = hta.open_trace({0: path}, cache=False).ranks[0]
+        rank_trace = holotrace.open_trace({0: path}, cache=False).ranks[0]
         _ = rank_trace.health
         return rank_trace
 
@@ -115,7 +115,7 @@ def test_broken_files_are_read_as_far_as_they_go_or_refused(damaged):
     """Whatever the bytes, the reader answers with tables or with an error of ours."""
     try:
         rank_trace = read(damaged)
-    except HtaError:
+    except HolotraceError:
         return
     assert rank_trace.health.row_counts["events"] == rank_trace.table("events").height
 

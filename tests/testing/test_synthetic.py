@@ -11,13 +11,13 @@ from collections import Counter
 
 import pytest
 
-import hta
-from hta.enrich.launches import launches
-from hta.enrich.steps import steps
-from hta.errors import InvalidOptionError
-from hta.testing import write_job
-from hta.testing.job_plan import BEGIN_NS, STREAM_GAP_NS
-from hta.testing.synthetic import TRUTH_FILE, main
+import holotrace
+from holotrace.enrich.launches import launches
+from holotrace.enrich.steps import steps
+from holotrace.errors import InvalidOptionError
+from holotrace.testing import write_job
+from holotrace.testing.job_plan import BEGIN_NS, STREAM_GAP_NS
+from holotrace.testing.synthetic import TRUTH_FILE, main
 
 SMALL = {"ranks": 4, "steps": 2, "layers": 2, "ranks_per_host": 2, "seed": 7}
 
@@ -37,7 +37,7 @@ def truth(folder):
 @pytest.fixture(scope="module")
 def trace(folder, truth):  # noqa: ARG001 -- the truth writes the files
     """The job, read."""
-    return hta.open_trace(folder, cache=False)
+    return holotrace.open_trace(folder, cache=False)
 
 
 def contents(folder):
@@ -96,7 +96,7 @@ def test_the_truth_file_says_what_is_returned(folder, truth):
     saved = json.loads((folder / TRUTH_FILE).read_text())
 
     assert saved == json.loads(json.dumps(truth.to_dict()))
-    assert saved["schema"] == "hta.testing.job_truth/1"
+    assert saved["schema"] == "holotrace.testing.job_truth/1"
 
 
 def test_the_reader_finds_all_ranks_and_leaves_the_truth_aside(trace):
@@ -108,7 +108,7 @@ def test_the_reader_finds_all_ranks_and_leaves_the_truth_aside(trace):
 
 def test_temporal_breakdown_finds_the_truth(trace, truth):
     """Window, computation and idle time of every rank, to the nanosecond."""
-    found = hta.temporal_breakdown(trace).per_device
+    found = holotrace.temporal_breakdown(trace).per_device
 
     columns = ["rank", "device", "start_ns", "window_ns", "compute_ns", "idle_ns", "non_compute_ns"]
     assert found.select(columns).rows() == [
@@ -127,7 +127,7 @@ def test_temporal_breakdown_finds_the_truth(trace, truth):
 
 def test_kernel_breakdown_finds_the_truth(trace, truth):
     """How long each combination of kinds ran, and how many pieces of work of each kind there are."""
-    found = hta.kernel_breakdown(trace)
+    found = holotrace.kernel_breakdown(trace)
 
     for rank in truth.ranks:
         states = found.per_state.filter(rank=rank.rank)
@@ -140,7 +140,7 @@ def test_kernel_breakdown_finds_the_truth(trace, truth):
 
 def test_communication_overlap_finds_the_truth(trace, truth):
     """Time of communication and the part of it behind computation, to the nanosecond."""
-    found = hta.communication_overlap(trace).per_rank
+    found = holotrace.communication_overlap(trace).per_rank
 
     assert found.select("rank", "comm_ns", "overlap_ns").rows() == [
         (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
@@ -150,7 +150,7 @@ def test_communication_overlap_finds_the_truth(trace, truth):
 
 def test_idle_time_finds_the_truth(trace, truth):
     """Every stream's and every device's gaps, divided by what was waited for, to the nanosecond."""
-    found = hta.idle_time(trace)
+    found = holotrace.idle_time(trace)
 
     for rank in truth.ranks:
         of_device = found.per_device.filter(rank=rank.rank).select("category", "idle_ns")
@@ -223,9 +223,9 @@ def test_a_single_rank_is_a_job(tmp_path):
     truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
-    assert hta.communication_overlap(hta.open_trace(tmp_path, cache=False)).per_rank["comm_ns"].to_list() == [
-        truth.ranks[0].communication_ns
-    ]
+    assert holotrace.communication_overlap(holotrace.open_trace(tmp_path, cache=False)).per_rank[
+        "comm_ns"
+    ].to_list() == [truth.ranks[0].communication_ns]
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_five_hundred_ranks_are_made(tmp_path):
     truth = write_job(tmp_path, ranks=512, steps=1, layers=1)
 
     assert len({rank.file for rank in truth.ranks}) == 512
-    assert list(hta.open_trace(tmp_path, cache=False).ranks) == list(range(512))
+    assert list(holotrace.open_trace(tmp_path, cache=False).ranks) == list(range(512))
 
 
 def test_an_impossible_job_is_refused(tmp_path):
@@ -262,8 +262,16 @@ def test_the_command_refuses_what_makes_no_job(tmp_path, capsys):
 
 
 def test_the_module_runs_as_a_program(tmp_path):
-    """`python -m hta.testing.synthetic` works and warns of nothing."""
-    command = [sys.executable, "-m", "hta.testing.synthetic", str(tmp_path), "--ranks=1", "--steps=1", "--layers=1"]
+    """`python -m holotrace.testing.synthetic` works and warns of nothing."""
+    command = [
+        sys.executable,
+        "-m",
+        "holotrace.testing.synthetic",
+        str(tmp_path),
+        "--ranks=1",
+        "--steps=1",
+        "--layers=1",
+    ]
     finished = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own program
 
     assert finished.stderr == ""

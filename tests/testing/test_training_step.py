@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hta.testing.training_step import REDUCE_STREAM, shape_args, training_step
+from holotrace.testing.training_step import REDUCE_STREAM, shape_args, training_step
 
 
 def all_works(layers):

@@ -26,5 +26,5 @@ def log_folder(real_traces, tmp_path_factory):
         with suppress(pytest.skip.Exception):
             shutil.copytree(real_traces / path, folder / name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HTA_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield folder

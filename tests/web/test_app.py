@@ -16,12 +16,12 @@ pytest.importorskip("dash", reason="the extra web is not installed")
 pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
 
-from hta.catalogue import ANALYSES
-from hta.figures.theme import SURFACES
-from hta.testing.builder import TraceBuilder
-from hta.web.app import MOST_BYTES_ASKED
-from hta.web.pages import PAGES
-from hta.web.server import Address, guarded
+from holotrace.catalogue import ANALYSES
+from holotrace.figures.theme import SURFACES
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.app import MOST_BYTES_ASKED
+from holotrace.web.pages import PAGES
+from holotrace.web.server import Address, guarded
 from jobs import MARKUP, cpu_job, gpu_job
 from web_client import WebClient, components, texts
 
@@ -164,7 +164,7 @@ def test_nothing_else_can_be_downloaded(client, path) -> None:
 
 def test_the_lines_of_python_give_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
     """Copied from the page and run, also for some ranks and devices only."""
-    monkeypatch.setenv("HTA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
     code = components(client.page(query)["page"], "Pre")[0]["children"]
     names: dict[str, object] = {}
@@ -291,12 +291,12 @@ def test_every_script_of_the_first_page_is_delivered(client) -> None:
     """Also our own, which Dash finds in its folder."""
     page = client.get("/").text
     scripts = re.findall(r'src="\./([^"]+)"', page)
-    assert any("assets/hta.js" in script for script in scripts)
+    assert any("assets/holotrace.js" in script for script in scripts)
     assert [client.get(f"/{script}").status_code for script in scripts] == [200] * len(scripts)
 
 
 def test_the_guard_stands_before_the_pages(client) -> None:
-    """The application that hta serve runs is the guarded one."""
+    """The application that holotrace serve runs is the guarded one."""
     app = guarded(client.session, Address(), None)
     seen: list[str] = []
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_HOST": "evil.example"}
@@ -317,13 +317,13 @@ def test_only_this_machine_may_get_in_without_a_token(host, is_loopback) -> None
 
 
 def test_hta_itself_does_not_load_dash() -> None:
-    """The core is light: neither `import hta` nor the command line needs the extra."""
-    code = "import hta, hta.cli.commands, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
+    """The core is light: neither `import holotrace` nor the command line needs the extra."""
+    code = "import holotrace, holotrace.cli.commands, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
 
 
 def _scope(client: WebClient):
-    from hta.web.session import Scope  # noqa: PLC0415
+    from holotrace.web.session import Scope  # noqa: PLC0415
 
     return Scope(client.session.runs[0].id)

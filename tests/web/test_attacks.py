@@ -14,8 +14,8 @@ pytest.importorskip("dash", reason="the extra web is not installed")
 pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("waitress", reason="the extra web is not installed")
 
-from hta.web.server import Address, bound_server
-from hta.web.session import Session
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Session
 from jobs import gpu_job
 
 HIDDEN = "a line that is in no trace"
@@ -46,12 +46,14 @@ def ask(
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
 
 
-@pytest.mark.parametrize("path", ["/", "/_dash-layout", "/assets/hta.js", "/download/csv/health.files?view=health"])
+@pytest.mark.parametrize(
+    "path", ["/", "/_dash-layout", "/assets/holotrace.js", "/download/csv/health.files?view=health"]
+)
 def test_another_name_for_the_server_gets_nothing(place, path) -> None:
     """DNS rebinding: of pages, data and scripts alike."""
     status, _, text = ask(place, path, Host="evil.example")
     assert status == 403
-    assert "hta_token" not in text
+    assert "holotrace_token" not in text
     assert len(text) < 200
 
 

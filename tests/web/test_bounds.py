@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("dash", reason="the extra `web` is not installed")
 
-import hta
-from hta.errors import UnreadableTraceError
-from hta.testing.builder import TraceBuilder
-from hta.web import bounds
-from hta.web.app import create_app
-from hta.web.session import Scope, Session
+import holotrace
+from holotrace.errors import UnreadableTraceError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web import bounds
+from holotrace.web.app import create_app
+from holotrace.web.session import Scope, Session
 
 HIDDEN = "a line that is in no trace"
 TRIALS = 20
@@ -67,7 +67,7 @@ def test_the_folder_may_be_named_from_here(place, monkeypatch, root) -> None:
 
 
 def test_a_file_may_be_named_from_here(place, monkeypatch) -> None:
-    """As `hta serve trace.json` does."""
+    """As `holotrace serve trace.json` does."""
     [trace] = (place / "served").iterdir()
     monkeypatch.chdir(trace.parent)
 
@@ -94,7 +94,7 @@ def test_what_was_put_in_the_place_of_a_file_is_not_given(place, target, is_name
     assert status == 404
     assert HIDDEN.encode() not in content
     assert b"private" not in content
-    assert str(Path(hta.__file__).parent).encode() not in content
+    assert str(Path(holotrace.__file__).parent).encode() not in content
 
 
 @pytest.mark.parametrize("walks", [True, False])
@@ -159,7 +159,7 @@ def test_errors_name_the_path_as_given(place) -> None:
     rank = served.session.whole(served.run).ranks[0]
     trace.write_bytes(b"{")
 
-    with pytest.raises(hta.HtaError) as error:
+    with pytest.raises(holotrace.HolotraceError) as error:
         rank.table("events")
     assert "/proc/" not in str(error.value)
     assert str(trace) in str(error.value)

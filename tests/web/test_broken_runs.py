@@ -12,8 +12,8 @@ pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
 
 from broken_files import BROKEN, write_broken
-from hta.web.pages import PAGES
-from hta.web.state import Selection
+from holotrace.web.pages import PAGES
+from holotrace.web.state import Selection
 from web_client import DEADLINE_S, WebClient, texts
 
 QUICK = ("device_too_large.json", "far_waits.json", "odd_inputs.json")
@@ -42,7 +42,7 @@ def test_every_page_shows_what_there_is(name, client, caplog) -> None:
         query = Selection(page.name, run=run).query()
         shown = [client.page(query), *(client.part(query, part) for part in page.parts)]
         said = " ".join(text for each in shown for text in texts(each))
-        assert "a bug of hta" not in said, (page.name, said)
+        assert "a bug of holotrace" not in said, (page.name, said)
         assert "Traceback" not in said, (page.name, said)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 

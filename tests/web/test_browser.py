@@ -17,21 +17,21 @@ pytest.importorskip("waitress")
 import polars as pl
 from dash import html
 
-import hta
-import hta.figures
+import holotrace
+import holotrace.figures
 from browsing import PATIENCE_MS, each_real_trace, expect_rows, run_called, visit, walk
-from hta.ingest.file_health import file_health
-from hta.overview import overview
-from hta.report.report import Contents, write_report
-from hta.testing.builder import TraceBuilder
-from hta.web import app
-from hta.web.components import table_box
-from hta.web.page import Page, Table
-from hta.web.pages import PAGES
-from hta.web.parts import part
-from hta.web.server import Address, bound_server
-from hta.web.session import Scope, Session
-from hta.web.state import Selection
+from holotrace.ingest.file_health import file_health
+from holotrace.overview import overview
+from holotrace.report.report import Contents, write_report
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web import app
+from holotrace.web.components import table_box
+from holotrace.web.page import Page, Table
+from holotrace.web.pages import PAGES
+from holotrace.web.parts import part
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Scope, Session
+from holotrace.web.state import Selection
 from jobs import HOSTILE, gpu_job, hostile_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 @contextmanager
 def serving(folder) -> Iterator[tuple[Session, str]]:
-    """Serve a folder as `hta serve` does, and return its address."""
+    """Serve a folder as `holotrace serve` does, and return its address."""
     session = Session([folder])
     with bound_server(session, Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -77,12 +77,12 @@ def test_every_page_shows_its_figure_and_table(served, browser, name, real_trace
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "cpu_only"])
 def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> None:
-    """The sentence of `hta summary`, with GPU work and without."""
+    """The sentence of `holotrace summary`, with GPU work and without."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
         seen.settle(seen.page.main_frame, "Overview")
-        assert overview(session.trace(scope)).verdict in seen.page.locator(".hta-verdict").inner_text()
+        assert overview(session.trace(scope)).verdict in seen.page.locator(".holotrace-verdict").inner_text()
 
 
 def test_health_lists_every_file(served, browser, real_traces) -> None:
@@ -92,7 +92,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
     count = len(file_health(session.whole(selection.scope.run)))
     with visit(browser, url + selection.query()) as seen:
         seen.settle(seen.page.main_frame, "Health")
-        expect_rows(seen.page.locator("section.hta-table").first, count)
+        expect_rows(seen.page.locator("section.holotrace-table").first, count)
         assert not seen.troubles
 
 
@@ -102,7 +102,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
     address = url + Selection("kernel_breakdown", run=session.runs[0].id).query()
     with visit(browser, address) as seen:
         seen.settle(seen.page.main_frame, "Kernel breakdown")
-        box = seen.page.locator("section.hta-table", has_text="Kernels, over all ranks")
+        box = seen.page.locator("section.holotrace-table", has_text="Kernels, over all ranks")
         expect_rows(box, 3)
         box.get_by_placeholder("search").fill("gemm")
         seen.page.wait_for_function("() => location.search.includes('q.kernel_breakdown.1=gemm')")
@@ -144,7 +144,7 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
         with browser.new_context() as stranger:
             page = stranger.new_page()
             assert page.goto(place).status == 401
-            assert "open the address that hta serve printed" in page.inner_text("body")
+            assert "open the address that holotrace serve printed" in page.inner_text("body")
 
 
 def link_to(url: str, path: Path) -> Path:
@@ -186,7 +186,7 @@ def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
     found = overview(trace)
     report, figure = tmp_path / "report.html", tmp_path / "figure.html"
     write_report(Contents("job", found, file_health(trace)), report)
-    figure.write_text(hta.figures.plot_idle_time(found.results["idle_time"]).to_html(include_plotlyjs=True))
+    figure.write_text(holotrace.figures.plot_idle_time(found.results["idle_time"]).to_html(include_plotlyjs=True))
     for address in (f"{url}?view=idle_time", report.as_uri(), figure.as_uri()):
         with visit(browser, address) as seen:
             buttons = buttons_of(seen)
@@ -248,7 +248,7 @@ def test_a_rank_that_is_chosen_is_the_only_one_shown(small, browser) -> None:
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id, ranks=(1,)).query()) as seen:
         seen.settle(seen.page.main_frame, "Temporal breakdown")
-        expect_rows(seen.page.locator("section.hta-table"), 1)
+        expect_rows(seen.page.locator("section.holotrace-table"), 1)
         assert not seen.troubles
 
 
@@ -258,7 +258,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame
         seen.expect(frame, title="Kernel breakdown", figures=1, tables=2)
-        box = page.locator("section.hta-table", has_text="Kernels, over all ranks")
+        box = page.locator("section.holotrace-table", has_text="Kernels, over all ranks")
         expect_rows(box, 3)
         box.get_by_placeholder("group by").click()
         page.get_by_role("option", name="kind", exact=True).click()

@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("dash", reason="the extra web is not installed")
 pytest.importorskip("waitress", reason="the extra web is not installed")
 
-from hta.web import connections
-from hta.web.connections import LONGEST_STALL_S, LONGEST_WAIT_S, MOST_CONNECTIONS, ConnectionServer
+from holotrace.web import connections
+from holotrace.web.connections import LONGEST_STALL_S, LONGEST_WAIT_S, MOST_CONNECTIONS, ConnectionServer
 
 ANSWER = b"an answer"
 _KEPT = 16 << 20

@@ -17,12 +17,12 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, visit
-from hta.figures.theme import SURFACES
-from hta.web.app import SCHEME_COOKIE
-from hta.web.pages import PAGES
-from hta.web.scripts import KEPT_S, REGENERATOR_SHA256
-from hta.web.server import Address, bound_server
-from hta.web.session import Session
+from holotrace.figures.theme import SURFACES
+from holotrace.web.app import SCHEME_COOKIE
+from holotrace.web.pages import PAGES
+from holotrace.web.scripts import KEPT_S, REGENERATOR_SHA256
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Session
 from jobs import gpu_job, hostile_job
 from web_client import WebClient, components, texts
 
@@ -30,7 +30,7 @@ FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 BEFORE_THE_FIGURE = {
     *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
     *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
-    *("runtime", "scripts", "hta", "tensorboard"),
+    *("runtime", "scripts", "holotrace", "tensorboard"),
 }
 """Scripts by the beginning of their names. Each one more is read while somebody waits."""
 
@@ -98,7 +98,7 @@ def test_a_browser_that_does_not_say_where_it_is_asks_for_its_page(client) -> No
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
 def test_an_address_that_means_nothing_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
     """Whatever a browser says of where it is, it gets an answer."""
-    assert "hta" in texts(json.loads(layout(client, address)))
+    assert "holotrace" in texts(json.loads(layout(client, address)))
 
 
 def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
@@ -116,7 +116,7 @@ def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_every_file_of_ours(client, page) -> None:
     """Those that come with it and those that may follow; a new file that nobody names would never be loaded."""
-    folder = Path(str(files("hta.web").joinpath("assets")))
+    folder = Path(str(files("holotrace.web").joinpath("assets")))
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.name != "LICENSE"}
     assert Named(client.get(f"/?view={page.name}").text).assets == there
 
@@ -133,14 +133,14 @@ def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
 
 def test_regenerator_is_the_published_one() -> None:
     """Letter by letter, with its licence beside it."""
-    folder = files("hta.web").joinpath("assets", "regenerator")
+    folder = files("holotrace.web").joinpath("assets", "regenerator")
     assert hashlib.sha256(folder.joinpath("runtime.js").read_bytes()).hexdigest() == REGENERATOR_SHA256
     assert "MIT License" in folder.joinpath("LICENSE").read_text(encoding="utf-8")
 
 
 def test_only_pages_with_figures_begin_with_plotly(client) -> None:
     """Others fetch it when somebody goes on to one that has."""
-    coming = {page.name: 'id="hta-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
+    coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
     assert [name for name, comes in coming.items() if not comes] == ["timeline"]
 
 

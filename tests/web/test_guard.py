@@ -8,7 +8,7 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 
-from hta.web.guard import Guard, content_policy
+from holotrace.web.guard import Guard, content_policy
 
 PAGE = b"<html><script>\nlet one = 1;\n</script><script src='x.js'></script></html>"
 HOSTS = {"127.0.0.1", "localhost", "::1"}
@@ -100,13 +100,13 @@ def test_without_the_token_nothing_is_shown(query) -> None:
 @pytest.mark.parametrize(
     "cookie",
     [
-        "hta_token_8050=wrong",
-        "hta_token_8050",
-        "a=b; hta_token_8050=",
+        "holotrace_token_8050=wrong",
+        "holotrace_token_8050",
+        "a=b; holotrace_token_8050=",
         "\x00;;=",
-        "hta_token_8050=sécret",
-        "hta_token=secret",
-        "hta_token_8051=secret",
+        "holotrace_token_8050=sécret",
+        "holotrace_token=secret",
+        "holotrace_token_8051=secret",
     ],
 )
 def test_a_wrong_cookie_is_no_token(cookie) -> None:
@@ -126,13 +126,15 @@ def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -
     """Addresses end up in histories; the cookie is for this server alone, and no script reads it."""
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
-    assert headers["Set-Cookie"] == "hta_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
+    assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
 
 
-@pytest.mark.parametrize("others", ["", 'other={"a": 1}, b; ', "hta_token_8051=wrong; hta_token=wrong; ", "=; ;"])
+@pytest.mark.parametrize(
+    "others", ["", 'other={"a": 1}, b; ', "holotrace_token_8051=wrong; holotrace_token=wrong; ", "=; ;"]
+)
 def test_the_cookie_opens_the_pages(others) -> None:
     """Whatever other servers of this machine have the browser send beside it."""
-    assert ask(guarded("secret"), HTTP_COOKIE=f"{others}hta_token_8050=secret")[0] == 200
+    assert ask(guarded("secret"), HTTP_COOKIE=f"{others}holotrace_token_8050=secret")[0] == 200
 
 
 LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", "HTTP_SEC_FETCH_DEST": "document"}
@@ -156,7 +158,7 @@ def test_whoever_has_no_token_is_not_sent_in_circles(brought) -> None:
 
 def test_the_token_does_not_open_the_other_doors() -> None:
     """Who has the token is still asked for the name of the server and where a request comes from."""
-    cookie = {"HTTP_COOKIE": "hta_token_8050=secret"}
+    cookie = {"HTTP_COOKIE": "holotrace_token_8050=secret"}
     assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
     assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
 
@@ -211,7 +213,7 @@ def test_all_names_can_be_allowed() -> None:
 
 
 def test_only_tensorboard_may_stand_in_pages_of_others() -> None:
-    """TensorBoard stands in frames of notebooks and editors; `hta serve` in none but its own."""
+    """TensorBoard stands in frames of notebooks and editors; `holotrace serve` in none but its own."""
     frames = "frame-ancestors 'self'"
     assert frames in ask(guarded())[1]["Content-Security-Policy"]
     assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

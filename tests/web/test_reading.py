@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hta.web.reading import Reading
+from holotrace.web.reading import Reading
 
 
 def test_it_says_how_far_the_reading_of_a_file_is() -> None:

@@ -11,9 +11,9 @@ pytest.importorskip("dash", reason="the extra web is not installed")
 pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
 
-from hta.web.page import Page
-from hta.web.pages import PAGES
-from hta.web.state import Selection
+from holotrace.web.page import Page
+from holotrace.web.pages import PAGES
+from holotrace.web.state import Selection
 from reference_data import IN_THE_REPOSITORY
 from web_client import WebClient, texts
 

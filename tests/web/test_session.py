@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-import hta
-from hta.errors import InvalidOptionError, MissingDataError, UnknownRankError
-from hta.testing.builder import TraceBuilder
-from hta.web import memory
-from hta.web import session as session_module
-from hta.web.memory import bytes_of
-from hta.web.session import Scope, Session
+import holotrace
+from holotrace.errors import InvalidOptionError, MissingDataError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web import memory
+from holotrace.web import session as session_module
+from holotrace.web.memory import bytes_of
+from holotrace.web.session import Scope, Session
 from jobs import cpu_job, gpu_job
 from web_client import WebClient, texts
 
@@ -76,7 +76,7 @@ def test_a_span_that_is_not_there_opens_nothing(tmp_path, span) -> None:
 
 
 def test_several_files_are_one_run(tmp_path) -> None:
-    """As for every command of hta."""
+    """As for every command of holotrace."""
     files = gpu_job().write(tmp_path)
     (run,) = opened(*files).runs
     assert list(opened(*files).whole(run.id).ranks) == [0, 1]
@@ -296,7 +296,7 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
 def test_a_store_is_a_run(tmp_path) -> None:
     """Of those that its folder holds; its ranks are no runs of their own."""
     (tmp_path / "logs").mkdir()
-    hta.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
+    holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
     session = opened(tmp_path / "logs")
     (run,) = session.runs
     assert run.name == "job.store"
@@ -309,7 +309,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
     """Neither a linked rank nor a linked table of one."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
-    hta.write_store(gpu_job().build(), store)
+    holotrace.write_store(gpu_job().build(), store)
     (store / "rank=0").rename(tmp_path / "elsewhere")
     (store / "rank=0").symlink_to(tmp_path / "elsewhere")
     (store / "rank=1" / "events.parquet").rename(tmp_path / "events.parquet")

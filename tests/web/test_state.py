@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.web.state import MOST_NUMBERS, Selection, numbers_of, text_of
+from holotrace.web.state import MOST_NUMBERS, Selection, numbers_of, text_of
 
 NUMBERS = st.none() | st.lists(st.integers(0, 10**6), min_size=1, max_size=40).map(
     lambda each: tuple(sorted(set(each)))

@@ -21,9 +21,9 @@ pytest.importorskip("dash")
 pytest.importorskip("tensorboard")
 
 from browsing import PATIENCE_MS, Visit, each_real_trace, run_called, visit, walk
-from hta.web.session import Scope, Session
-from hta.web.tensorboard import plugin
-from hta.web.tensorboard.mount import Mount
+from holotrace.web.session import Scope, Session
+from holotrace.web.tensorboard import plugin
+from holotrace.web.tensorboard.mount import Mount
 from jobs import gpu_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -84,8 +84,8 @@ def proxied(url: str) -> Iterator[str]:
 
 def expect_installed() -> None:
     """Skip where the package was installed before it had this entry point."""
-    if "hta" not in entry_points(group="tensorboard_plugins").names:
-        pytest.skip("TensorBoard does not find hta: install the package again")
+    if "holotrace" not in entry_points(group="tensorboard_plugins").names:
+        pytest.skip("TensorBoard does not find holotrace: install the package again")
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_tra
     """Figures and tables of every trace on every page."""
     session, url = tensorboard
     scope = Scope(run_called(session, name, real_traces))
-    with visit(browser, f"{url}#hta") as seen:
+    with visit(browser, f"{url}#holotrace") as seen:
         tab(seen).locator("#selectors input").first.wait_for(timeout=PATIENCE_MS)
         choose_run(seen, name, scope.run)
         for page in walk(seen, tab(seen), session, scope):
@@ -142,7 +142,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
     options = ["--path_prefix", "/inner"] if place == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if place == "proxy" else url
-        with visit(browser, f"{address}?p.hta.view=idle_time#hta") as seen:
+        with visit(browser, f"{address}?p.holotrace.view=idle_time#holotrace") as seen:
             seen.expect(tab(seen), title="Idle time", figures=1, tables=2)
             assert not seen.troubles
 
@@ -150,7 +150,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
 def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
     """Dark when TensorBoard goes dark, and light again."""
     scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
-    with visit(browser, f"{tensorboard[1]}#hta") as seen:
+    with visit(browser, f"{tensorboard[1]}#holotrace") as seen:
         tab(seen).wait_for_function(scheme, arg="light", timeout=PATIENCE_MS)
         for wanted in ("dark", "light"):
             seen.page.evaluate("() => document.body.classList.toggle('dark-mode')")
@@ -160,23 +160,23 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
 
 def test_nothing_is_loaded_before_the_tab_is_opened() -> None:
     """TensorBoard without our tab open has neither dash nor polars nor plotly."""
-    code = "import sys, hta.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
-    assert "hta" in said.stdout
+    assert "holotrace" in said.stdout
     assert not [name for name in ("dash", "plotly", "polars", "pandas", "waitress") if f"'{name}'" in said.stdout]
 
 
 def test_the_tab_is_active_where_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
     """An empty log folder leaves the tab inactive; so does one that is not there; a huge one is not walked."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
-    assert not plugin.HtaPlugin(context(logdir=str(tmp_path / "missing"))).is_active()
-    tab_of = plugin.HtaPlugin(context(logdir=str(tmp_path)))
+    assert not plugin.HolotracePlugin(context(logdir=str(tmp_path / "missing"))).is_active()
+    tab_of = plugin.HolotracePlugin(context(logdir=str(tmp_path)))
     assert not tab_of.is_active()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "a.pt.trace.json").touch()
     assert tab_of.is_active()
     monkeypatch.setattr(plugin, "MOST_FOLDERS", 1)
-    assert plugin.HtaPlugin(context(logdir=str(tmp_path))).is_active()
+    assert plugin.HolotracePlugin(context(logdir=str(tmp_path))).is_active()
 
 
 def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str, str], list[bytes]]:
@@ -201,8 +201,10 @@ def test_a_mounted_application_learns_where_it_stands() -> None:
         return application
 
     mount = Mount("/app", make)
-    assert asked(mount, "/data/plugin/hta/app")[1]["Location"] == "app/index.html"
+    assert asked(mount, "/data/plugin/holotrace/app")[1]["Location"] == "app/index.html"
     assert not made
-    assert asked(mount, "/data/plugin/hta/app/index.html")[2] == [b"/data/plugin/hta/app /"]
-    assert asked(mount, "/data/plugin/hta/app/a/app/b", "/inner")[2] == [b"/inner/data/plugin/hta/app /a/app/b"]
+    assert asked(mount, "/data/plugin/holotrace/app/index.html")[2] == [b"/data/plugin/holotrace/app /"]
+    assert asked(mount, "/data/plugin/holotrace/app/a/app/b", "/inner")[2] == [
+        b"/inner/data/plugin/holotrace/app /a/app/b"
+    ]
     assert made == [True]

@@ -12,14 +12,14 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("tensorboard")
 
-from hta.web.tensorboard import plugin
+from holotrace.web.tensorboard import plugin
 
 
 def status_under(name: str, folder: Path, **flags: object) -> str:
     """Return the status of the first page, asked for by a name, of a TensorBoard with these options."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
-    tab_of = plugin.HtaPlugin(context(logdir=str(folder), flags=Namespace(**flags)))
-    environ = {"PATH_INFO": "/data/plugin/hta/app/index.html", "HTTP_HOST": name}
+    tab_of = plugin.HolotracePlugin(context(logdir=str(folder), flags=Namespace(**flags)))
+    environ = {"PATH_INFO": "/data/plugin/holotrace/app/index.html", "HTTP_HOST": name}
     setup_testing_defaults(environ)
     seen: list[str] = []
     list(tab_of.get_plugin_apps()["/app/*"](environ, lambda status, *_: seen.append(status)))

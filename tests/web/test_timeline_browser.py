@@ -12,10 +12,10 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, Visit, visit
-from hta.testing.builder import TraceBuilder
-from hta.web.server import Address, bound_server
-from hta.web.session import Session
-from hta.web.timeline import routes
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.server import Address, bound_server
+from holotrace.web.session import Session
+from holotrace.web.timeline import routes
 from jobs import MARKUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -67,8 +67,8 @@ class Drawn:
         self.page = seen.page
         self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
         self.until("it.ranks.every((rank) => rank.isArranged)")
-        self.status = self.page.locator(".hta-timeline-status")
-        self.details = self.page.locator(".hta-timeline-details")
+        self.status = self.page.locator(".holotrace-timeline-status")
+        self.details = self.page.locator(".holotrace-timeline-details")
 
     def of(self, expression: str) -> object:
         """Return something of the timeline, `it`."""
@@ -103,7 +103,7 @@ class Drawn:
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:
         """Return where a place of the drawing is on the page."""
-        box = self.page.locator(".hta-timeline canvas").bounding_box()
+        box = self.page.locator(".holotrace-timeline canvas").bounding_box()
         assert box is not None
         return box["x"] + x, box["y"] + y
 
@@ -162,7 +162,7 @@ def test_keys_move_through_time(url, browser) -> None:
         before = drawn.window
         drawn.hold("ArrowRight")
         assert drawn.window == before
-        seen.page.locator(".hta-timeline canvas").focus()
+        seen.page.locator(".holotrace-timeline canvas").focus()
         drawn.hold("ArrowRight")
         assert drawn.window[0] > before[0]
         seen.page.keyboard.press("0")
@@ -301,7 +301,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="critical path").click()
         drawn.until("it.ranks.every((rank) => rank.path)")
-        legend = seen.page.locator(".hta-timeline-legend")
+        legend = seen.page.locator(".holotrace-timeline-legend")
         legend.get_by_role("button", name="critical path of rank 0, ProfilerStep#1").click()
         assert drawn.window[0] == pytest.approx(-4_000)
         seen.page.keyboard.press("0")
@@ -333,7 +333,7 @@ def test_findings_are_marked_and_listed(url, browser) -> None:
         assert drawn.window == (170_000, 410_000)
         seen.page.keyboard.press("0")
         seen.page.mouse.move(*drawn.band("findings", 200_000, 0, below=3))
-        seen.page.locator(".hta-timeline-tip").get_by_text("GPU 0 is idle for 90 µs").wait_for()
+        seen.page.locator(".holotrace-timeline-tip").get_by_text("GPU 0 is idle for 90 µs").wait_for()
         seen.page.mouse.click(*drawn.band("findings", 200_000, 0, below=3))
         assert drawn.of("[it.focus.start, it.focus.end]") == [150_000, 240_000]
         assert not seen.troubles
@@ -344,7 +344,7 @@ def test_counters_show_their_values(url, browser) -> None:
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.until("it.ranks[0].counters.length && it.ranks[0].counters[0].series")
-        tip = seen.page.locator(".hta-timeline-tip")
+        tip = seen.page.locator(".holotrace-timeline-tip")
         for time_ns, said in ((100_000, "GPU 0 busy\n100 %"), (200_000, "GPU 0 busy\n0.0 %")):
             seen.page.mouse.move(*drawn.band("counter", time_ns, 0))
             assert tip.inner_text() == said
@@ -374,7 +374,7 @@ def test_the_drawing_follows_the_page(url, browser, scheme, expected) -> None:
         Drawn(seen)
         wanted = ",".join(map(str, expected))
         seen.page.wait_for_function(
-            "() => document.querySelector('.hta-timeline canvas').getContext('2d')"
+            "() => document.querySelector('.holotrace-timeline canvas').getContext('2d')"
             f".getImageData(3, 3, 1, 1).data.slice(0, 3).join() === '{wanted}'",
             timeout=PATIENCE_MS,
         )
@@ -385,7 +385,7 @@ def test_the_drawing_follows_the_page(url, browser, scheme, expected) -> None:
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
     """A row about an event to that event, one about a time to that time, one with a name to that name."""
     with visit(browser, url) as seen:
-        link = "window.dash_clientside.hta.timeline([[{}]])[0]"
+        link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
         for more, expected in (
             ("", "find=gemm"),
@@ -414,7 +414,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
     """The longest parts of the critical path: not another event of the same name, and of the same rank."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
-        table = seen.page.locator("#page section.hta-table", has_text="The longest parts of each path")
+        table = seen.page.locator("#page section.holotrace-table", has_text="The longest parts of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
         row.click(timeout=PATIENCE_MS)
         rank, event, name, *_ = row.inner_text().split("\n")

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.analyses.critical_path import critical_path
-from hta.errors import InvalidOptionError
-from hta.recommendations.advice import Advice
-from hta.store.trace import Trace
-from hta.testing.builder import TraceBuilder
-from hta.web.timeline import findings
-from hta.web.timeline.findings import Finding, advice_findings, idle_findings, longest_waits, waiting_findings
-from hta.web.timeline.index import TimelineIndex, timeline_index
-from hta.web.timeline.path import CLASSES, path_answer, path_overlay
-from hta.web.timeline.query import Window
-from hta.web.timeline.span import span_answer
+from holotrace.analyses.critical_path import critical_path
+from holotrace.errors import InvalidOptionError
+from holotrace.recommendations.advice import Advice
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline import findings
+from holotrace.web.timeline.findings import Finding, advice_findings, idle_findings, longest_waits, waiting_findings
+from holotrace.web.timeline.index import TimelineIndex, timeline_index
+from holotrace.web.timeline.path import CLASSES, path_answer, path_overlay
+from holotrace.web.timeline.query import Window
+from holotrace.web.timeline.span import span_answer
 from jobs import gpu_job
 from timelines import LANES, Event, index_of, two_threads
 
@@ -115,7 +115,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_is_that_of_the_analysis() -> None:
-    """Its classes last as long as those of `hta.critical_path`; far away, segments are merged and none is lost."""
+    """Its classes last as long as those of `holotrace.critical_path`; far away, segments are merged and none is lost."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hta.testing.builder import TraceBuilder
-from hta.web.timeline import query
-from hta.web.timeline.counters import Counter, counter_answer, rank_counters
-from hta.web.timeline.index import timeline_index
-from hta.web.timeline.query import Window, search, slices_answer, visible
-from hta.web.timeline.slices import Slices, at_level
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline import query
+from holotrace.web.timeline.counters import Counter, counter_answer, rank_counters
+from holotrace.web.timeline.index import timeline_index
+from holotrace.web.timeline.query import Window, search, slices_answer, visible
+from holotrace.web.timeline.slices import Slices, at_level
 from timelines import LANES, Event, index_of, two_threads
 
 WINDOWS = st.builds(

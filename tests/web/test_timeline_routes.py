@@ -13,12 +13,12 @@ from flask.testing import FlaskClient
 
 pytest.importorskip("dash", reason="the extra `web` is not installed")
 
-import hta
-from hta.store.checksums import sealed, unsealed
-from hta.testing.builder import TraceBuilder
-from hta.web.app import create_app
-from hta.web.session import Session
-from hta.web.timeline import perfetto, routes
+import holotrace
+from holotrace.store.checksums import sealed, unsealed
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.app import create_app
+from holotrace.web.session import Session
+from holotrace.web.timeline import perfetto, routes
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -205,7 +205,7 @@ def test_a_store_gives_no_file_away(tmp_path) -> None:
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    hta.write_store(trace, tmp_path / "job.store")
+    holotrace.write_store(trace, tmp_path / "job.store")
     for manifest in (tmp_path / "job.store").rglob("*.json"):
         text = json.dumps(unsealed(manifest.read_bytes())).replace(trace.ranks[0].source, str(secret))
         manifest.write_bytes(sealed(json.loads(text)))

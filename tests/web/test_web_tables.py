@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta.catalogue import ANALYSES
-from hta.web.page import Table
-from hta.web.tables import (
+from holotrace.catalogue import ANALYSES
+from holotrace.web.page import Table
+from holotrace.web.tables import (
     MOST_ROWS_AT_ONCE,
     Request,
     Rows,

@@ -1,6 +1,6 @@
 //! Which kind an event is, from the category it was given in any year.
 
-/// Number of each kind; the Python side names them in `hta.schema.EventKind`.
+/// Number of each kind; the Python side names them in `holotrace.schema.EventKind`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {

@@ -1,4 +1,4 @@
-//! The tables a trace becomes. `hta.schema` in Python says what each column means; a test holds the two together.
+//! The tables a trace becomes. `holotrace.schema` in Python says what each column means; a test holds the two together.
 
 use std::sync::Arc;
 

@@ -1,0 +1,56 @@
+"""Fixtures and options that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from golden import GoldenTables
+from reference_data import folder_of
+
+settings.register_profile("quick", deadline=None, max_examples=40)  # a shared machine is no clock
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.load_profile("quick")  # `make test-all` asks for the other one
+
+TESTS = Path(__file__).parent / "tests"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--rewrite-golden`."""
+    parser.addoption(
+        "--rewrite-golden", action="store_true", help="write the golden tables anew instead of comparing with them"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the tests that drive a browser: they take longest, and one left for the end keeps a single worker busy."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+
+
+@pytest.fixture(scope="session")
+def real_traces() -> Path:
+    """The folder of real traces."""
+    return folder_of("traces")
+
+
+@pytest.fixture(scope="session")
+def goldens() -> Path:
+    """The folder of results that other tools gave for the real traces."""
+    return folder_of("goldens")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
+    """Keep what tests read out of the user's cache, and what is there out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> GoldenTables:
+    """Compare a table with its golden copy in tests/golden, or write the copy with `--rewrite-golden`."""
+    return GoldenTables(TESTS / "golden", rewrite=request.config.getoption("--rewrite-golden"))

@@ -1,0 +1,77 @@
+"""Warns on `import hta` when Meta's files have replaced ours, or are mixed with them.
+
+Meta's HTA and holotrace-hta both install the package `hta`, and pip lets one overwrite the other without a word. A check
+inside `hta` would be overwritten too, so `holotrace_hta.pth` calls `watch` when Python starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+OURS = "holotrace-hta"
+META = ("HolisticTraceAnalysis", "traceinsight")
+"""Names under which Meta's HTA is on PyPI: https://pypi.org/project/HolisticTraceAnalysis, https://pypi.org/project/traceinsight."""
+
+
+class _Watch:
+    """A finder that finds nothing: it looks at the environment when `hta` is imported for the first time."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        del path, target
+        if name == "hta":
+            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _Watch]
+            warn_of_mixed_files()
+
+
+def watch() -> None:
+    """Check the environment when `hta` is imported."""
+    if _Watch not in sys.meta_path:
+        sys.meta_path.insert(0, _Watch)
+
+
+def warn_of_mixed_files() -> None:
+    """Warn if Meta's HTA is installed in the same environment, or has taken our files along when it was uninstalled."""
+    problem = _problem()
+    if problem:
+        import warnings  # noqa: PLC0415 -- this module is loaded whenever Python starts
+
+        warnings.warn(problem, stacklevel=2)
+
+
+def _problem() -> str:
+    theirs = [f"{name} {version}" for name in META if (version := _version(name))]
+    missing = _missing_files()
+    if theirs:
+        names = " ".join(each.split()[0] for each in theirs)
+        return (
+            f"{OURS} and Meta's {' and '.join(theirs)} both install the package hta, and their files are mixed now. "
+            f"Run `pip uninstall -y {names} {OURS}`, then install the one you want"
+        )
+    if missing:
+        return (
+            f"{len(missing)} files of {OURS} are missing, such as {missing[0]}: another package has removed them. "
+            f"Run `pip install --force-reinstall --no-deps {OURS}`"
+        )
+    return ""
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata  # noqa: PLC0415 -- this module is loaded whenever Python starts
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _missing_files() -> list[str]:
+    from importlib import metadata  # noqa: PLC0415 -- this module is loaded whenever Python starts
+
+    try:
+        files = metadata.files(OURS) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [str(file) for file in files if file.suffix == ".py" and not file.locate().exists()]

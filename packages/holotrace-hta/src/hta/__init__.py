@@ -1,0 +1,6 @@
+"""The interface of Meta's Holistic Trace Analysis, answered by holotrace.
+
+    from hta.trace_analysis import TraceAnalysis
+
+New code should use `holotrace` itself: its results are exact, typed, and documented column by column.
+"""

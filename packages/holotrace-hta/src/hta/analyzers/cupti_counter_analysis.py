@@ -1,0 +1,31 @@
+"""Hardware counters, and the weights by which they add up to floating-point operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holotrace.analyses.cupti_counters import FLOP_OF_COUNTER
+from hta.facade.cupti_counters import counters_with_operators
+from hta.facade.elsewhere import names_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
+"""Floating-point operations of one count of each counter."""
+
+
+class CuptiCounterAnalysis:
+    """A method of `TraceAnalysis` as a function of `analyzer.t`."""
+
+    cuda_profiler_cat = "cuda_profiler_range"
+
+    @classmethod
+    def get_counter_data_with_operators(cls, t: TraceView, ranks: list[int] | None = None) -> list[pd.DataFrame]:
+        """See `TraceAnalysis.get_cupti_counter_data_with_operators`."""
+        return counters_with_operators(t, ranks)

@@ -1,0 +1,111 @@
+"""HTA's way of finding stragglers, by when communication kernels start on the clocks of the hosts.
+
+`TraceAnalysis.get_potential_stragglers` compares how long ranks wait instead, which needs no common clock. Pass
+`find_stragglers_with_late_start_comm_kernels` to it for the numbers of HTA. What HTA failed on is repaired: kernels of
+NCCL 2.20 and later and of RCCL count, and so do step 0 and stream 0; one rank, or fewer than asked for, is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import plotly.express as px
+import plotly.graph_objects as go
+
+from holotrace.figures.theme import HOST_WAIT, IDLE, template
+from hta.facade.elsewhere import names_of
+from hta.facade.show import show
+from hta.facade.symbols import TraceSymbolTable
+
+if TYPE_CHECKING:
+    from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+_KERNELS = r"^(?:nccl(?:Dev)?Kernel|rcclKernel|hcom_)"
+_STEP = r"ProfilerStep\s*#\s*(\d+)"
+_OPERATION = ["stream", "iteration", "name"]
+_METRIC = "normalized_start_time"
+_WORDS = {0: "in time", 1: "among the last"}
+
+
+def extract_iteration_info(trace: TraceView) -> pd.DataFrame:
+    """Return the steps of all ranks of `analyzer.t`: rank, iter, ts, dur, end."""
+    names = trace.symbol_table.get_sym_index()
+    numbers = {number: int(found[1]) for text, number in names.items() if (found := re.match(_STEP, text))}
+    steps = []
+    for rank, frame in trace.get_all_traces().items():
+        own = frame[frame["name"].isin(list(numbers)) & (frame["stream"] < 0)]
+        known = own.assign(rank=rank, iter=own["name"].map(numbers), end=own["ts"] + own["dur"])
+        steps.append(known[["rank", "iter", "ts", "dur", "end"]])
+    return pd.concat(steps, ignore_index=True)
+
+
+def find_stragglers_with_late_start_comm_kernels(
+    df: pd.DataFrame,
+    symbol_table: TraceSymbolTable,
+    n_stragglers: int = 2,
+    visualize: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+) -> pd.Series[float]:
+    """Count for each rank in how many steps it is among those whose chosen communication kernel starts last.
+
+    The kernel is the last one of its name and stream in a step; of all, the name and stream whose durations differ
+    most between ranks are chosen.
+
+    Args:
+        df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
+        symbol_table: the texts of the numbers in its column `name`.
+        n_stragglers: how many ranks to count in a step; ties count as well.
+        visualize: show when the kernel starts on each rank.
+
+    Returns:
+        The counts, indexed by rank; empty where no rank has a communication kernel of at least 1 % of a step.
+    """
+    kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
+    per_step = kernels.groupby("iteration")[_METRIC]
+    place = per_step.rank(method="min", ascending=False)
+    flagged = kernels.assign(is_straggler=(place <= max(1, n_stragglers)).astype(int))
+    if visualize and len(flagged):
+        show(_figure(flagged))
+    return flagged.groupby("rank")["is_straggler"].sum()
+
+
+def _figure(flagged: pd.DataFrame) -> go.Figure:
+    """Draw when the kernel starts on each rank, a panel for each step."""
+    shown = flagged.assign(rank=flagged["rank"].astype(str), is_straggler=flagged["is_straggler"].map(_WORDS))
+    return px.bar(
+        shown,
+        x="rank",
+        y=_METRIC,
+        color="is_straggler",
+        color_discrete_map={_WORDS[0]: IDLE, _WORDS[1]: HOST_WAIT},
+        facet_col="iteration",
+        facet_col_wrap=4,
+        title="Which ranks start the chosen communication kernel last?",
+        labels={_METRIC: "start (mean steps)", "iteration": "step", "is_straggler": ""},
+        template=template("light"),
+    )
+
+
+def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
+    """Return the communication kernels of at least 1 % of a mean step, with start and duration in mean steps."""
+    first = df["ts"].min()
+    mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
+    texts = symbol_table.get_sym_table_series()
+    is_communication = df["name"].isin(texts.index[texts.str.contains(_KERNELS)])
+    is_long = (df["dur"] >= 0.01 * mean_step) & (df["dur"] > 0)
+    chosen: pd.DataFrame = df.loc[is_communication & is_long & (df["stream"] >= 0) & (df["iteration"] >= 0)]
+    return chosen.assign(**{_METRIC: (chosen["ts"] - first) / mean_step, "duration": chosen["dur"] / mean_step})
+
+
+def _kernels_that_differ_most(kernels: pd.DataFrame) -> pd.DataFrame:
+    last = kernels.groupby(["rank", *_OPERATION], as_index=False).last()
+    spread = last.groupby(_OPERATION)["duration"].std().groupby(["stream", "name"]).mean().dropna()
+    if spread.empty:
+        return last
+    stream, name = spread.index[int(spread.to_numpy().argmax())]
+    chosen: pd.DataFrame = last.loc[(last["stream"] == stream) & (last["name"] == name)]
+    return chosen

@@ -1,0 +1,90 @@
+"""Timelines of kernels, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from holotrace.errors import InvalidOptionError
+from hta.common.timeline import TimelinePlotSetting, plot_events_timeline, prepare_timeline_events
+from hta.facade.elsewhere import names_of
+from hta.facade.symbols import TraceSymbolTable
+from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+_SETTING = TimelinePlotSetting(auto_detect=False, multi_ranks=True, amplify_short_events=False)
+
+
+def plot_timeline(title: str, events: pd.DataFrame, ranks: Sequence[int] | None = None) -> None:
+    """Show what `prepare_timeline_gpu_events` returned, of some ranks or of all."""
+    plot_events_timeline(title, events if ranks is None else events[events["rank"].isin(list(ranks))], _SETTING)
+
+
+def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
+    df: pd.DataFrame,
+    symbol_table: TraceSymbolTable,
+    ranks: Iterable[int] | None = None,
+    iterations: Iterable[int] | None = None,
+    streams: Iterable[int] | None = None,
+    duration_threshold: int = 1_000,
+) -> pd.DataFrame:
+    """Return device events as bars: the rows of `df` that are asked for, with beginning, end and row.
+
+    Args:
+        df: events of one or several ranks, with a column `rank`.
+        symbol_table: the texts of the numbers in `name` and `cat`.
+        ranks: only these; by default all.
+        iterations: only events of these steps; by default all events, also those outside steps.
+        streams: only these; by default all, stream 0 too.
+        duration_threshold: events are drawn at least this long, in µs.
+
+    Returns:
+        The columns of `prepare_timeline_events`; `dur` is the true duration.
+
+    Raises:
+        InvalidOptionError: the frame has no column `rank`.
+    """
+    if "rank" not in df.columns:
+        message = "the frame needs a column `rank`: df.assign(rank=0), or plot_timeline_gpu_kernels_from_trace"
+        raise InvalidOptionError(message)
+    is_chosen = df["stream"] >= 0
+    for column, wanted in (("rank", ranks), ("iteration", iterations), ("stream", streams)):
+        is_chosen &= True if wanted is None else df[column].isin(list(wanted))
+    setting = TimelinePlotSetting(auto_detect=False, multi_ranks=True, short_events_display_duration=duration_threshold)
+    return prepare_timeline_events(df[is_chosen], setting, symbol_table)
+
+
+def plot_timeline_gpu_kernels(  # noqa: PLR0913, PLR0917 -- HTA's signature
+    title: str,
+    df: pd.DataFrame,
+    symbol_table: TraceSymbolTable,
+    ranks: Iterable[int] | None = None,
+    iterations: Iterable[int] | None = None,
+    streams: Iterable[int] | None = None,
+    duration_threshold: int = 1_000,
+) -> None:
+    """Show the device events of a frame; the arguments are those of `prepare_timeline_gpu_events`."""
+    events = prepare_timeline_gpu_events(df, symbol_table, ranks, iterations, streams, duration_threshold)
+    plot_timeline(title, events)
+
+
+def plot_timeline_gpu_kernels_from_trace(  # noqa: PLR0913, PLR0917 -- HTA's signature
+    title: str,
+    trace_data: TraceView,
+    ranks: Iterable[int] | None = None,
+    iterations: Iterable[int] | None = None,
+    streams: Iterable[int] | None = None,
+    duration_threshold: int = 1_000,
+) -> None:
+    """Show the device events of a trace, `analyzer.t`; the arguments are those of `prepare_timeline_gpu_events`.
+
+    Raises:
+        UnknownRankError: there is no such rank.
+    """
+    chosen = trace_data.get_ranks() if ranks is None else list(ranks)
+    events = pd.concat([trace_data.get_trace(rank).assign(rank=rank) for rank in chosen])
+    plot_timeline_gpu_kernels(title, events, trace_data.symbol_table, None, iterations, streams, duration_threshold)

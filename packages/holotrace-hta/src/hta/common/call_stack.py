@@ -1,0 +1,217 @@
+"""HTA's first call stacks, where older scripts import them from: `CallGraph` of this module adds `depth` and `parent`.
+
+`hta.common.trace_call_graph` knows more; both find the event around another one in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from holotrace.errors import InvalidOptionError
+from hta.facade.call_stack_nodes import (
+    EVENT_END,
+    EVENT_START,
+    NON_EXISTENT_NODE_INDEX,
+    NULL_NODE_INDEX,
+    CallStackIdentity,
+    NodeGraph,
+    parents_of,
+    thread_nodes,
+)
+from hta.facade.elsewhere import names_of
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+__all__ = [
+    "EVENT_END",
+    "EVENT_START",
+    "NON_EXISTENT_NODE_INDEX",
+    "NULL_NODE_INDEX",
+    "CallGraph",
+    "CallStackGraph",
+    "CallStackIdentity",
+    "CallStackNode",
+    "DeviceType",
+    "infer_device_type",
+]
+
+
+class DeviceType(Enum):
+    """Where events ran."""
+
+    UNKNOWN = 0
+    CPU = 1
+    GPU = 2
+
+
+class CallStackNode(NamedTuple):
+    """An event within the events of its thread: the one around it, how many are around it, and those within it."""
+
+    parent: int = NULL_NODE_INDEX
+    depth: int = -1
+    children: list[int] = []  # noqa: RUF012 -- HTA's default, which nobody changes
+
+
+class _Frames(Protocol):
+    """What gives the frames of ranks: `analyzer.t`, or anything like it."""
+
+    def get_trace(self, rank: int) -> pd.DataFrame: ...
+
+    def get_all_traces(self) -> Iterable[int]: ...
+
+
+def infer_device_type(df: pd.DataFrame) -> DeviceType:
+    """Say where the events of a frame ran: on the host, on devices (any stream, also 0), or UNKNOWN for both or none."""
+    is_on_device = (df["stream"] >= 0).unique().tolist()
+    return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
+
+
+class CallStackGraph(NodeGraph):
+    """The call stack of a thread.
+
+    Args:
+        df: the events of the thread, with index, ts, dur, stream and index_correlation.
+        identity: whose they are.
+        filter_func: which of them take part; by default all.
+
+    Raises:
+        InvalidOptionError: a column is missing.
+    """
+
+    def __init__(
+        self,
+        df: pd.DataFrame,
+        identity: CallStackIdentity,
+        filter_func: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    ) -> None:
+        if "index_correlation" not in df.columns:
+            message = "the frame needs a column index_correlation, as analyzer.t.get_trace(rank) has it"
+            raise InvalidOptionError(message)
+        self.df, self.identity, self.filter_func = df, identity, filter_func
+        self.device_type = infer_device_type(df)
+        self.correlations = df["index_correlation"]
+        self.root_index = NULL_NODE_INDEX
+        self.nodes: dict[int, CallStackNode] = {}
+        if self.device_type is not DeviceType.GPU:
+            found = thread_nodes(parents_of(df if filter_func is None else filter_func(df)), NULL_NODE_INDEX, {})
+            self.nodes = {index: CallStackNode(each.parent, each.depth, each.children) for index, each in found.items()}
+        self.depth = self._depth()
+
+    def get_depth(self) -> pd.Series[int]:
+        """Return the depth of each event, -1 on devices."""
+        return self.depth
+
+    def get_paths_to_leaves(self, idx: int) -> list[list[int]]:
+        """Return the ways from a node down to each of its leaves."""
+        return self._paths(idx, lambda _: True)
+
+    def get_leaf_nodes(self, idx: int) -> list[int]:
+        """Return the leaves under a node."""
+        return [path[-1] for path in self.get_paths_to_leaves(idx)]
+
+    def _depth(self) -> pd.Series[int]:
+        if self.device_type is DeviceType.GPU:
+            return pd.Series(-1, index=self.correlations.index, name="depth")
+        known = {index: node.depth for index, node in self.nodes.items() if index >= 0}
+        return pd.Series(known, name="depth", dtype="int64")
+
+
+class CallGraph:
+    """Adds `depth` and `parent` to the frames of a trace; `parent` of device work is the call that launched it.
+
+    Args:
+        trace: `analyzer.t`.
+        ranks: only these; by default all.
+        filter_func: which events take part; by default all.
+        remapped_tids: {rank: {thread: the thread that it counts as}}.
+        pre_process_trace_data: let Python functions end no later than the ones that called them.
+
+    Raises:
+        UnknownRankError: there is no such rank.
+    """
+
+    def __init__(
+        self,
+        trace: _Frames,
+        ranks: Iterable[int] | None = None,
+        filter_func: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+        remapped_tids: Mapping[int, Mapping[int, int]] | None = None,
+        pre_process_trace_data: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+    ) -> None:
+        self.trace_data = trace
+        self.call_stacks: list[CallStackGraph] = []
+        for rank in list(trace.get_all_traces() if ranks is None else ranks):
+            if pre_process_trace_data:
+                self.constrain_child_time_withinin_parent(trace.get_trace(rank))
+            self._add_rank(rank, filter_func, (remapped_tids or {}).get(rank, {}))
+        owners = [stack.identity for stack in self.call_stacks]
+        self.mapping = pd.DataFrame(owners, columns=["rank", "pid", "tid"]).assign(csg_index=range(len(owners)))
+        self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
+
+    def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
+        """Return the leaves under an event, unless they are skipped what is around it, and what the leaves launched."""
+        frame = self.trace_data.get_trace(rank)
+        event: Any = frame.loc[node_id]
+        if event["stream"] >= 0:
+            return self.get_stack_of_node(int(event["index_correlation"]), rank, skip_ancestors)
+        owner = CallStackIdentity(rank, event["pid"], event["tid"])
+        stack = next(each for each in self.call_stacks if each.identity == owner)
+        leaves = stack.get_leaf_nodes(node_id)
+        around = [] if skip_ancestors else stack.get_path_to_root(node_id)
+        launched = frame.loc[leaves, "index_correlation"]
+        return frame.reindex([*leaves, *around, *launched[launched >= 0].tolist()])
+
+    def constrain_child_time_withinin_parent(self, df: pd.DataFrame) -> None:
+        """Let Python functions end no later than the ones of their thread that called them, in place."""
+        if df.empty or not {"python_id", "python_parent_id"} <= set(df.columns):
+            return
+        functions = df[df["python_id"] >= 0]
+        row_of = dict(zip(functions["python_id"].tolist(), range(len(functions)), strict=True))
+        above = [row_of.get(caller, -1) for caller in functions["python_parent_id"].tolist()]
+        threads, starts = functions["tid"].tolist(), functions["ts"].to_numpy()
+        ends = starts + functions["dur"].to_numpy()
+        for row in _callers_first(above):
+            caller = above[row]
+            if caller >= 0 and threads[caller] == threads[row]:
+                ends[row] = min(ends[row], ends[caller])
+        df.loc[functions.index, "dur"] = ends - starts
+
+    def _add_rank(
+        self,
+        rank: int,
+        filter_func: Callable[[pd.DataFrame], pd.DataFrame] | None,
+        threads: Mapping[int, int],
+    ) -> None:
+        frame = self.trace_data.get_trace(rank)
+        of_thread = frame["tid"].map(lambda thread: threads.get(thread, thread))
+        nodes: dict[int, CallStackNode] = {}
+        owners: Any = frame.groupby([frame["pid"], of_thread], sort=False)
+        for (process, thread), events in owners:
+            on_device = events[events["stream"] > 0]
+            stack = CallStackGraph(
+                on_device if len(on_device) else events, CallStackIdentity(rank, process, thread), filter_func
+            )
+            self.call_stacks.append(stack)
+            nodes |= {index: node for index, node in stack.nodes.items() if index >= 0}
+        is_on_device = (frame["stream"] >= 0).to_numpy()
+        found = [nodes.get(index, CallStackNode()) for index in frame["index"].tolist()]
+        parents = np.array([node.parent for node in found], np.int64)
+        frame["depth"] = np.array([node.depth for node in found], np.int64)
+        frame["parent"] = np.where(is_on_device, frame["index_correlation"].to_numpy(), parents)
+
+
+def _callers_first(above: list[int]) -> list[int]:
+    """Return the rows so that each comes after its caller; those that call each other in a circle are left out."""
+    called: dict[int, list[int]] = {}
+    for row, caller in enumerate(above):
+        called.setdefault(caller, []).append(row)
+    order = list(called.get(-1, []))
+    for row in order:
+        order += called.get(row, [])
+    return order

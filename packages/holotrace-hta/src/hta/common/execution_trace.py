@@ -1,0 +1,71 @@
+"""Execution traces, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pandas as pd
+
+from holotrace.enrich.execution_nodes import node_rows
+from holotrace.errors import InvalidOptionError
+from holotrace.ingest.execution_trace import ExecutionTrace, read_execution_trace
+from hta.facade.elsewhere import names_of
+from hta.facade.trace_view import TraceView
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+EtColumn = Literal["op_schema", "input_shapes", "input_types", "output_shapes", "output_types", "et_node_name"]
+
+_SOURCES = {
+    "op_schema": "operator_schema",
+    "input_shapes": "input_shapes",
+    "input_types": "input_types",
+    "output_shapes": "output_shapes",
+    "output_types": "output_types",
+    "et_node_name": "name",
+}
+_LISTS = ("input_shapes", "input_types", "output_shapes", "output_types")
+
+
+def load_execution_trace(et_file: str) -> ExecutionTrace:
+    """Read an execution trace, plain or gzip."""
+    return read_execution_trace(et_file)
+
+
+def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
+    """Add `et_node` to the frame of a rank: the node of each operator and annotation, NaN for none.
+
+    Args:
+        trace: `TraceAnalysis(...).t`.
+        rank: whose frame, `trace.get_trace(rank)`.
+        et: the execution trace of that rank.
+
+    Raises:
+        UnknownRankError: there is no such rank.
+    """
+    frame = trace.get_trace(rank)
+    found = node_rows(trace.trace.ranks[rank], et)
+    indexes = frame["index"].to_numpy()
+    nodes = np.full(1 + max(indexes.max(initial=0), found["event_index"].to_numpy().max(initial=0)), np.nan)
+    nodes[found["event_index"].to_numpy()] = et.nodes["node_id"].to_numpy()[found["row"].to_numpy()]
+    frame["et_node"] = nodes[indexes]
+
+
+def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
+    """Add what the execution trace says of the node in `et_node`; None where there is no node.
+
+    Raises:
+        InvalidOptionError: there is no such column, or the frame has no `et_node` yet.
+    """
+    if column not in _SOURCES or "et_node" not in trace_df.columns:
+        known = ", ".join(_SOURCES)
+        message = f"column={column!r} needs a frame with `et_node` (correlate_execution_trace) and is one of: {known}"
+        raise InvalidOptionError(message)
+    ids, values = et.nodes["node_id"].to_list(), et.nodes[_SOURCES[column]].to_list()
+    decoded = [json.loads(value) for value in values] if column in _LISTS else values
+    by_node = dict(zip(ids, decoded, strict=True))
+    found = [by_node.get(node) for node in trace_df["et_node"]]
+    trace_df[column] = pd.Series(found, index=trace_df.index, dtype=object)

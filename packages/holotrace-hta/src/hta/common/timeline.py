@@ -1,0 +1,388 @@
+"""Timelines of chosen events, where scripts written for Holistic Trace Analysis import them from.
+
+A figure is for hundreds or thousands of events that a script has chosen; Perfetto shows whole traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from holotrace.errors import InvalidOptionError
+from holotrace.export.new_file import expect_writable
+from holotrace.locations import located
+from hta.facade.elsewhere import names_of
+from hta.facade.names import shorten_name
+from hta.facade.show import save, show
+from hta.facade.symbols import TraceSymbolTable
+from hta.facade.timeline_figure import timeline_figure
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+CPUStreamID = -1
+AnnotationStreamID = -2
+"""The stream of annotations that `align_module_with_kernels` adds. HTA takes 0, which is a real stream."""
+
+DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
+DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
+DefaultCallStackHoverColumns = [
+    "name", "cat", "index", "ts", "dur", "rank", "stream", "height", "depth", "tid", "index_correlation",
+]  # fmt: skip
+DefaultMustHaveColumns = ["name", "ts", "dur"]
+REQUIRED_COLUMNS_FOR_CPU_GPU_ALIGNMENT = {
+    "stream", "index", "ts", "dur", "name", "kernel_span", "first_kernel_start", "num_kernels",
+}  # fmt: skip
+
+_HOST, _ANNOTATION, _STREAM = range(3)
+_GPU_ANNOTATION = "gpu_user_annotation"
+
+
+class EventType(Enum):
+    """Which events a timeline shows where it does not find that out by itself."""
+
+    GPUEvents = 0
+    CPUEvents = 1
+    AllEvents = 2
+
+
+class PlotFormat(Enum):
+    """What becomes of a figure: returned as HTML, shown, or written to a file."""
+
+    HTML = "html"
+    Inline = "inline"
+    File = "file"
+
+
+@dataclass
+class TimelinePlotSetting:
+    """How a timeline looks.
+
+    auto_detect                    find out event_type, multi_ranks and multi_traces from the events
+    event_type                     show only these events
+    multi_ranks, multi_traces      rows of ranks, and of traces, are kept apart
+    multi_streams                  each stream has a row of its own
+    x_start_column, x_end_column   columns that `prepare_timeline_events` adds: beginning and end of each bar, in µs
+    task_column                    column that it adds: the row of each event
+    color_column                   column by whose values bars are coloured
+    task_height                    height of a row in pixels
+    amplify_short_events           draw events at least as long as `short_events_display_duration`, in µs
+    use_global_time                keep times as they are, instead of counting from the first event
+    plot_format                    what becomes of the figure
+    compress_threads               threads of a rank share rows
+    """
+
+    auto_detect: bool = True
+    event_type: EventType = EventType.GPUEvents
+    multi_ranks: bool = False
+    multi_traces: bool = False
+    multi_streams: bool = True
+    x_start_column: str = "calibrated_start_global"
+    x_end_column: str = "calibrated_end_global"
+    task_column: str = "task"
+    color_column: str = "name"
+    task_height: int = 30
+    amplify_short_events: bool = True
+    short_events_display_duration: int = 1_000
+    use_global_time: bool = False
+    plot_format: PlotFormat = PlotFormat.Inline
+    compress_threads: bool = True
+
+
+DefaultTimelinePlotSetting = TimelinePlotSetting()
+
+
+def auto_detect_setting(events: pd.DataFrame, setting: TimelinePlotSetting) -> TimelinePlotSetting:
+    """Return the setting that fits these events; the one given stays as it is, and is returned without `auto_detect`."""
+    if not setting.auto_detect:
+        return setting
+    is_on_device = events["stream"] >= 0 if "stream" in events.columns else pd.Series([False])
+    event_type = EventType.GPUEvents if is_on_device.all() else EventType.AllEvents
+    return replace(
+        setting,
+        event_type=event_type if is_on_device.any() else EventType.CPUEvents,
+        multi_ranks=_has_several(events, "rank"),
+        multi_traces=_has_several(events, "trace"),
+    )
+
+
+def prepare_timeline_events(
+    df: pd.DataFrame,
+    setting: TimelinePlotSetting = DefaultTimelinePlotSetting,
+    symbol_table: TraceSymbolTable | None = None,
+    hover_columns: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return the events as bars: where each begins and ends, and in which row.
+
+    Args:
+        df: events with name, ts, dur, and if they are of devices stream; as `analyzer.t.get_trace(rank)` gives them,
+            or of several ranks with a column `rank`. With a column `depth` the host has a row for each depth.
+        setting: how the timeline looks.
+        symbol_table: the texts of the numbers in `name` and `cat`; not needed where the frame has texts.
+        hover_columns: columns to keep for the hover; by default `DefaultHoverColumns`.
+
+    Returns:
+        name (shortened), ts, dur, the columns of rows and hovers, beginning, end and row; sorted by row and time.
+
+    Raises:
+        InvalidOptionError: a column is missing, or names are numbers and there is no symbol table.
+    """
+    missing = [name for name in DefaultMustHaveColumns if name not in df.columns]
+    if missing and df.empty:
+        return df
+    if missing:
+        message = f"a timeline needs the columns {', '.join(DefaultMustHaveColumns)}; missing: {', '.join(missing)}"
+        raise InvalidOptionError(message)
+    chosen = auto_detect_setting(df, setting)
+    kinds = _kinds(df, symbol_table)
+    is_shown = np.isin(kinds, _SHOWN[chosen.event_type])
+    shown = df[is_shown]
+    bars = _bars(shown, chosen, symbol_table, hover_columns)
+    places, labels = _rows(shown, kinds[is_shown], chosen)
+    bars[chosen.task_column] = labels[places]
+    return bars.iloc[np.lexsort((bars["ts"].to_numpy(), places))]
+
+
+_SHOWN = {
+    EventType.GPUEvents: (_STREAM, _ANNOTATION),
+    EventType.CPUEvents: (_HOST,),
+    EventType.AllEvents: (_HOST, _STREAM, _ANNOTATION),
+}
+
+
+def plot_events_timeline(
+    title: str,
+    events: pd.DataFrame,
+    setting: TimelinePlotSetting = DefaultTimelinePlotSetting,
+    hover_columns: Sequence[str] | None = None,
+    output_image_path: str | None = None,
+) -> str | None:
+    """Draw what `prepare_timeline_events` returned; HTML is returned, other formats return None.
+
+    Of very many events the longest are drawn, and of very many rows the first; the figure says so.
+
+    Args:
+        title: above the figure.
+        events: bars, with the columns that `setting` names.
+        setting: how the timeline looks, and what becomes of the figure.
+        hover_columns: columns to show in the hover; by default `DefaultHoverColumns`.
+        output_image_path: where `PlotFormat.File` is written: `.html`, or an image with the package kaleido; by default
+            an HTML file in the current folder, named after the title.
+
+    Raises:
+        InvalidOptionError: the events have not been prepared, or the file exists or cannot be written.
+    """
+    if not Timeline.is_timeline_events(events, setting):
+        message = "these events are no bars of a timeline: prepare_timeline_events makes them"
+        raise InvalidOptionError(message)
+    path = output_image_path or f"{get_fig_name_from_fig_title(title)}.html"
+    if setting.plot_format is PlotFormat.File:
+        expect_writable(located(path), overwrite=True)
+    columns = [name for name in hover_columns or DefaultHoverColumns if name in events.columns]
+    figure = timeline_figure(
+        title,
+        start_us=events[setting.x_start_column],
+        end_us=events[setting.x_end_column],
+        rows=events[setting.task_column],
+        colors=events[setting.color_column],
+        hovers=events[["name", "ts", "dur", *(name for name in columns if name not in DefaultMustHaveColumns)]],
+        row_height=setting.task_height,
+    )
+    if setting.plot_format is PlotFormat.HTML:
+        html: str = figure.to_html(include_plotlyjs=True)
+        return html
+    show(figure) if setting.plot_format is PlotFormat.Inline else save(figure, path)
+    return None
+
+
+class Timeline:
+    """Events as bars, and their figure.
+
+    Args:
+        timeline_events: events as `prepare_timeline_events` takes them, or what it returned.
+        symbol_table: the texts of the numbers in `name` and `cat`.
+        filter_func: chooses events first: one of `hta.common.trace_filter`, or a function like them.
+        setting: how the timeline looks.
+        hover_columns: columns to show in the hover.
+    """
+
+    def __init__(
+        self,
+        timeline_events: pd.DataFrame,
+        symbol_table: TraceSymbolTable | None,
+        filter_func: Callable[..., pd.DataFrame] | None = None,
+        setting: TimelinePlotSetting = DefaultTimelinePlotSetting,
+        hover_columns: Sequence[str] | None = None,
+    ) -> None:
+        self.timeline_events = timeline_events
+        self.symbol_table = symbol_table
+        self.setting = replace(setting)
+        self.hover_columns = hover_columns
+        self.prepare(filter_func)
+
+    @staticmethod
+    def is_timeline_events(df: pd.DataFrame, setting: TimelinePlotSetting) -> bool:
+        """Say whether a frame has the columns of bars."""
+        needed = {setting.x_start_column, setting.x_end_column, setting.task_column, setting.color_column}
+        return needed | set(DefaultMustHaveColumns) <= set(df.columns)
+
+    def prepare(self, filter_func: Callable[..., pd.DataFrame] | None = None) -> None:
+        """Keep only the events that a filter chooses, and make bars of them where they are none yet."""
+        if filter_func is not None:
+            self.timeline_events = filter_func(self.timeline_events, self.symbol_table)
+        if not self.is_timeline_events(self.timeline_events, self.setting):
+            self.timeline_events = prepare_timeline_events(
+                self.timeline_events, self.setting, self.symbol_table, self.hover_columns
+            )
+
+    def plot(self, title: str, save_path: str | None = None) -> str | None:
+        """Draw the timeline, as `plot_events_timeline` does."""
+        return plot_events_timeline(title, self.timeline_events, self.setting, self.hover_columns, save_path)
+
+
+def align_module_with_kernels(
+    events_df: pd.DataFrame,
+    module_list: Iterable[str],
+    sym_table: TraceSymbolTable | None = None,
+    include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+) -> pd.DataFrame:
+    """Return device events with an annotation for each host event of some names, as long as the kernels it launched.
+
+    Args:
+        events_df: events with the columns that `hta.common.trace_call_graph.CallGraph` adds.
+        module_list: regular expressions, each matched from the beginning of names.
+        sym_table: the texts of the numbers in `name`; not needed where names are texts.
+        include_original_cpu_events: keep host events as well.
+
+    Returns:
+        The rows, and the annotations with stream `AnnotationStreamID`, from the start of the first of their kernels
+        to the end of the last; new numbers as row labels.
+
+    Raises:
+        InvalidOptionError: a column is missing.
+    """
+    missing = sorted(REQUIRED_COLUMNS_FOR_CPU_GPU_ALIGNMENT - set(events_df.columns))
+    if missing:
+        message = (
+            f"the columns {', '.join(missing)} are missing; hta.common.trace_call_graph.CallGraph(trace) adds them"
+        )
+        raise InvalidOptionError(message)
+    is_on_host = events_df["stream"] < 0
+    wanted = re.compile("|".join(f"(?:{pattern})" for pattern in module_list) or r"(?!)")
+    names = _texts(events_df, "name", sym_table)
+    is_module = is_on_host & (events_df["num_kernels"] > 0) & names.map(_matches(names, wanted)).astype(bool)
+    modules = events_df[is_module]
+    kept = events_df if include_original_cpu_events else events_df[~is_on_host]
+    annotations = modules.assign(
+        ts=modules["first_kernel_start"], dur=modules["kernel_span"], stream=AnnotationStreamID
+    )
+    return pd.concat([kept, annotations], ignore_index=True)
+
+
+def get_fig_title_from_fig_name(fig_name: str, sep: str = r"\s+|_+|-+") -> str:
+    """Turn the name of a file into a title: `my_fig-name` becomes `My Fig Name`."""
+    return " ".join(word.capitalize() for word in re.split(sep, fig_name) if word) or "Untitled Figure"
+
+
+def get_fig_name_from_fig_title(title: str) -> str:
+    """Turn a title into the name of a file: `My Fig Name` becomes `my_fig_name`."""
+    return re.sub(r"[^\w.\-]+", "_", title.lower()).strip("_") or "untitled_figure"
+
+
+def _has_several(events: pd.DataFrame, column: str) -> bool:
+    return column in events.columns and len(events[column].unique()) > 1
+
+
+def _kinds(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Tell host events, annotations of devices, and what runs on streams apart."""
+    streams = df["stream"].to_numpy() if "stream" in df.columns else np.full(len(df), CPUStreamID)
+    is_annotation = streams == AnnotationStreamID
+    if "cat" in df.columns and (symbol_table is not None or "s_cat" in df.columns or not _is_number(df["cat"])):
+        is_annotation |= (_texts(df, "cat", symbol_table) == _GPU_ANNOTATION).to_numpy()
+    return np.where(is_annotation, _ANNOTATION, np.where(streams >= 0, _STREAM, _HOST))
+
+
+def _bars(
+    df: pd.DataFrame,
+    setting: TimelinePlotSetting,
+    symbol_table: TraceSymbolTable | None,
+    hover_columns: Sequence[str] | None,
+) -> pd.DataFrame:
+    names = _texts(df, "name", symbol_table)
+    short = {name: shorten_name(str(name)) for name in names.unique()}
+    starts = df["ts"] if setting.use_global_time or df.empty else df["ts"] - df["ts"].min()
+    drawn = df["dur"].clip(lower=setting.short_events_display_duration) if setting.amplify_short_events else df["dur"]
+    wanted = dict.fromkeys([*DefaultTaskLabelColumns, *(hover_columns or DefaultHoverColumns), setting.color_column])
+    kept = [name for name in wanted if name in df.columns and name not in DefaultMustHaveColumns]
+    columns = {name: _texts(df, name, symbol_table) if name == "cat" else df[name] for name in kept}
+    return pd.DataFrame(
+        {
+            "name": names.map(short),
+            "ts": starts,
+            "dur": df["dur"],
+            **columns,
+            setting.x_start_column: starts,
+            setting.x_end_column: starts + drawn,
+        }
+    )
+
+
+def _rows(
+    df: pd.DataFrame, kinds: np.ndarray[Any, np.dtype[np.int64]], setting: TimelinePlotSetting
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the place of each event's row among the rows, and the labels of the rows in their order."""
+    is_host = kinds == _HOST
+    nothing = np.full(len(df), -1)
+    keys = pd.DataFrame(
+        {
+            "trace": df["trace"].astype(str).to_numpy() if setting.multi_traces else "",
+            "rank": df["rank"].to_numpy() if setting.multi_ranks else nothing,
+            "kind": kinds,
+            "thread": "" if setting.compress_threads else np.where(is_host, df["tid"].astype(str), ""),
+            "depth": np.where(is_host, df["depth"], -1) if "depth" in df.columns else nothing,
+            "stream": np.where(kinds == _STREAM, df["stream"], -1) if setting.multi_streams else nothing,
+        },
+        index=range(len(df)),
+    )
+    groups = keys.groupby(list(keys.columns), sort=True)
+    labels = [_label(*key) for key in keys.drop_duplicates().sort_values(list(keys.columns)).itertuples(index=False)]
+    return groups.ngroup().to_numpy(), np.array(labels, dtype=object)
+
+
+def _label(trace: str, rank: int, kind: int, thread: str, depth: int, stream: int) -> str:  # noqa: PLR0913, PLR0917 -- a row
+    on_host = f"cpu level {depth:03}" if depth >= 0 else "cpu events"
+    on_stream = f"gpu stream {stream:03}" if stream >= 0 else "gpu events"
+    parts = [
+        f"trace {trace}" if trace else "",
+        f"rank {rank:03}" if rank >= 0 else "",
+        f"tid {thread}" if thread else "",
+        {_HOST: on_host, _ANNOTATION: "gpu annotate", _STREAM: on_stream}[kind],
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None) -> pd.Series[str]:
+    """Return names or categories as texts."""
+    if not _is_number(df[column]):
+        return df[column]
+    if symbol_table is not None:
+        numbers = df[column]
+        return numbers.map(symbol_table.get_symbol_names(numbers.unique())).fillna("").astype(object)
+    if f"s_{column}" in df.columns:
+        return df[f"s_{column}"]
+    message = f"`{column}` holds numbers: give the symbol table, or call decode_symbol_ids() first"
+    raise InvalidOptionError(message)
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column)
+
+
+def _matches(names: pd.Series[str], pattern: re.Pattern[str]) -> dict[str, bool]:
+    return {name: pattern.match(name) is not None for name in names.unique()}

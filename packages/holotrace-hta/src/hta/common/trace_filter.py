@@ -1,0 +1,284 @@
+"""Filters of trace frames, where scripts written for Holistic Trace Analysis import them from.
+
+A filter is called with a frame, such as `analyzer.t.get_trace(0)`, and with the symbol table where it looks at names;
+it returns the rows that pass, in their order, and leaves the frame as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from holotrace.errors import InvalidOptionError, WrongTypeError
+from hta.facade.elsewhere import names_of
+from hta.facade.symbols import TraceSymbolTable
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+logger = logging.getLogger("holotrace")
+
+_SYNCHRONISATIONS = r"(Event|Context) Sync$"
+_COPIES = r"(gpu_memcpy|Memcpy)$"
+_TEXT_COLUMNS = ("s_name", "name")
+
+
+class Filter(ABC):
+    """What all filters have in common."""
+
+    @abstractmethod
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+
+
+class IterationFilter(Filter):
+    """Keep the events of some steps, given by their numbers."""
+
+    def __init__(self, iterations: int | Iterable[int]) -> None:
+        self.iterations = _listed(iterations)
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass."""
+        return df[df["iteration"].isin(self.iterations)] if _has(df, "iteration") else df
+
+
+class IterationIndexFilter(Filter):
+    """Keep the events of some steps, given by their place among the steps of the frame: 0 is the first one.
+
+    A frame without steps passes whole.
+    """
+
+    def __init__(self, iteration_index: int | Iterable[int]) -> None:
+        self.iteration_index = _listed(iteration_index)
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass; none where the frame has no such step."""
+        existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1}) if _has(df, "iteration") else []
+        if not existing:
+            return df
+        chosen = [existing[place] for place in self.iteration_index if 0 <= place < len(existing)]
+        return df[df["iteration"].isin(chosen)]
+
+
+class FirstIterationFilter(IterationIndexFilter):
+    """Keep the events of the first step."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class RankFilter(Filter):
+    """Keep the events of some ranks; a frame without the column `rank` is of one rank, and passes whole."""
+
+    def __init__(self, ranks: int | Iterable[int]) -> None:
+        self.ranks = _listed(ranks)
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass."""
+        return df[df["rank"].isin(self.ranks)] if "rank" in df.columns else df
+
+
+class TimeRangeFilter(Filter):
+    """Keep the events that lie wholly between two moments in microseconds.
+
+    Raises:
+        InvalidOptionError: the range is no pair, or ends before it begins.
+    """
+
+    def __init__(self, time_range: tuple[float, float]) -> None:
+        if len(time_range) != 2 or time_range[0] > time_range[1]:  # noqa: PLR2004 -- a beginning and an end
+            message = f"time_range={time_range!r}: a range is (beginning, end), in µs"
+            raise InvalidOptionError(message)
+        self.time_range = time_range
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass."""
+        begin, end = self.time_range
+        return df[(df["ts"] >= begin) & (df["ts"] + df["dur"] <= end)] if _has(df, "ts") else df
+
+
+class NameStringColumnFilter(Filter):
+    """Keep the events whose name matches a regular expression from its beginning.
+
+    Names are texts in `name_column`, by default in `s_name` or `name`; a frame without such a column passes whole.
+    """
+
+    def __init__(self, name_pattern: str, name_column: str | None = None) -> None:
+        self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass."""
+        columns = [self.name_column] if self.name_column else _text_columns(df)
+        if not columns:
+            logger.warning("the frame has no column of names as texts; all of its rows pass")
+            return df
+        names = df[columns[0]]
+        matching = {name for name in names.unique() if re.match(self.name_pattern, str(name))}
+        return df[names.isin(matching)]
+
+
+class NameIdColumnFilter(Filter):
+    """Keep the events whose name matches a regular expression from its beginning; names are numbers in the frame."""
+
+    def __init__(self, name_pattern: str, name_column: str = "name") -> None:
+        self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+        known = _needed(symbol_table, "NameIdColumnFilter")
+        return df[df[self.name_column].isin(known.ids_matching(self.name_pattern))]
+
+
+class NameFilter(Filter):
+    """Keep the events whose name matches a regular expression from its beginning.
+
+    Names are texts in `name_column`, by default in `s_name` or `name`; where `name` holds numbers the symbol table
+    says what they stand for.
+    """
+
+    def __init__(
+        self, name_pattern: str, symbol_table: TraceSymbolTable | None = None, name_column: str | None = None
+    ) -> None:
+        self.name_pattern, self.symbol_table, self.name_column = (
+            _checked_pattern(name_pattern),
+            symbol_table,
+            name_column,
+        )
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+        if df.empty:
+            return df
+        chosen = [self.name_column] if self.name_column else [name for name in _TEXT_COLUMNS if name in df.columns]
+        texts = [name for name in chosen if not pd.api.types.is_numeric_dtype(df[name])]
+        if texts:
+            return NameStringColumnFilter(self.name_pattern, texts[0])(df)
+        return NameIdColumnFilter(self.name_pattern, chosen[0])(df, symbol_table or self.symbol_table)
+
+
+class QueryFilter(Filter):
+    """Keep the rows for which a query of pandas is true: `dur > 100 and stream == 7`."""
+
+    def __init__(self, query_str: str) -> None:
+        self.query_str = query_str
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass."""
+        return df.query(self.query_str)
+
+
+class _LastingFilter(Filter):
+    """Keep the events that take any time. `ZeroDurationFilter` is such a filter, and `ZeroDurationFilter()` as well."""
+
+    def __call__(
+        self,
+        df: pd.DataFrame | None = None,
+        symbol_table: TraceSymbolTable | None = None,  # noqa: ARG002
+    ) -> Any:  # noqa: ANN401 -- without a frame it is its own maker
+        """Return the rows that pass."""
+        return self if df is None else df[df["dur"] > 0]
+
+
+ZeroDurationFilter = _LastingFilter()
+"""Keeps the events that take any time, as HTA's filter of this name does: `ZeroDurationFilter(df)`."""
+
+
+class GPUKernelFilter(Filter):
+    """Keep what happens on devices: rows with a stream and, with a symbol table, waits of a whole device."""
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+        return df[_is_on_device(df, symbol_table)] if _has(df, "stream") else df
+
+
+class CPUOperatorFilter(Filter):
+    """Keep what happens on the host: all that `GPUKernelFilter` drops."""
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+        return df[~_is_on_device(df, symbol_table)] if _has(df, "stream") else df
+
+
+class MemCopyEventFilter(Filter):
+    """Keep the copies of one kind on devices, given by their whole name: `Memcpy HtoD (Pinned -> Device)`."""
+
+    def __init__(self, memory_copy_type: str, symbol_table: TraceSymbolTable | None = None) -> None:
+        self.memory_copy_type, self.symbol_table = memory_copy_type, symbol_table
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass; none where there is no such name."""
+        if df.empty:
+            return df
+        known = _needed(symbol_table or self.symbol_table, "MemCopyEventFilter")
+        name = known.get_sym_index().get(self.memory_copy_type, -1)
+        return df[(df["name"] == name) & df["cat"].isin(known.ids_matching(_COPIES)) & (name >= 0)]
+
+
+class CompositeFilter(Filter):
+    """Keep what passes all of several filters.
+
+    Raises:
+        WrongTypeError: one of them is no filter.
+    """
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        wrong = [each for each in filters if not isinstance(each, Filter)]
+        if wrong:
+            message = f"{wrong[0]!r} is no filter of hta.common.trace_filter"
+            raise WrongTypeError(message)
+        if any(each is self for each in filters):
+            message = "a CompositeFilter cannot hold itself"
+            raise InvalidOptionError(message)
+        self.filters = list(filters)
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass."""
+        for each in self.filters:
+            df = each(df, symbol_table)
+        return df
+
+
+def _is_on_device(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> pd.Series[bool]:
+    has_stream = df["stream"] >= 0
+    if symbol_table is None:
+        return has_stream
+    return has_stream | df["name"].isin(symbol_table.ids_matching(_SYNCHRONISATIONS))
+
+
+def _needed(symbol_table: TraceSymbolTable | None, who: str) -> TraceSymbolTable:
+    if symbol_table is None:
+        message = f"{who} looks at names, which are numbers in this frame: give it the symbol table too"
+        raise InvalidOptionError(message)
+    return symbol_table
+
+
+def _checked_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        message = f"{pattern!r} is no regular expression: {error}"
+        raise InvalidOptionError(message) from error
+    return pattern
+
+
+def _listed(numbers: int | Iterable[int]) -> list[int]:
+    if isinstance(numbers, str) or not isinstance(numbers, (int, Iterable)):
+        message = f"{numbers!r} is neither a number nor several"
+        raise WrongTypeError(message)
+    return [numbers] if isinstance(numbers, int) else list(numbers)
+
+
+def _has(df: pd.DataFrame, column: str) -> bool:
+    """Say whether a frame has a column; a filter lets frames without it pass whole, as HTA's do."""
+    if column not in df.columns:
+        logger.warning("the frame has no column %s; all of its rows pass", column)
+    return column in df.columns
+
+
+def _text_columns(df: pd.DataFrame) -> list[str]:
+    return [name for name in _TEXT_COLUMNS if name in df.columns and not pd.api.types.is_numeric_dtype(df[name])]

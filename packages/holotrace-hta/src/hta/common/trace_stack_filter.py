@@ -1,0 +1,211 @@
+"""Filters of frames by an operator: what runs under it, before it, or after it, on its thread.
+
+The frames need their names as texts: call `analyzer.t.decode_symbol_ids()` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from holotrace.algorithms.nesting import nesting
+from holotrace.errors import InvalidOptionError
+from hta.common.trace_df import find_op_occurrence
+from hta.common.trace_filter import Filter, FirstIterationFilter
+from hta.facade.elsewhere import names_of
+from hta.facade.symbols import TraceSymbolTable
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+_NAME_COLUMNS = ("s_name", "name")
+_NS_OF_A_MICROSECOND = 1_000
+
+
+class OperatorFilterMethod(Enum):
+    """Which events to keep, relative to an operator."""
+
+    Under = 0
+    After = 1
+    Before = 2
+    Ancestors = 3
+    Stack = 4
+
+
+class OperatorFilter(Filter):
+    """Keep the events of an operator's thread that lie under it, after it, before it, around it, or under and around.
+
+    `Under` is the operator and what lies wholly within it, `Ancestors` what it lies wholly within, `Stack` both;
+    `After` begins no sooner than it ends, `Before` ends no later than it begins. Device rows come along where a call
+    that is kept launched them.
+
+    Args:
+        op_name: the whole name of the operator.
+        position: which one of that name, 0 for the first in time, -1 for the last.
+        method: what to keep.
+        include_gpu_kernels: keep also what the kept calls launched.
+        name_column: the column with names as texts; by default `s_name`, else `name`.
+    """
+
+    def __init__(
+        self,
+        op_name: str,
+        position: int,
+        method: OperatorFilterMethod,
+        include_gpu_kernels: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        name_column: str | None = None,
+    ) -> None:
+        self.op_name, self.position, self.method = op_name, position, method
+        self.include_gpu_kernels, self.name_column = include_gpu_kernels, name_column
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
+        """Return the rows that pass, in their order; none where the operator does not occur so often."""
+        is_found, operator = find_op_occurrence(df, self.op_name, self.position, _names_of(df, self.name_column))
+        if not is_found:
+            return df.iloc[:0]
+        is_kept = _same_thread(df, operator) & _placed(df, operator, self.method)
+        return _with_launched(df, is_kept) if self.include_gpu_kernels else df[is_kept]
+
+
+class UnderOperatorFilter(OperatorFilter):
+    """Keep an operator and what lies wholly within it."""
+
+    def __init__(
+        self,
+        op_name: str,
+        position: int,
+        include_gpu_kernels: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        name_column: str | None = None,
+    ) -> None:
+        super().__init__(op_name, position, OperatorFilterMethod.Under, include_gpu_kernels, name_column)
+
+
+class AfterOperatorFilter(OperatorFilter):
+    """Keep what begins no sooner than an operator ends."""
+
+    def __init__(
+        self,
+        op_name: str,
+        position: int,
+        include_gpu_kernels: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        name_column: str | None = None,
+    ) -> None:
+        super().__init__(op_name, position, OperatorFilterMethod.After, include_gpu_kernels, name_column)
+
+
+class BeforeOperatorFilter(OperatorFilter):
+    """Keep what ends no later than an operator begins."""
+
+    def __init__(
+        self,
+        op_name: str,
+        position: int,
+        include_gpu_kernels: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        name_column: str | None = None,
+    ) -> None:
+        super().__init__(op_name, position, OperatorFilterMethod.Before, include_gpu_kernels, name_column)
+
+
+class CombinedOperatorFilter(Filter):
+    """Keep what the first step runs under one operator, after a second and before a third.
+
+    Args:
+        root_op_name: under the first operator of this name.
+        preceding_op_name: after the last one of this name under it; None, "" or a name that is not there: from the start.
+        following_op_name: before the first one of this name after that; None, "" or a name not there: to the end.
+        include_gpu_kernels: keep also what the kept calls launched.
+        stack_depths: keep only calls of these depths: the column `depth` of the frame where it has one, else counted
+            from the outermost of the kept calls, 0.
+    """
+
+    def __init__(
+        self,
+        root_op_name: str,
+        preceding_op_name: str | None,
+        following_op_name: str | None,
+        include_gpu_kernels: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+        stack_depths: Iterable[int] | None = None,
+    ) -> None:
+        self.root_op_name = root_op_name
+        self.preceding_op_name, self.following_op_name = preceding_op_name, following_op_name
+        self.include_gpu_kernels = include_gpu_kernels
+        self.stack_depths = None if stack_depths is None else list(stack_depths)
+
+    def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
+        """Return the rows that pass, in their order; none where there is no step or no root."""
+        kept = UnderOperatorFilter(self.root_op_name, 0)(FirstIterationFilter()(df, symbol_table))
+        limits = (
+            AfterOperatorFilter(self.preceding_op_name or "", -1),
+            BeforeOperatorFilter(self.following_op_name or "", 0),
+        )
+        for limit in limits:
+            if len(kept) and limit.op_name in set(kept[_names_of(kept, None)]):
+                kept = limit(kept)
+        if self.stack_depths is not None:
+            kept = kept[np.isin(_depths(kept), self.stack_depths)]
+        return _with_launched(df, df["index"].isin(kept["index"])) if self.include_gpu_kernels else kept
+
+
+def get_matching_kernels(df_ops: pd.DataFrame, df_both: pd.DataFrame, cat_column: str) -> pd.DataFrame:
+    """Return the device rows of `df_both` that runtime and driver calls among `df_ops` launched.
+
+    Args:
+        df_ops: events of the host.
+        df_both: events of host and devices.
+        cat_column: the column of `df_ops` with categories as texts, such as `s_cat`.
+    """
+    is_call = df_ops[cat_column].astype(str).str.endswith(("_runtime", "_driver"))
+    return df_both[_is_launched_by(df_both, df_ops.loc[is_call, "index"])]
+
+
+def _names_of(df: pd.DataFrame, name_column: str | None) -> str:
+    candidates = [name_column] if name_column else [name for name in _NAME_COLUMNS if name in df.columns]
+    texts = [name for name in candidates if name in df.columns and not pd.api.types.is_numeric_dtype(df[name])]
+    if not texts:
+        message = "the filter looks at names as texts: call decode_symbol_ids() first, or name their column"
+        raise InvalidOptionError(message)
+    return texts[0]
+
+
+def _same_thread(df: pd.DataFrame, operator: pd.Series[Any]) -> pd.Series[Any]:
+    columns = [name for name in ("rank", "pid", "tid", "stream") if name in df.columns]
+    return pd.Series(np.logical_and.reduce([df[name] == operator[name] for name in columns]), index=df.index)
+
+
+def _placed(df: pd.DataFrame, operator: pd.Series[Any], method: OperatorFilterMethod) -> pd.Series[Any]:
+    start, end = df["ts"], df["ts"] + df["dur"]
+    first, last = operator["ts"], operator["ts"] + operator["dur"]
+    is_under, is_around = (start >= first) & (end <= last), (start <= first) & (end >= last)
+    placed: dict[OperatorFilterMethod, pd.Series[Any]] = {
+        OperatorFilterMethod.Under: is_under,
+        OperatorFilterMethod.After: start >= last,
+        OperatorFilterMethod.Before: end <= first,
+        OperatorFilterMethod.Ancestors: is_around & (df["index"] != operator["index"]),
+        OperatorFilterMethod.Stack: is_under | is_around,
+    }
+    return placed[method]
+
+
+def _with_launched(df: pd.DataFrame, is_kept: pd.Series[Any]) -> pd.DataFrame:
+    return df[is_kept | _is_launched_by(df, df.loc[is_kept, "index"])]
+
+
+def _is_launched_by(df: pd.DataFrame, calls: pd.Series[int]) -> pd.Series[Any]:
+    is_launched: pd.Series[Any] = (df["stream"] >= 0) & df["index_correlation"].isin(calls)
+    return is_launched
+
+
+def _depths(df: pd.DataFrame) -> np.ndarray[Any, Any]:
+    if "depth" in df.columns:
+        return df["depth"].to_numpy()
+    threads = df.groupby(["pid", "tid", "stream"], sort=False).ngroup().to_numpy()
+    start, end = (_nanoseconds(times) for times in (df["ts"], df["ts"] + df["dur"]))
+    return nesting(threads, start, end).depth
+
+
+def _nanoseconds(times: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.round(times.to_numpy() * _NS_OF_A_MICROSECOND).astype(np.int64)

@@ -1,0 +1,279 @@
+"""Which args become columns of `analyzer.t.get_trace(rank)`, as scripts written for HTA say it.
+
+The reader keeps every arg whatever is configured, so a configuration changes frames alone, and no analysis. What
+configured HTA's parsers (back end, memory, skipped events) is taken and has no effect: there is one parser.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from holotrace.errors import InvalidOptionError
+from hta.configs.default_values import (
+    AVAILABLE_ARGS,
+    EVENT_ARGS,
+    AttributeSpec,
+    EventArgs,
+    ValueType,
+    YamlVersion,
+    v1_0_0,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "AVAILABLE_ARGS",
+    "DEFAULT_PARSE_VERSION",
+    "DEFAULT_VER_EVENT_ARGS",
+    "MAX_EVENT_DURATION_US",
+    "AttributeSpec",
+    "EventArgs",
+    "ParserBackend",
+    "ParserConfig",
+    "TraceType",
+    "ValueType",
+    "YamlVersion",
+    "v1_0_0",
+]
+
+DEFAULT_PARSE_VERSION = v1_0_0
+MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
+"""A week. HTA drops longer events; nothing here does."""
+DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
+
+_IN_BRACKETS = re.compile(r"\(.*?\)")
+_SEPARATORS = re.compile(r"[\s\-/.%_]+")
+_EMPTY: dict[ValueType, Any] = {ValueType.Int: 0, ValueType.Float: 0.0, ValueType.String: "", ValueType.Object: None}
+
+
+class ParserBackend(str, Enum):
+    """HTA's parsers; here all of them are the same one."""
+
+    JSON = "json"
+    IJSON = "ijson"
+    IJSON_BATCHED = "ijson_batched"
+    IJSON_BATCH_AND_COMPRESS = "ijson_batch_and_compress"
+
+
+class TraceType(str, Enum):
+    """What was traced; nothing depends on it."""
+
+    Training = "training"
+    TrainingWoProfilerstepAnnot = "training_wo_profilerstep_annot"
+    Inference = "inference"
+
+
+class ParserConfig:
+    """Which args of events become columns.
+
+    Args:
+        args: the columns; by default `ARGS_DEFAULT`.
+        user_provide_trace_type: kept, without effect.
+        version: kept, without effect: there is one list of args.
+        parse_all_args: every arg that an event of the rank has becomes a column.
+        selected_arg_keys: names of columns among `args`; only these are shown.
+        skip_event_types: kept, without effect.
+        convert_ts_to_integer: kept, without effect: times are exact.
+
+    Raises:
+        InvalidOptionError: a selected name is not among the columns.
+    """
+
+    ARGS_INPUT_SHAPE: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_INPUT_SHAPE
+    ARGS_BANDWIDTH: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_BANDWIDTH
+    ARGS_SYNC: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_SYNC
+    ARGS_MINIMUM: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_MINIMUM
+    ARGS_COMPLETE: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_COMPLETE
+    ARGS_INFO: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_INFO
+    ARGS_COMMUNICATION: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_COMMUNICATION
+    ARGS_TRITON_KERNELS: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_TRITON_KERNELS
+    ARGS_DEFAULT: ClassVar[list[AttributeSpec]] = EVENT_ARGS.ARGS_DEFAULT
+    DEFAULT_MIN_REQUIRED_COLS: ClassVar[list[str]] = ["ts", "dur", "name", "cat", "pid", "tid"]
+
+    _default: ClassVar[ParserConfig | None] = None
+
+    def __init__(  # noqa: PLR0913, PLR0917 -- HTA's signature
+        self,
+        args: Iterable[AttributeSpec] | None = None,
+        user_provide_trace_type: TraceType | None = None,
+        version: YamlVersion = v1_0_0,
+        parse_all_args: bool = False,  # noqa: FBT001, FBT002
+        selected_arg_keys: list[str] | None = None,
+        skip_event_types: set[str] | None = None,
+        convert_ts_to_integer: bool = True,  # noqa: FBT001, FBT002
+    ) -> None:
+        self.arg_map: dict[str, AttributeSpec] = {}
+        self.user_provide_trace_type = user_provide_trace_type
+        self.version = version
+        self.parse_all_args = parse_all_args
+        self.convert_ts_to_integer = convert_ts_to_integer
+        self.parser_backend: ParserBackend | None = None
+        self.trace_memory = False
+        self.drop_gpu_user_annotation = True
+        self.min_required_cols = list(self.DEFAULT_MIN_REQUIRED_COLS)
+        self.max_event_duration_us = MAX_EVENT_DURATION_US
+        self.selected_arg_keys: list[str] | None = None
+        self.set_skip_event_types(skip_event_types)
+        self.add_args(self.ARGS_DEFAULT if args is None else args)
+        self.set_args_selector(selected_arg_keys)
+
+    def __repr__(self) -> str:
+        """Show the columns."""
+        shown = {"parse_all_args": self.parse_all_args, "parser_backend": self.parser_backend, "version": self.version}
+        options = ", ".join(f"{name}={value}" for name, value in shown.items())
+        return f"ParserConfig(args={[spec.name for spec in self.get_args()]}, {options})"
+
+    @property
+    def args(self) -> list[AttributeSpec]:
+        """All columns, selected or not."""
+        return list(self.arg_map.values())
+
+    def clone(self) -> ParserConfig:
+        """Return a copy that can be changed by itself."""
+        return copy.deepcopy(self)
+
+    def get_fingerprint_key(self) -> tuple[tuple[str, ...], bool]:
+        """Return what two configurations of the same columns have in common."""
+        return tuple(sorted(spec.name for spec in self.get_args())), self.parse_all_args
+
+    def get_args(self) -> list[AttributeSpec]:
+        """Return the columns that are shown."""
+        chosen = self.arg_map if self.selected_arg_keys is None else self.selected_arg_keys
+        return [self.arg_map[name] for name in chosen]
+
+    def set_args(self, args: Iterable[AttributeSpec]) -> None:
+        """Replace the columns."""
+        self.arg_map = {spec.name: spec for spec in list(args)}
+
+    def add_args(self, args: Iterable[AttributeSpec]) -> None:
+        """Add columns; one whose name is there already stays as it is."""
+        for spec in list(args):
+            self.arg_map.setdefault(spec.name, spec)
+
+    def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> ParserConfig:
+        """Show only these columns, by their names, None shows all; return the configuration."""
+        unknown = [name for name in selected_arg_keys or () if name not in self.arg_map]
+        if unknown:
+            message = f"{unknown[0]!r} is none of the columns of this configuration: {', '.join(self.arg_map)}"
+            raise InvalidOptionError(message)
+        self.selected_arg_keys = selected_arg_keys
+        return self
+
+    def set_parse_all_args(self, parse_all_args: bool) -> ParserConfig:  # noqa: FBT001 -- HTA's signature
+        """Say whether every arg becomes a column; return the configuration."""
+        self.parse_all_args = parse_all_args
+        return self
+
+    def set_parser_backend(self, parser_backend: ParserBackend) -> None:
+        """Keep the name of a parser; there is one."""
+        self.parser_backend = parser_backend
+
+    def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature
+        """Keep the option; memory is bounded without it."""
+        self.trace_memory = trace_memory
+
+    def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
+        """Keep the option, no event is skipped; return the configuration."""
+        self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
+        return self
+
+    def set_min_required_cols(self, cols: list[str]) -> None:
+        """Keep the option; every frame has these columns."""
+        self.min_required_cols = cols
+
+    def get_min_required_cols(self) -> list[str]:
+        """Return what `set_min_required_cols` was given."""
+        return self.min_required_cols
+
+    def set_drop_gpu_user_annotation(self, should_drop: bool) -> None:  # noqa: FBT001 -- HTA's signature
+        """Keep the option, which has no effect in HTA either."""
+        self.drop_gpu_user_annotation = should_drop
+
+    @classmethod
+    def get_default_cfg(cls) -> ParserConfig:
+        """Return a copy of the configuration that is used where none is given."""
+        return ParserConfig() if cls._default is None else cls._default.clone()
+
+    @classmethod
+    def set_default_cfg(cls, cfg: ParserConfig) -> None:
+        """Use this configuration from now on where none is given, in this process."""
+        ParserConfig._default = cfg.clone()
+
+    @classmethod
+    def get_versioned_cfg(cls, version: YamlVersion) -> ParserConfig:
+        """Return the default columns."""
+        return cls(cls.get_default_args(version), version=version)
+
+    @classmethod
+    def set_global_parser_config_version(cls, version: YamlVersion) -> None:
+        """Make `get_versioned_cfg` the configuration that is used where none is given."""
+        cls.set_default_cfg(cls.get_versioned_cfg(version))
+
+    @classmethod
+    def get_minimum_args(cls, version: YamlVersion = v1_0_0) -> list[AttributeSpec]:  # noqa: ARG003 -- HTA's signature
+        """Return stream and correlation."""
+        return list(cls.ARGS_MINIMUM)
+
+    @classmethod
+    def get_default_args(cls, version: YamlVersion = v1_0_0) -> list[AttributeSpec]:  # noqa: ARG003 -- HTA's signature
+        """Return the columns that a frame has by default."""
+        return list(cls.ARGS_DEFAULT)
+
+    @classmethod
+    def get_info_args(cls, version: YamlVersion = v1_0_0) -> list[AttributeSpec]:  # noqa: ARG003 -- HTA's signature
+        """Return the args of events that describe processes and threads."""
+        return list(cls.ARGS_INFO)
+
+    @classmethod
+    def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
+        """Return a configuration, by default the default one, with the args of collectives added."""
+        extended = cls.get_versioned_cfg(version) if cfg is None else cfg
+        extended.add_args(cls.ARGS_COMMUNICATION)
+        return extended
+
+    @classmethod
+    def get_all_available_args(cls) -> dict[str, AttributeSpec]:
+        """Return every arg that has a column in HTA, by HTA's key."""
+        return dict(AVAILABLE_ARGS)
+
+    @classmethod
+    def show_available_args(cls) -> None:
+        """Print every arg that has a column in HTA, by HTA's key."""
+        for key, spec in sorted(AVAILABLE_ARGS.items()):
+            print(f"{key}: {spec}")  # noqa: T201 -- this is what it is for
+
+    @staticmethod
+    def transform_arg_name(arg: str) -> str:
+        """Return the column of an arg that has none in HTA: lower case, words joined by `_`, no brackets."""
+        name = _SEPARATORS.sub("_", _IN_BRACKETS.sub("", arg).lower()).strip("_")
+        return "arg_name" if name == "name" else name
+
+    @classmethod
+    def make_attribute_spec(
+        cls, raw_name: str, value: object, min_supported_version: YamlVersion = v1_0_0
+    ) -> AttributeSpec:
+        """Return a column for an arg that has none in HTA; its type is that of a value."""
+        types = ((int, ValueType.Int), (float, ValueType.Float), (str, ValueType.String))
+        value_type = next((each for python, each in types if isinstance(value, python)), ValueType.Object)
+        return AttributeSpec(
+            cls.transform_arg_name(raw_name), raw_name, value_type, _EMPTY[value_type], min_supported_version
+        )
+
+    @classmethod
+    def infer_attribute_specs(
+        cls, args: pd.Series[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
+    ) -> dict[str, AttributeSpec]:
+        """Return {arg: column} of all args in a series of dicts, those of `reference_specs` first."""
+        values: dict[str, object] = {}
+        for each in args.dropna():
+            for name, value in each.items():
+                values.setdefault(name, value)
+        known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}
+        return known | {
+            name: cls.make_attribute_spec(name, value) for name, value in values.items() if name not in known
+        }

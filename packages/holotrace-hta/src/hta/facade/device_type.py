@@ -1,0 +1,39 @@
+"""Whose devices a trace is from, in HTA's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holotrace.enrich.event_ranges import event_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+
+UNKNOWN = "UNKNOWN GPU"
+
+_CALLS = (
+    (re.compile(r"hip[A-Z_]"), "AMD GPU"),
+    (re.compile(r"cu(da)?[A-Z]"), "NVIDIA GPU"),
+    (re.compile(r"runFunction - "), "MTIA"),
+)
+"""What calls of a runtime begin with. AMD comes first: programs ported to it may keep CUDA's names beside its own."""
+
+
+def device_type(rank_trace: RankTrace) -> str:
+    """Tell it from the calls that hand work to the device; `UNKNOWN GPU` where none of them is known."""
+    if is_mtia(rank_trace.header.raw):
+        return "MTIA"
+    kinds = (*LAUNCH_KINDS, EventKind.ACCELERATOR)
+    return vendor_of(rank_trace.texts(event_ranges(rank_trace, kinds, ["name"])["name"].unique()).to_list())
+
+
+def vendor_of(calls: Sequence[str]) -> str:
+    """Return whose runtime has these calls."""
+    return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in calls)), UNKNOWN)
+
+
+def is_mtia(header: Mapping[str, Any]) -> bool:
+    """Say whether the ranks of a trace talk to each other as MTIA's do."""
+    distributed = header.get("distributedInfo")
+    return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

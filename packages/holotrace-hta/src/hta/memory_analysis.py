@@ -1,0 +1,149 @@
+"""MemoryAnalysis as scripts written for Holistic Trace Analysis know it: raw memory timelines of torch.profiler."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from holotrace import _native
+from holotrace.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from holotrace.export.new_file import expect_writable, new_file
+from holotrace.figures.theme import template
+from holotrace.locations import expect_writable_folder, native_source
+
+CATEGORIES = (
+    "Parameter",
+    "Optimizer state",
+    "Input",
+    "Temporary",
+    "Activation",
+    "Gradient",
+    "Autograd",
+    "Unknown",
+)
+"""What a block of memory is for, in the order of the numbers in the file."""
+
+
+class Category(Enum):
+    """What a block of memory is for, in HTA's words."""
+
+    INPUT = 1
+    TEMPORARY = 2
+    ACTIVATION = 3
+    GRADIENT = 4
+    AUTOGRAD_DETAIL = 5
+    PARAMETER = 6
+    OPTIMIZER_STATE = 7
+
+
+_GIB = 1 << 30
+_PLOT_PATH = Path("images", "memory_plot.html")
+
+_Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+class MemoryAnalysis:
+    """A raw memory timeline, as `export_memory_timeline("memory.raw.json.gz")` writes it.
+
+    Args:
+        path: the file, plain or gzip: a JSON list of `[time in ns, action, signed bytes, category]`.
+
+    Raises:
+        TraceNotFoundError: there is no such file.
+        UnreadableTraceError: it cannot be read.
+        NotATraceError: it holds no raw memory timeline.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._columns = _timeline(*_read(path))
+
+    def get_memory_timeline(self) -> pd.DataFrame:
+        """Return the bytes of each category over time.
+
+        Returns:
+            ts (ns; what was there before the recording stands at its first moment), the eight `CATEGORIES`, and their
+            sum `Total`; one row for each moment at which something changed, in the order of the file.
+        """
+        return pd.DataFrame(self._columns)
+
+    def get_peak(self) -> pd.Series[int]:
+        """Return the first row with the highest total: what the peak is made of. Empty where the file is."""
+        frame = self.get_memory_timeline()
+        if frame.empty:
+            return pd.Series(dtype="int64")
+        peak: pd.Series[int] = frame.iloc[int(frame["Total"].to_numpy().argmax())]
+        return peak
+
+    def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
+        """Show the categories on top of each other, in GiB over ms, and return the frame.
+
+        Args:
+            save_graph: also write `images/memory_plot.html` in the current folder; an earlier one is replaced.
+
+        Raises:
+            InvalidOptionError: the folder cannot be written.
+        """
+        if save_graph:
+            _expect_room()
+        frame = self.get_memory_timeline()
+        figure = _figure(frame)
+        if save_graph:
+            _PLOT_PATH.parent.mkdir(exist_ok=True)
+            with new_file(_PLOT_PATH, overwrite=True) as file:
+                file.write(figure.to_html(include_plotlyjs=True).encode())
+        figure.show()
+        return frame
+
+
+def _expect_room() -> None:
+    if _PLOT_PATH.parent.exists():
+        expect_writable(_PLOT_PATH, overwrite=True)
+    else:
+        expect_writable_folder(Path.cwd())
+
+
+def _read(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return the time, the signed bytes and the category of each event."""
+    try:
+        with native_source(path) as source:
+            times, sizes, categories = _native.memory_events(source)
+    except FileNotFoundError as error:
+        message = f"there is no file {path}"
+        raise TraceNotFoundError(message) from error
+    except OSError as error:
+        message = f"{path} cannot be read: {error}"
+        raise UnreadableTraceError(message) from error
+    except _native.NotATraceError as error:
+        message = f"{path} is no raw memory timeline: {error}"
+        raise NotATraceError(message) from error
+    if len(categories) and not 0 <= categories.min() <= categories.max() < len(CATEGORIES):
+        message = f"{path} is no raw memory timeline: its categories are not all 0 to {len(CATEGORIES) - 1}"
+        raise NotATraceError(message)
+    return times, sizes, categories
+
+
+def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[str, _Numbers]:
+    """Add up the changes of each category, and keep the state after each moment."""
+    ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
+    recorded = times[times >= 0]
+    moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
+    narrow = categories.astype(np.int8)
+    by_category = {name: np.where(narrow == place, sizes, 0).cumsum()[ends] for place, name in enumerate(CATEGORIES)}
+    return {"ts": moments, **by_category, "Total": sizes.cumsum()[ends]}
+
+
+def _figure(frame: pd.DataFrame) -> go.Figure:
+    times = (frame["ts"] - frame["ts"].min()) / 1_000_000
+    lines = [
+        go.Scatter(x=times, y=frame[name] / _GIB, name=name, stackgroup="memory", line={"shape": "hv", "width": 0.5})
+        for name in CATEGORIES
+    ]
+    axes = {"xaxis": {"title": {"text": "time (ms)"}}, "yaxis": {"title": {"text": "memory (GiB)"}}}
+    return go.Figure(lines, layout={"template": template("light"), "title": {"text": "Memory by category"}, **axes})

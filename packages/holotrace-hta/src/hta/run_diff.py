@@ -1,0 +1,62 @@
+"""RunDiff: two runs side by side as pandas frames, as the TensorBoard plugin's diff showed them.
+
+Behind it is `holotrace.compare_operators`, which new code is better off with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holotrace.comparisons.compare_operators import Measure, OperatorComparison, compare_operators
+from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import Trace
+from hta.facade.times import frame_in_microseconds
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from holotrace.enrich.host_names import Compat
+
+
+class RunDiff:
+    """Align two runs by phase, module and call path.
+
+    Args:
+        baseline: a folder, a file, or an open trace: what to compare with.
+        experiment: likewise, the run in question.
+        ranks: only these ranks of both.
+        by: compare time on the `device` or on the `host`; by default what both runs have.
+        compat: "torch_tb_profiler" aligns as PyTorch's TensorBoard plugin did.
+
+    Raises:
+        MissingDataError: a run has neither operators nor device work.
+    """
+
+    def __init__(
+        self,
+        baseline: str | Trace,
+        experiment: str | Trace,
+        *,
+        ranks: Sequence[int] | None = None,
+        by: Measure | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        runs = [open_trace(run) if isinstance(run, str) else run for run in (baseline, experiment)]
+        chosen = runs if ranks is None else [run.select(ranks) for run in runs]
+        self.result: OperatorComparison = compare_operators(*chosen, by=by, compat=compat)
+
+    def get_tree(self) -> pd.DataFrame:
+        """Return the call paths, the largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
+        return frame_in_microseconds(self.result.tree)
+
+    def get_operators(self) -> pd.DataFrame:
+        """Return the operators, the largest change first: `per_operator`, times in µs."""
+        return frame_in_microseconds(self.result.per_operator)
+
+    def plot(self) -> go.Figure:
+        """Return the figure of the call paths whose own time changed most."""
+        from holotrace.figures import plot_compare_operators  # noqa: PLC0415 -- loads plotly
+
+        return plot_compare_operators(self.result)

@@ -1,0 +1,35 @@
+"""Checks before work starts, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holotrace.errors import InvalidOptionError
+from holotrace.locations import expect_writable_folder, located
+
+
+@dataclass(frozen=True)
+class OperationOutcome:
+    """Whether a check passed, and if not, why; "" where it did."""
+
+    success: bool
+    reason: str
+
+
+def is_valid_directory(
+    path_to_directory: str,
+    must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
+) -> OperationOutcome:
+    """Say whether a path leads to a folder, and to one that can be written if that is asked."""
+    if not path_to_directory:
+        return OperationOutcome(success=False, reason="the path needs to be a non-empty string")
+    path = located(path_to_directory)
+    if not path.is_dir():
+        fault = "is not a directory" if path.exists() else "does not exist"
+        return OperationOutcome(success=False, reason=f"{path} {fault}")
+    try:
+        if must_be_writable:
+            expect_writable_folder(path)
+    except InvalidOptionError as error:
+        return OperationOutcome(success=False, reason=str(error))
+    return OperationOutcome(success=True, reason="")

@@ -1,0 +1,148 @@
+"""Small functions, where scripts written for Holistic Trace Analysis import them from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from holotrace.enrich.kernel_kind import kind_of_name
+from holotrace.schema import EventKind, KernelKind
+from hta.facade.elsewhere import names_of
+from hta.facade.names import shorten_name
+from hta.facade.patterns import (
+    CommunicateKernelGroupingPattern,
+    ComputeKernelGroupingPattern,
+    MemoryKernelGroupingPattern,
+)
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
+
+__all__ = [
+    "CommunicateKernelGroupingPattern",
+    "ComputeKernelGroupingPattern",
+    "IdleTimeType",
+    "KernelType",
+    "MemoryKernelGroupingPattern",
+    "flatten_column_names",
+    "get_kernel_type",
+    "get_memory_kernel_type",
+    "get_symbol_column_names",
+    "get_value_from_dict",
+    "is_comm_kernel",
+    "is_compute_kernel",
+    "is_computer_kernel",
+    "is_memory_kernel",
+    "merge_kernel_intervals",
+    "normalize_gpu_stream_numbers",
+    "normalize_path",
+    "shorten_name",
+]
+
+_WAITS = re.compile(r"(Stream|Event|Context|Device) Sync|Stream Wait Event")
+_COPIES = re.compile(r"(Memcpy \w+|Memset)")
+_NO_STREAM = -1
+_UNKNOWN_COPY = "Memcpy Unknown"
+
+
+class KernelType(Enum):
+    """What a piece of device work does."""
+
+    COMMUNICATION = 0
+    MEMORY = 1
+    COMPUTATION = 2
+    OTHER = 3
+
+
+class IdleTimeType(Enum):
+    """What an idle stream waits for."""
+
+    HOST_WAIT = 0
+    KERNEL_WAIT = 1
+    OTHER = 2
+
+
+def get_kernel_type(name: str) -> str:
+    """Return the name of the `KernelType` of device work, from its name alone and the rules for names in force."""
+    kind = None if _WAITS.match(name) else kind_of_name(name, EventKind.ACCELERATOR)
+    return (KernelKind.OTHER if kind is None else kind).name
+
+
+def get_memory_kernel_type(name: str) -> str:
+    """Return the kind of a copy without its addresses: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
+    found = _COPIES.match(name)
+    return found[0] if found else _UNKNOWN_COPY
+
+
+def is_comm_kernel(name: str) -> bool:
+    """Say whether device work of this name communicates."""
+    return get_kernel_type(name) == KernelKind.COMMUNICATION.name
+
+
+def is_memory_kernel(name: str) -> bool:
+    """Say whether device work of this name copies or sets memory."""
+    return get_kernel_type(name) == KernelKind.MEMORY.name
+
+
+def is_compute_kernel(name: str) -> bool:
+    """Say whether device work of this name computes."""
+    return get_kernel_type(name) == KernelKind.COMPUTATION.name
+
+
+is_computer_kernel = is_compute_kernel
+"""As HTA spelled it first."""
+
+
+def normalize_gpu_stream_numbers(df: pd.DataFrame) -> None:
+    """Let the column `stream`, where there is one, hold whole numbers, in place; -1 for what is no number."""
+    if "stream" in df.columns:
+        df["stream"] = pd.to_numeric(df["stream"], errors="coerce").fillna(_NO_STREAM).astype(int)
+
+
+def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:
+    """Return `ts` and `end` of the stretches of time that events with `ts` and `dur` cover; touching ones are joined."""
+    ordered = kernel_df.sort_values("ts")
+    starts, ends = ordered["ts"].to_numpy(), (ordered["ts"] + ordered["dur"]).cummax().to_numpy()
+    begins = np.flatnonzero(np.append(np.ones(min(1, len(starts)), np.bool_), starts[1:] > ends[:-1]))
+    return pd.DataFrame({"ts": starts[begins], "end": ends[np.append(begins[1:], len(ends))[: len(begins)] - 1]})
+
+
+def normalize_path(path: str) -> str:
+    """Return a path with `~` and `.` at its beginning written out."""
+    return str(Path(path).expanduser().absolute()) if path.startswith(("~", ".")) else path
+
+
+def flatten_column_names(df: pd.DataFrame) -> None:
+    """Join the levels of the column names of a frame by `_`, in place."""
+    df.columns = pd.Index(
+        ["_".join(map(str, name)).rstrip("_") if isinstance(name, tuple) else name for name in df.columns]
+    )
+
+
+def get_symbol_column_names(df: pd.DataFrame) -> tuple[str, str]:
+    """Return which columns of a frame hold names and categories as texts; "" where there is none."""
+    name, category = (
+        next((column for column in candidates if column in df.columns and _holds_texts(df[column])), "")
+        for candidates in (("s_name", "name"), ("s_cat", "cat"))
+    )
+    return name, category
+
+
+def get_value_from_dict(d: Mapping[str, Any], key: str, default: Any = None) -> Any:  # noqa: ANN401 -- HTA's signature
+    """Return the value at a path such as `distributedInfo.rank` in nested dicts."""
+    value: Any = d
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return default
+        value = value[part]
+    return value
+
+
+def _holds_texts(column: pd.Series[Any]) -> bool:
+    return not pd.api.types.is_numeric_dtype(column)

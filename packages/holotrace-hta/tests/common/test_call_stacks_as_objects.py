@@ -1,0 +1,127 @@
+"""Call stacks as objects, of both modules that scripts import them from."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from hta.common import call_stack
+from hta.common.trace_call_graph import CallGraph
+from hta.common.trace_call_stack import CallStackGraph, CallStackIdentity, CallStackNode
+from hta.common.trace_filter import ZeroDurationFilter
+from hta.common.types import DeviceType
+from hta.facade.trace_view import TraceView
+
+OUTER, INNER, CALL, KERNEL, OTHER = range(5)
+
+
+@pytest.fixture
+def view() -> TraceView:
+    """`outer` calls `inner`, which launches a kernel; `other` runs on another thread."""
+    builder = TraceBuilder().operator("outer", start_us=0, duration_us=50)
+    builder.operator("inner", start_us=10, duration_us=20)
+    builder.kernel("gemm", start_us=40, duration_us=5, launch_us=12)
+    builder.operator("other", start_us=5, duration_us=5, thread=2)
+    return TraceView(builder.build(), "")
+
+
+MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
+
+
+def test_a_graph_of_each_thread(view) -> None:
+    """Its nodes, from the root of the thread down to the kernels, and all ways through them."""
+    graph = CallGraph(view)
+    assert list(graph.rank_to_stacks) == [0]
+    assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}
+    stack = graph.rank_to_stacks[0][MAIN]
+    gpu = DeviceType.GPU
+    assert stack.get_nodes() == {
+        -1: CallStackNode(-1, -1, 4, children=[OUTER]),
+        OUTER: CallStackNode(-1, 0, 3, children=[INNER]),
+        INNER: CallStackNode(OUTER, 1, 2, children=[CALL]),
+        CALL: CallStackNode(INNER, 2, 1, children=[KERNEL]),
+        KERNEL: CallStackNode(CALL, 3, 0, gpu),
+    }
+    assert stack.get_path_to_root(CALL) == [CALL, INNER, OUTER, -1]
+    assert stack.get_leaf_nodes(OUTER) == [CALL]
+    assert stack.get_leaf_nodes(OUTER, include_gpu_kernel=True) == [KERNEL]
+    assert stack.get_descendants(INNER) == [INNER, CALL]
+    assert (stack.get_parent(99), stack.get_children(99), stack.get_root(CALL)) == (-2, [], -1)
+    assert stack.get_depth().to_dict() == {OUTER: 0, INNER: 1, CALL: 2}
+    assert set(graph.rank_to_nodes[0]) == {-1, -2, *range(5)}
+
+
+def test_graphs_are_found_by_what_they_are_of(view) -> None:
+    """By rank, process, thread, place, and by an event."""
+    graph = CallGraph(view)
+    assert graph.mapping.to_numpy().tolist() == [
+        [0, 1000, 1, "outer", 0, -1, 1],
+        [0, 1000, 2, "other", 1, -2, 1],
+    ]
+    assert [each.identity for each in graph.get_call_stacks(tid=2)] == [SIDE]
+    assert [each.identity for each in graph.get_call_stacks(stack_index=0)] == [MAIN]
+    assert [graph.get_csg_of_node(index).identity for index in (KERNEL, OTHER)] == [MAIN, SIDE]
+    with pytest.raises(InvalidOptionError, match="no event 77"):
+        graph.get_csg_of_node(77)
+
+
+def test_a_graph_of_a_frame_alone(view) -> None:
+    """With the symbol table, or with texts; the frame stays as it is."""
+    frame = view.get_trace(0)
+    columns = list(frame.columns)
+    graph = CallGraph.from_dataframe(frame[frame["stream"] < 0], view.symbol_table)
+    assert [each.identity.rank for each in graph.call_stacks] == [-1, -1]
+    texts = pd.DataFrame({"cat": "cpu_op", "name": ["a", "b"], "ts": [0, 1], "dur": [9, 1], "pid": 1, "tid": 1})
+    assert CallGraph.from_dataframe(texts.assign(index=[4, 5], stream=-1)).rank_to_nodes[-1][5].parent == 4
+    assert list(frame.columns) == columns
+
+
+def test_a_visit_enters_and_leaves_each_node(view) -> None:
+    """Parents before their children, and after them."""
+    visited: list[tuple[str, int]] = []
+    stack = CallGraph(view).rank_to_stacks[0][SIDE]
+    stack.dfs_traverse(lambda index, _: visited.append(("in", index)), lambda index, _: visited.append(("out", index)))
+    assert visited == [("in", -2), ("in", OTHER), ("out", OTHER), ("out", -2)]
+
+
+def frame_of_a_thread() -> pd.DataFrame:
+    """0 contains 1, which contains 2, of no length."""
+    rows = {"index": [0, 1, 2], "ts": [0, 1, 3], "dur": [10, 5, 0], "stream": -1, "index_correlation": -1}
+    return pd.DataFrame(rows).assign(pid=1, tid=2)
+
+
+def test_a_graph_of_a_thread_writes_its_columns() -> None:
+    """And reads them where they are there already."""
+    frame = frame_of_a_thread()
+    none = pd.DataFrame({"cpu_index": [], "gpu_index": []})
+    CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)
+    assert frame[["parent", "depth", "height"]].to_numpy().tolist() == [[-2, 0, 3], [0, 1, 2], [1, 2, 1]]
+    frame["parent"] = [-2, 0, 0]
+    again = CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)
+    assert again.get_children(0) == [1, 2]
+
+
+def test_the_first_call_stacks_of_hta(view) -> None:
+    """Nodes are tuples below the root -1; the graph of a trace adds two columns."""
+    stack = call_stack.CallStackGraph(frame_of_a_thread(), CallStackIdentity(0, 1, 2), ZeroDurationFilter)
+    assert stack.get_nodes() == {
+        -1: call_stack.CallStackNode(-1, -1, [0]),
+        0: call_stack.CallStackNode(-1, 0, [1]),
+        1: call_stack.CallStackNode(0, 1, []),
+    }
+    graph = call_stack.CallGraph(view)
+    frame = view.get_trace(0)
+    assert frame["parent"].tolist() == [-1, OUTER, INNER, CALL, -1]
+    assert frame["depth"].tolist() == [0, 1, 2, -1, 0]
+    stack_of_kernel = graph.get_stack_of_node(KERNEL, 0, skip_ancestors=True)
+    assert stack_of_kernel["index"].tolist() == [CALL, KERNEL]
+
+
+def test_python_functions_end_with_their_callers(view) -> None:
+    """Of the same thread, from the outermost inwards."""
+    ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
+    frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
+    call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)
+    assert frame["dur"].tolist() == [10, 8, 6]

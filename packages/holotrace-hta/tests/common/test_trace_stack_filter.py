@@ -1,0 +1,106 @@
+"""Filters by an operator."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from hta.common.trace import Trace
+from hta.common.trace_stack_filter import (
+    AfterOperatorFilter,
+    BeforeOperatorFilter,
+    CombinedOperatorFilter,
+    OperatorFilter,
+    OperatorFilterMethod,
+    UnderOperatorFilter,
+    get_matching_kernels,
+)
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory) -> pd.DataFrame:
+    """A forward of three layers on thread 1, and another operator on thread 2 at the same time."""
+    builder = TraceBuilder().step(1, 0, 100).operator("forward", start_us=10, duration_us=60)
+    for name, start in (("first", 12), ("middle", 30), ("last", 50)):
+        builder.operator(name, start_us=start, duration_us=10).operator("mm", start_us=start + 1, duration_us=5)
+        builder.kernel(f"{name}_kernel", start_us=start + 40, duration_us=5, launch_us=start + 2, stream=0)
+    builder.operator("other", start_us=31, duration_us=2, thread=2)
+    folder = tmp_path_factory.mktemp("job")
+    builder.write(folder)
+    trace = Trace(trace_dir=str(folder))
+    trace.decode_symbol_ids()
+    return trace.get_trace(0)
+
+
+def names(kept: pd.DataFrame) -> list[str]:
+    """Return the names of what passes, calls left out."""
+    return [name for name in kept["s_name"] if name != "cudaLaunchKernel"]
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        (OperatorFilterMethod.Under, ["middle", "mm"]),
+        (OperatorFilterMethod.After, ["last", "mm"]),
+        (OperatorFilterMethod.Before, ["first", "mm"]),
+        (OperatorFilterMethod.Ancestors, ["ProfilerStep#1", "forward"]),
+        (OperatorFilterMethod.Stack, ["ProfilerStep#1", "forward", "middle", "mm"]),
+    ],
+)
+def test_the_place_relative_to_an_operator(frame, method, expected) -> None:
+    """On its thread alone: `other` runs at the same time on another one."""
+    assert names(OperatorFilter("middle", 0, method)(frame)) == expected
+
+
+def test_kernels_come_along_with_their_calls(frame) -> None:
+    """Also from stream 0."""
+    assert names(UnderOperatorFilter("middle", 0, include_gpu_kernels=True)(frame)) == ["middle", "mm", "middle_kernel"]
+    assert names(AfterOperatorFilter("mm", -2, include_gpu_kernels=True)(frame)) == ["last", "mm", "last_kernel"]
+    assert names(BeforeOperatorFilter("mm", 1, include_gpu_kernels=True)(frame)) == ["first", "mm", "first_kernel"]
+
+
+def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
+    """HTA raises AttributeError."""
+    for kept in (UnderOperatorFilter("nothing", 0)(frame), UnderOperatorFilter("middle", 1)(frame)):
+        assert kept.empty
+        assert kept.columns.equals(frame.columns)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (("first", "last"), ["middle", "mm"]),
+        (("first", ""), ["middle", "mm", "last", "mm"]),
+        ((None, "middle"), ["first", "mm"]),
+        (("nothing", "nothing"), ["forward", "first", "mm", "middle", "mm", "last", "mm"]),
+    ],
+)
+def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
+    """A limit that is not there is none."""
+    assert names(CombinedOperatorFilter("forward", *limits)(frame)) == expected
+
+
+def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
+    """Depths are counted from the outermost that is kept, or taken from the frame."""
+    chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
+    assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
+    assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]
+    assert names(CombinedOperatorFilter("forward", None, None, stack_depths=[7])(frame.assign(depth=7)))[0] == "forward"
+    assert CombinedOperatorFilter("nothing", "first", "last")(frame).empty
+
+
+def test_the_kernels_of_calls(frame) -> None:
+    """Only runtime and driver calls launch work."""
+    calls = frame[frame["ts"] < 30]
+    assert names(get_matching_kernels(calls, frame, "s_cat")) == ["first_kernel"]
+    assert get_matching_kernels(calls[calls["s_cat"] == "cpu_op"], frame, "s_cat").empty
+
+
+def test_names_have_to_be_texts(frame) -> None:
+    """In the column named, or in one that is found."""
+    renamed = frame.rename(columns={"s_name": "text"})
+    assert names(UnderOperatorFilter("mm", 0, name_column="text")(renamed).rename(columns={"text": "s_name"})) == ["mm"]
+    with pytest.raises(InvalidOptionError, match="decode_symbol_ids"):
+        UnderOperatorFilter("mm", 0)(renamed)

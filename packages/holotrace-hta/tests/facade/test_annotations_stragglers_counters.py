@@ -1,0 +1,253 @@
+"""Annotations, stragglers and counters with HTA's columns, and HTA's own numbers for real traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holotrace.errors import InvalidOptionError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels
+from hta.trace_analysis import TraceAnalysis
+
+FOLDERS = {
+    "param_dlrm": "dlrm_8rank",
+    "trace_filter": "two_rank_128",
+    "trace_diff_control": "diff/control",
+    "trace_diff_test": "diff/test",
+    "df_index_resolver": "single_v100",
+    "ns_resolution_trace": "ns_resolution",
+    "critical_path_simple_add": "critical_path/simple_add",
+    "critical_path_alexnet": "critical_path/alexnet",
+    "critical_path_cuda_event_sync": "critical_path/event_sync",
+    "cupti_profiler": "cupti",
+    "amd_trace": "amd_mi250",
+    "mtia_inference_trace": "mtia_inference",
+    "triton_example": "triton",
+}
+BREAKDOWNS = (
+    "param_dlrm",
+    "trace_filter",
+    "trace_filter__last",
+    "trace_diff_control__last",
+    "trace_diff_test",
+    "df_index_resolver",
+    "critical_path_simple_add",
+    "critical_path_alexnet",
+    "critical_path_cuda_event_sync",
+    "cupti_profiler",
+    "ns_resolution_trace__nsfull",
+    "amd_trace__nsfull",
+    "mtia_inference_trace__nsfull",
+    "triton_example__nsfull",
+)
+"""Traces of whole µs, and those with nanoseconds as HTA reads them without rounding."""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch) -> None:
+    """What is read stays in the folder of the test."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def opened(real_traces: Path, goldens: Path):
+    """Open the trace behind a golden, and return it with the folder of the golden."""
+
+    def open_one(golden: str) -> tuple[TraceAnalysis, Path]:
+        name, _, suffix = golden.partition("__")
+        last = suffix == "last"
+        analysis = TraceAnalysis(trace_dir=str(real_traces / FOLDERS[name]), include_last_profiler_step=last)
+        return analysis, goldens / "hta" / golden
+
+    return open_one
+
+
+def analysis_of(builder: TraceBuilder, folder: Path) -> TraceAnalysis:
+    """Write a job and open it as HTA does."""
+    builder.write(folder / "job")
+    return TraceAnalysis(trace_dir=str(folder / "job"))
+
+
+def annotated() -> TraceBuilder:
+    """A kernel inside `forward` and one outside, with their launches."""
+    return (
+        TraceBuilder()
+        .step(4, 0, 50)
+        .gpu_annotation("forward", start_us=10, duration_us=10)
+        .kernel("void f<int>(int)", start_us=12, duration_us=2, launch_us=3)
+        .kernel("g", start_us=25, duration_us=2)
+    )
+
+
+def test_each_kernel_has_its_annotation(tmp_path) -> None:
+    """Numbers of the symbol table, and the texts; the launch and the step are those of the whole trace."""
+    analysis = analysis_of(annotated(), tmp_path)
+    frame = analysis.get_gpu_kernels_with_user_annotations(0)
+    table = analysis.t.symbol_table.get_sym_table()
+    assert [table[number] for number in frame["name"]] == ["void f<int>(int)", "g"]
+    assert [table[number] if number >= 0 else number for number in frame["user_annotation"]] == ["forward", -1]
+    columns = ["index", "ts", "dur", "stream", "index_correlation", "iteration", "s_name", "s_cat", "s_user_annotation"]
+    assert frame[columns].to_numpy().tolist() == [
+        [3, 12, 2, 7, 2, 4, "f", "kernel", "forward"],
+        [4, 25, 2, 7, -1, 4, "g", "kernel", ""],
+    ]
+
+
+def test_names_are_not_expanded_unless_asked_for(tmp_path) -> None:
+    """Then the three text columns are absent; unshortened names are whole."""
+    analysis = analysis_of(annotated(), tmp_path)
+    assert not {"s_name", "s_cat"} & set(analysis.get_gpu_kernels_with_user_annotations(0, expand_names=False).columns)
+    whole = analysis.get_gpu_kernels_with_user_annotations(0, shorten_names=False)
+    assert whole["s_name"].tolist() == ["void f<int>(int)", "g"]
+
+
+def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
+    """Rank 0 is there, rank 5 is not."""
+    with pytest.raises(UnknownRankError, match="its ranks are: 0"):
+        analysis_of(annotated(), tmp_path).get_gpu_kernels_with_user_annotations(5)
+
+
+def test_a_rank_without_device_work_has_an_empty_frame(tmp_path) -> None:
+    """With all columns."""
+    builder = TraceBuilder().annotation("load", start_us=0, duration_us=5)
+    frame = analysis_of(builder, tmp_path).get_gpu_kernels_with_user_annotations(0)
+    assert len(frame) == 0
+    assert {"ts", "user_annotation", "s_user_annotation"} <= set(frame.columns)
+
+
+@pytest.mark.parametrize("golden", ["amd_trace__nsfull", "ns_resolution_trace__nsfull"])
+def test_annotations_of_kernels_are_those_of_hta(opened, golden) -> None:
+    """Every kernel of the trace, in nanoseconds."""
+    analysis, folder = opened(golden)
+    (path,) = folder.glob("get_gpu_kernels_with_user_annotations.rank0.csv*")
+    theirs = pd.read_csv(path, index_col=0, keep_default_na=False).sort_values("index")
+    ours = analysis.get_gpu_kernels_with_user_annotations(0, shorten_names=False).sort_values("index")
+    columns = ["index", "s_name", "s_user_annotation", "stream", "correlation"]
+    assert ours[columns].to_numpy().tolist() == theirs[columns].to_numpy().tolist()
+
+
+@pytest.mark.parametrize("golden", BREAKDOWNS)
+@pytest.mark.parametrize("side", ["cpu", "gpu"])
+def test_statistics_of_annotations_are_those_of_hta(opened, golden, side) -> None:
+    """Sum, extremes, deviation and mean of every name; HTA has no answer without GPU annotations, here they are."""
+    analysis, folder = opened(golden)
+    ours = analysis.get_gpu_user_annotation_breakdown(use_gpu_annotation=side == "gpu", visualize=False)
+    path = folder / f"get_gpu_user_annotation_breakdown.{side}.csv"
+    assert list(ours.columns) == ["name", "sum (us)", "max (us)", "min (us)", "stddev", "mean (us)", "rank"]
+    if not path.exists():
+        return
+    theirs = pd.read_csv(path, index_col=0)
+    pd.testing.assert_frame_equal(
+        ours.sort_values(["rank", "name"], ignore_index=True),
+        theirs.sort_values(["rank", "name"], ignore_index=True),
+        check_dtype=False,
+        rtol=1e-6,
+    )
+
+
+def many() -> TraceBuilder:
+    """Annotations of 50, 20 (twice), 10 and 5 µs on the host."""
+    builder = TraceBuilder()
+    parts = [("a", 50), ("b", 20), ("b", 20), ("c", 10), ("step 5", 5)]
+    for place, (name, duration) in enumerate(parts):
+        builder.annotation(name, start_us=100 * place, duration_us=duration)
+    return builder
+
+
+def test_what_is_beyond_the_cut_off_becomes_others(tmp_path) -> None:
+    """Two of four names are kept; `others` has the statistics of its calls, and the allowed name stays."""
+    analysis = analysis_of(many(), tmp_path)
+    options = {"use_gpu_annotation": False, "visualize": False, "num_kernels": 1, "duration_ratio": 0.9}
+    frame = analysis.get_gpu_user_annotation_breakdown(**options)
+    assert frame[["name", "sum (us)", "max (us)", "min (us)", "mean (us)"]].to_numpy().tolist() == [
+        ["a", 50, 50, 50, 50],
+        ["others", 55, 20, 5, 55 / 4],
+    ]
+    assert frame["stddev"].tolist() == [0, pytest.approx(np.std([20, 20, 10, 5], ddof=1))]
+    allowed = analysis.get_gpu_user_annotation_breakdown(**options, allowlist_patterns=[r"^step \d$"])
+    assert allowed["name"].tolist() == ["a", "others", "step 5"]
+
+
+def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
+    """It is a regular expression, not a text to look for."""
+    with pytest.raises(InvalidOptionError, match="allowlist_patterns"):
+        analysis_of(many(), tmp_path).get_gpu_user_annotation_breakdown(allowlist_patterns=["("], visualize=False)
+
+
+@pytest.mark.parametrize("golden", ["param_dlrm", "trace_filter", "trace_filter__last"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
+    """By when kernels start."""
+    analysis, folder = opened(golden)
+    theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
+    found = analysis.get_potential_stragglers(
+        num_candidates=count, straggler_identification_impl=find_stragglers_with_late_start_comm_kernels
+    )
+    assert found == theirs
+
+
+def late_rank() -> TraceBuilder:
+    """Two steps; rank 1 is late in the first, rank 0 in the second."""
+    builder = TraceBuilder()
+    for rank, durations in enumerate([(30, 5, 5), (10, 45, 5)]):
+        builder.rank(rank)
+        for step, duration in enumerate(durations):
+            builder.step(step, 100 * step, 100).collective(start_us=100 * step + 20, duration_us=duration)
+    return builder
+
+
+def test_the_default_compares_waits(tmp_path) -> None:
+    """Step 2 is the last one, so it is left out; numbers that do not exist are left out as well."""
+    analysis = analysis_of(late_rank(), tmp_path)
+    assert analysis.get_potential_stragglers(num_candidates=1) == [0]
+    assert analysis.get_potential_stragglers([0, 99], 0) == [1]
+
+
+def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
+    """A ValueError, as in HTA, that lists the steps there are."""
+    with pytest.raises(ValueError, match="its steps are: 0, 1"):
+        analysis_of(late_rank(), tmp_path).get_potential_stragglers([99])
+
+
+def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
+    """All ranks in one frame, the symbol table, the number wanted, and whether to show figures."""
+    seen = []
+
+    def longest(frame: pd.DataFrame, symbols: object, count: int, visualize: bool) -> pd.Series:  # noqa: FBT001
+        seen.append((set(frame["rank"]), set(frame["iteration"]), symbols, count, visualize))
+        return frame.groupby("rank")["dur"].max()
+
+    analysis = analysis_of(late_rank(), tmp_path)
+    assert analysis.get_potential_stragglers([0], 1, straggler_identification_impl=longest) == [0]
+    assert seen == [({0, 1}, {0}, analysis.t.symbol_table, 1, False)]
+
+
+def test_figures_are_shown_when_asked_for(tmp_path, monkeypatch) -> None:
+    """Through plotly's renderer."""
+    shown = []
+    monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure.layout.title.text))
+    analysis = analysis_of(late_rank(), tmp_path)
+    analysis.get_potential_stragglers(visualize=True)
+    analysis.get_gpu_user_annotation_breakdown()
+    assert shown == ["Which rank do the others wait for?", "How long do the annotated parts take?"]
+
+
+def test_counters_with_operators_are_those_of_hta(opened) -> None:
+    """Every column that HTA's frame and ours have, but for the marks of a missing text and HTA's absolute `end`."""
+    analysis, folder = opened("cupti_profiler")
+    (ours,) = analysis.get_cupti_counter_data_with_operators([0])
+    theirs = pd.read_csv(folder / "get_cupti_counter_data_with_operators.0.csv.gz", index_col=0)
+    theirs["op_stack"] = theirs["op_stack"].map(lambda text: json.loads(text.replace("'", '"')))
+    columns = [name for name in theirs.columns if name.startswith("smsp__")]
+    columns += ["index", "cat", "name", "ts", "dur", "index_runtime", "op_stack", "top_level_op", "bottom_level_op"]
+    pd.testing.assert_frame_equal(ours[columns], theirs[columns], check_dtype=False)
+
+
+def test_a_job_without_counters_has_no_frames(tmp_path) -> None:
+    """An empty list, as in HTA."""
+    assert analysis_of(late_rank(), tmp_path).get_cupti_counter_data_with_operators() == []

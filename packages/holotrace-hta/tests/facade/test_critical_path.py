@@ -1,0 +1,321 @@
+"""The critical path as HTA's methods and objects give it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import sys
+from pathlib import Path
+
+import networkx as nx
+import pandas as pd
+import pytest
+
+from holotrace.errors import InvalidOptionError, MissingDataError, NotASavedPathError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from hta.analyzers.critical_path_analysis import (
+    BoundType,
+    CPEdge,
+    CPEdgeType,
+    CPGraph,
+    CPNode,
+    CriticalPathAnalysis,
+    restore_cpgraph,
+)
+from hta.trace_analysis import TraceAnalysis
+
+MM, LAUNCH, GEMM, SYNC = 1, 2, 3, 4
+"""The events of `small`; event 0 is the step."""
+
+
+def small() -> TraceBuilder:
+    """Step 0..100 µs: mm 10..30 launches at 15..20 gemm 40..80, and a call waits for it 50..90."""
+    return (
+        TraceBuilder(base_time_ns=5_000)
+        .step(1, 0, 100)
+        .operator("aten::mm", start_us=10, duration_us=20)
+        .kernel("void gemm<int>(float*)", start_us=40, duration_us=40, launch_us=15, launch_duration_us=5)
+        .runtime("cudaStreamSynchronize", start_us=50, duration_us=40, correlation=9)
+        .sync("Stream Sync", start_us=50, duration_us=30, correlation=9)
+    )
+
+
+@pytest.fixture
+def analyzer(tmp_path, monkeypatch) -> TraceAnalysis:
+    """Open `small`."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+    small().write(tmp_path / "job")
+    return TraceAnalysis(trace_dir=str(tmp_path / "job"))
+
+
+@pytest.fixture
+def graph(analyzer) -> CPGraph:
+    """Analyse the step of `small`."""
+    found, succeeded = analyzer.critical_path_analysis(0, "ProfilerStep", 0)
+    assert succeeded is True
+    return found
+
+
+def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
+    """Gap 10, mm 5, launch 5, launch delay 20, gemm 40, waiting for the call to notice 10, gap 10: 100 µs."""
+    breakdown = graph.get_critical_path_breakdown()
+
+    columns = "event_idx duration type s_name cat pid tid stream index bound_by"
+    assert list(breakdown.columns) == columns.split()
+    shown = breakdown[["event_idx", "duration", "type", "s_name", "stream", "bound_by"]]
+    assert shown.astype(object).where(shown.notna(), None).to_numpy().tolist() == [
+        [None, 10, "critical_path_dependency", None, None, "host_gap"],
+        [MM, 5, "critical_path_operator", "aten::mm", -1, "cpu_bound"],
+        [LAUNCH, 5, "critical_path_operator", "cudaLaunchKernel", -1, "cpu_bound"],
+        [GEMM, 20, "critical_path_kernel_launch_delay", "gemm", 7, "gpu_kernel_launch_overhead"],
+        [GEMM, 40, "critical_path_operator", "gemm", 7, "gpu_compute_bound"],
+        [SYNC, 10, "critical_path_sync_dependency", "cudaStreamSynchronize", -1, "synchronization_wait"],
+        [None, 10, "critical_path_dependency", None, None, "host_gap"],
+    ]
+    assert graph.summary().to_dict() == {
+        "cpu_bound": 10,
+        "gpu_compute_bound": 40,
+        "gpu_kernel_launch_overhead": 20,
+        "host_gap": 20,
+        "synchronization_wait": 10,
+    }
+    assert "ProfilerStep, instance 0: 100 µs" in capsys.readouterr().out
+    assert set(breakdown["bound_by"]) <= {each.value for each in BoundType}
+
+
+def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
+    """Two nodes an event between the two ends of the window; every edge leads from one to a later one."""
+    assert (len(graph), graph.number_of_nodes(), graph.number_of_edges()) == (10, 10, len(graph.edges))
+    assert graph.critical_path_nodes == [0, 1, 2, 3, 5, 7, 8, 9]
+    assert graph.node_list[5] == CPNode(5, GEMM, 40, is_start=True, is_blocking=False)
+    assert graph.node_list[-1] == CPNode(9, -1, 100, is_start=False, is_blocking=False)
+    assert [node.ev_idx for node in graph.node_list[6:9]] == [SYNC, GEMM, SYNC]
+    assert graph.get_nodes_for_event(SYNC)[0].is_blocking
+    assert graph.get_nodes_for_event(0) == (None, None)
+    assert graph.event_to_start_node_map == {MM: 1, LAUNCH: 2, GEMM: 5, SYNC: 6}
+    assert graph.event_to_end_node_map == {LAUNCH: 3, MM: 4, GEMM: 7, SYNC: 8}
+    assert graph.critical_path_events_set == {MM, LAUNCH, GEMM, SYNC}
+    kernel = CPEdge(5, 7, CPEdgeType.OPERATOR_KERNEL, 40)
+    assert kernel in graph.critical_path_edges_set
+    assert graph.edges[5, 7]["object"] == kernel
+    assert (3, 5) in graph.edges
+    assert (5, 3) not in graph.edges
+    assert graph.get_events_for_edge(kernel) == (GEMM, GEMM)
+    assert graph.get_event_attribution_for_edge(kernel) == graph.edge_to_event_map[5, 7] == GEMM
+    assert graph.get_event_attribution_for_edge(CPEdge(0, 1, CPEdgeType.DEPENDENCY)) is None
+    assert kernel in graph.get_edges_attributed_to_event(GEMM)
+    assert all(begin < end for begin, end in graph.edges)
+
+
+def test_frames_hold_the_events_of_the_graph_and_all(graph, analyzer) -> None:
+    """With HTA's columns, and the labels that the nodes name."""
+    assert graph.trace_df.index.tolist() == [MM, LAUNCH, GEMM, SYNC]
+    pd.testing.assert_frame_equal(graph.full_trace_df, analyzer.t.get_trace(0))
+    assert graph.trace_df.loc[MM, "iteration"] == 1
+
+
+def test_networkx_finds_a_path_of_the_same_length(graph) -> None:
+    """Its longest path is as long as ours."""
+    converted = graph.to_networkx()
+
+    assert isinstance(converted, nx.DiGraph)
+    assert nx.dag_longest_path_length(converted) == 100
+    assert nx.dag_longest_path(converted) == graph.critical_path_nodes
+    assert converted.edges[5, 7]["object"].weight == 40
+
+
+def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
+    """It is no dependency of this package."""
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(MissingDataError, match="pip install networkx"):
+        graph.to_networkx()
+
+
+def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
+    """With a gemm of 3 µs and no delays the host is what takes long: mm, the gap after it, and the waiting call."""
+    for begin, end in ((5, 7), (3, 5), (7, 8)):
+        graph.edges[begin, end]["weight"] = 3
+
+    assert graph.critical_path()
+    assert graph.critical_path_nodes == [0, 1, 2, 3, 4, 6, 8, 9]
+    assert math.isclose(graph.summary().sum(), 100)
+    assert graph.get_critical_path_breakdown()["duration"].sum() == 60
+    marked = copied(analyzer.overlay_critical_path_analysis(0, graph, str(tmp_path / "out")))[0]
+    assert "gemm" not in "".join(marked)
+
+    graph.edges[3, 5]["weight"] = 100
+    assert graph.critical_path()
+    assert GEMM in graph.critical_path_events_set
+
+
+@pytest.mark.parametrize(("key", "value"), [("weight", -1), ("weight", float("nan")), ("object", 5)])
+def test_what_means_nothing_cannot_be_set(graph, key, value) -> None:
+    """Nothing takes less than no time."""
+    with pytest.raises(InvalidOptionError, match="its weight can be set"):
+        graph.edges[5, 7][key] = value
+    with pytest.raises(InvalidOptionError, match="cannot be removed"):
+        del graph.edges[5, 7]["weight"]
+
+
+def test_edges_that_times_contradict_fail_only_a_strict_analysis(tmp_path, monkeypatch) -> None:
+    """A kernel that starts before its launch; the variable counts at the time of the call."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+    builder = small().kernel("early", start_us=31, duration_us=1, launch_us=35, stream=8)
+    builder.write(tmp_path / "job")
+    analyzer = TraceAnalysis(trace_dir=str(tmp_path / "job"))
+
+    graph, succeeded = analyzer.critical_path_analysis(0, "ProfilerStep", 0)
+    assert succeeded
+    monkeypatch.setenv("CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS", "1")
+    assert not graph.critical_path()
+    assert graph.get_critical_path_breakdown()["duration"].sum() == 100
+
+
+def copied(path: str) -> tuple[list[str], list[dict]]:
+    """Return the names of the marked events of a copy, and its arrows."""
+    content = Path(path).read_bytes()
+    events = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)["traceEvents"]
+    marked = [event["name"] for event in events if event["ph"] == "X" and event["args"].get("critical") == 1]
+    return marked, [event for event in events if event.get("cat") == "critical_path"]
+
+
+def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tmp_path) -> None:
+    """The folder is made; the second copy has the name of the first, as in HTA."""
+    folder = tmp_path / "job" / "out"
+
+    paths = [analyzer.overlay_critical_path_analysis(0, graph, str(folder)) for _ in range(2)]
+
+    assert paths == [str(folder / "overlaid_critical_path_rank0.pt.trace.json")] * 2
+    marked, arrows = copied(paths[0])
+    assert marked == ["aten::mm", "cudaLaunchKernel", "void gemm<int>(float*)", "cudaStreamSynchronize"]
+    assert len(arrows) == 4
+
+
+def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
+    """The second kernel is launched while the first runs: its launch delays nothing."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+    builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
+    builder.write(tmp_path / "job")
+    analyzer = TraceAnalysis(trace_dir=str(tmp_path / "job"))
+    graph, _ = analyzer.critical_path_analysis(0, "ProfilerStep", 0)
+
+    def arrow_count(**options: bool) -> int:
+        return len(copied(analyzer.overlay_critical_path_analysis(0, graph, str(tmp_path / "out"), **options))[1])
+
+    everything = {"only_show_critical_events": False, "show_all_edges": True}
+    usual = arrow_count(**everything)
+    monkeypatch.setenv("CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE", "1")
+    assert arrow_count(**everything) == usual + 2
+    assert arrow_count(show_all_edges=True) == arrow_count()
+
+
+def test_a_copy_is_refused_where_it_means_nothing(analyzer, graph, tmp_path) -> None:
+    """Of another rank, or where a file is in the way of the folder."""
+    with pytest.raises(InvalidOptionError, match="of rank 0 and cannot be drawn into the trace of rank 1"):
+        analyzer.overlay_critical_path_analysis(1, graph, str(tmp_path))
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidOptionError, match="is no folder"):
+        analyzer.overlay_critical_path_analysis(0, graph, str(tmp_path / "file"))
+
+
+def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
+    """Nodes, edges, path and breakdown; a second save replaces the first, unless it may not."""
+    path = graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
+    restored = restore_cpgraph(path, analyzer.t, 0)
+
+    assert path == str(tmp_path / "new" / "saved.zip")
+    assert list(restored.node_list) == list(graph.node_list)
+    assert restored.critical_path_edges_set == graph.critical_path_edges_set
+    pd.testing.assert_frame_equal(restored.get_critical_path_breakdown(), graph.get_critical_path_breakdown())
+    assert restored.critical_path()
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
+    assert graph.save(str(tmp_path / "new" / "saved"), overwrite=True) == path
+
+
+def test_what_is_no_saved_graph_is_one_clear_error(analyzer, tmp_path) -> None:
+    """And a rank that does not exist another."""
+    (tmp_path / "other.zip").write_bytes(b"PK nothing")
+    with pytest.raises(NotASavedPathError, match=r"other\.zip holds no critical path"):
+        restore_cpgraph(str(tmp_path / "other.zip"), analyzer.t, 0)
+    with pytest.raises(UnknownRankError):
+        restore_cpgraph(str(tmp_path / "other.zip"), analyzer.t, 9)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "instance", "message"),
+    [
+        ("ProfilerStap", 0, "no annotation or operator 'ProfilerStap'; the nearest names: 'ProfilerStep#1'"),
+        ("ProfilerStep", 3, "has 1 instances of 'ProfilerStep'"),
+        ("ProfilerStep", (0, 3), "has 1 instances of 'ProfilerStep'"),
+    ],
+)
+def test_what_is_not_there_is_an_error_that_says_what_is(analyzer, annotation, instance, message) -> None:
+    """HTA returns None, or fails on the name `nan`."""
+    with pytest.raises(InvalidOptionError, match=message):
+        analyzer.critical_path_analysis(0, annotation, instance)
+    with pytest.raises(UnknownRankError):
+        analyzer.critical_path_analysis(5, annotation, instance)
+
+
+def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) -> None:
+    """An empty name, whatever instance is asked for; None is the first instance."""
+    assert analyzer.critical_path_analysis(0, "", 4)[0].path_graph.window == "whole recording"
+    assert analyzer.critical_path_analysis(0, "ProfilerStep", (0, 0))[0].edges == graph.edges
+    assert analyzer.critical_path_analysis(0, "ProfilerStep", None)[0].path_graph.window == graph.path_graph.window
+
+
+def test_events_that_load_data_are_told_by_name(analyzer) -> None:
+    """Names are taken as they are: brackets in them stand for themselves."""
+    graph, _ = analyzer.critical_path_analysis(0, "ProfilerStep", 0, data_load_events=["aten::mm"])
+    assert graph.summary()["data_loading"] == 10
+    assert graph.data_load_events == ["aten::mm"]
+    assert "data_loading" not in analyzer.critical_path_analysis(0, "ProfilerStep", 0, ["aten::m("])[0].summary()
+
+
+def test_the_path_can_be_logged(graph, caplog) -> None:
+    """A line a node."""
+    with caplog.at_level("INFO", logger="holotrace"):
+        graph.show_critical_path()
+    assert len(caplog.messages) == 8
+    assert "ev_name = aten::mm" in caplog.messages[1]
+    assert "ProfilerStep, instance 0" in repr(graph)
+
+
+def test_functions_of_the_trace_do_the_same(analyzer, graph, tmp_path) -> None:
+    """As HTA's own class offers them; types of arrows can be chosen there."""
+    found, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
+
+    assert succeeded
+    assert found.critical_path_edges_set == graph.critical_path_edges_set
+    launches = {CPEdgeType.KERNEL_LAUNCH_DELAY}
+    path = CriticalPathAnalysis.overlay_critical_path_analysis(
+        analyzer.t,
+        0,
+        found,
+        str(tmp_path / "out"),
+        only_show_critical_events=True,
+        show_all_edges=False,
+        edge_types_to_viz=launches,
+    )
+    assert [event["args"]["type"] for event in copied(path)[1]] == ["critical_path_kernel_launch_delay"] * 2
+
+
+def test_functions_of_networkx_take_the_graph(graph) -> None:
+    """As they take the DiGraph that it converts to; weights that were set count."""
+    nx = pytest.importorskip("networkx")
+    converted = graph.to_networkx()
+    assert nx.is_directed_acyclic_graph(graph)
+    assert nx.dag_longest_path(graph, "weight") == nx.dag_longest_path(converted, "weight")
+    assert list(nx.topological_sort(graph)) == list(nx.topological_sort(converted))
+    assert nx.descendants(graph, 0) == nx.descendants(converted, 0)
+    assert dict(graph.in_degree()) == dict(converted.in_degree())
+    assert list(graph.successors(0)) == list(converted.successors(0))
+    assert (list(graph), 0 in graph, len(graph) in graph) == (list(converted), True, False)
+    assert list(graph.nodes(data=True)) == list(converted.nodes(data=True))
+    (begin, end) = next(iter(graph.edges))
+    graph.edges[begin, end]["weight"] = 12_345
+    assert graph[begin][end]["weight"] == 12_345
+    with pytest.raises(AttributeError, match="CPGraph"):
+        _ = graph.nothing_like_it

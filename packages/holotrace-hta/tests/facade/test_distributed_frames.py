@@ -1,0 +1,54 @@
+"""The distributed view as frames, in microseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holotrace.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+
+
+def analysis(folder) -> TraceAnalysis:
+    """Rank 0 waits 40 of 60 µs for rank 1; the last collective has no partner."""
+    builder = TraceBuilder()
+    for rank, arrives in ((0, 20), (1, 60)):
+        builder.rank(rank).step(5, 0, 100).collective(start_us=arrives, duration_us=80 - arrives, launch_us=1)
+    builder.rank(0).kernel("ncclKernel_Reduce(int)", start_us=90, duration_us=0.5, launch_us=2)
+    builder.write(folder)
+    return TraceAnalysis(trace_dir=str(folder))
+
+
+def test_each_step_of_each_rank_is_a_row(tmp_path) -> None:
+    """Times in µs."""
+    frame = analysis(tmp_path).get_distributed_summary(visualize=False)
+    assert list(frame.columns) == [
+        "rank",
+        "step",
+        "step(us)",
+        "computation(us)",
+        "overlap(us)",
+        "communication(us)",
+        "other(us)",
+        "collective_count",
+        "collective(us)",
+        "transfer(us)",
+        "synchronising(us)",
+        "unmatched(us)",
+    ]
+    assert frame.iloc[0].to_list() == [0, 5, 100, 0, 0, 60.5, 39.5, 2, 60.5, 20, 40, 0.5]
+
+
+def test_each_collective_of_each_rank_is_a_row(tmp_path) -> None:
+    """What is not known is NaN or None."""
+    frame = analysis(tmp_path).get_communication_operations()
+    assert frame["collective"].to_list() == ["all_reduce", "reduce", "all_reduce"]
+    assert frame["bytes"].fillna(-1).to_list() == [4096, -1, 4096]
+    assert frame["dtype"].fillna("?").to_list() == ["float32", "?", "float32"]
+    assert np.isnan(frame["transfer(us)"][1])
+
+
+def test_the_plugins_numbers_can_be_asked_for(tmp_path) -> None:
+    """It knows none of these kernels."""
+    found = analysis(tmp_path)
+    assert found.get_communication_operations(compat="torch_tb_profiler").empty
+    assert found.get_distributed_summary(visualize=False, compat="torch_tb_profiler")["computation(us)"].sum() == 80.5

@@ -1,0 +1,143 @@
+"""What scripts written for HTA import is here under the same name, or the reason why not stands here and in the docs.
+
+`hta_names.json` lists the public names of HTA 0.6.1 by module, with the parameters of functions and methods and the
+members of enumerations, as Python's `inspect` shows them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages import ROOT
+
+NAMES: dict[str, dict[str, dict[str, Any]]] = json.loads(
+    (Path(__file__).parent / "hta_names.json").read_text(encoding="utf-8")
+)
+
+ABSENT = {
+    r"holotrace\.analyzers\.critical_path_analysis\.CPGraph\.(__init__|bound_by|BLOCKING_SYNC_CALLS)": "an analysis makes the graph",
+    r"holotrace\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "no list of calls "
+    "and no threshold decides here",
+    r"holotrace\.analyzers\.critical_path_analysis\.(DEFAULT_EDGE_TYPES_IN_VIZ|PROFILE_TIMES|timeit)": "inner parts of HTA's method",
+    r"holotrace\.common\.execution_trace\.(EXECUTION_TRACE_SUPPORTED_EVENTS|IMPORT_EXECUTION_TRACE_SUCCESSFULLY)": "internal",
+    r"holotrace\.common\.timeline\.DefaultTTL": "internal",
+    r"holotrace\.common\.trace_symbol_table\.(MAX_NUM_PROCESSES_SMALL|TraceSymbolTable\.NULL)": "internal",
+    r"holotrace\.configs\.default_event_args\..*": "the list of args is Python, not YAML",
+    r"holotrace\.configs\.default_values\.(DF_SYMBOL_COLUMNS|IS_DEBUG_ENABLED|MAX_.*)": "internal",
+    r"holotrace\.configs\.parser_config\.parse_event_args_yaml": "nothing reads them in HTA either",
+    r"holotrace\.utils\.test_utils\..*": "for HTA's own tests; holotrace.testing builds traces",
+    r"holotrace\.utils\.validate_trace\.get_expected_arguments": "internal",
+    r"holotrace\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "found "
+    "in the graph of networkx when they are asked for",
+    r"holotrace\.analyzers\.cuda_kernel_analysis\.CudaKernelAnalysis\.visualize_.*": "figures come with visualize=True",
+    r"holotrace\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
+    r"holotrace\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "likewise",
+    r"holotrace\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay apart",
+    r"holotrace\.common\.trace\.add_fwd_bwd_links": "works on HTA's unparsed events; holotrace.operator_kernels joins the passes",
+    r"holotrace\.common\.trace_parser\.(IJSON_INSTRS|round_down_time_stamps)": "times are never rounded",
+    r"holotrace\.configs\.event_args_yaml_parser\.(ARGS_.*|DEFAULT_EVENT_ARGS_YAML|main)": "the list of args is Python, not YAML",
+    r"holotrace\.memory_analysis\.colorscheme": "internal",
+    r"holotrace\.utils\.utils\.get_mp_pool_size": "internal",
+}
+"""Names that are not here, and what there is instead."""
+
+
+def expected() -> list[tuple[str, str, dict[str, Any]]]:
+    """List (module, name within it, what is known of it), methods and attributes of classes apart."""
+    found = []
+    for module, names in NAMES.items():
+        for name, about in names.items():
+            found.append((module, name, about))
+            found += [
+                (module, f"{name}.{method}", {"parameters": parameters})
+                for method, parameters in about.get("methods", {}).items()
+            ]
+            found += [(module, f"{name}.{each}", {}) for each in about.get("attributes", ())]
+    return found
+
+
+def reason(full_name: str) -> str | None:
+    """Return why a name is not here; None where it has to be."""
+    reasons = [why for pattern, why in ABSENT.items() if re.match(rf"{pattern}(\.|$)", full_name)]
+    return reasons[0] if reasons else None
+
+
+PRESENT = [entry for entry in expected() if reason(f"{entry[0]}.{entry[1]}") is None]
+
+
+def found(module: str, name: str) -> Any:
+    """Return what a name stands for here."""
+    value: Any = import_module(module)
+    for part in name.split("."):
+        is_field = part in getattr(value, "__annotations__", {}) or part in getattr(value, "__dataclass_fields__", {})
+        value = getattr(value, part, None) if is_field else getattr(value, part)
+    return value
+
+
+def is_here(module: str, name: str) -> bool:
+    """Say whether a name can be imported here."""
+    try:
+        found(module, name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_every_name_is_here() -> None:
+    """Each module can be imported, and has the names that are not listed as absent."""
+    assert [f"{module}.{name}" for module, name, _ in PRESENT if not is_here(module, name)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "parameters"),
+    [(module, name, about["parameters"]) for module, name, about in PRESENT if "parameters" in about],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_call_of_an_old_script_means_the_same(module, name, parameters) -> None:
+    """The first parameters are HTA's, in HTA's order, and what was optional is optional with the same default."""
+    ours = list(inspect.signature(found(module, name)).parameters.values())
+    theirs = [(each, None) if isinstance(each, str) else tuple(each) for each in parameters]
+    assert [each.name for each in ours[: len(theirs)]] == [each[0] for each in theirs]
+    for here, (_, default) in zip(ours, theirs, strict=False):
+        if default is not None:
+            assert repr(here.default) == default or (default == "..." and here.default is not inspect.Parameter.empty)
+    assert all(each.default is not inspect.Parameter.empty or each.kind in VARIADIC for each in ours[len(theirs) :])
+
+
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "members"),
+    [(module, name, about["members"]) for module, name, about in PRESENT if "members" in about],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_enumeration_has_htas_members(module, name, members) -> None:
+    """By name and value; there may be more."""
+    enumeration = found(module, name)
+    assert issubclass(enumeration, Enum)
+    assert {each.name: each.value for each in enumeration if each.name in members} == members
+
+
+def test_what_is_absent_is_absent() -> None:
+    """A name that came to be here leaves the lists; a pattern that matches nothing is gone."""
+    full_names = [f"{module}.{name}" for module, name, _ in expected()]
+    unused = [pattern for pattern in ABSENT if not any(re.match(rf"{pattern}(\.|$)", name) for name in full_names)]
+    assert unused == []
+    whole = [(module, name) for module, name, _ in expected() if "." not in name and reason(f"{module}.{name}")]
+    assert [f"{module}.{name}" for module, name in whole if is_here(module, name)] == []
+
+
+def test_the_docs_name_the_modules_that_are_absent() -> None:
+    """docs/reference/from_hta.md says what to use instead."""
+    page = (ROOT / "docs" / "reference" / "from_hta.md").read_text(encoding="utf-8")
+    modules = {module for module, names in NAMES.items() if all(reason(f"{module}.{name}") for name in names)}
+    assert [module for module in sorted(modules) if f"`{module}`" not in page] == []

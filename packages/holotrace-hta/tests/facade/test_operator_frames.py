@@ -1,0 +1,50 @@
+"""Operators and modules as frames, in microseconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+
+
+@pytest.fixture
+def analysis(tmp_path) -> TraceAnalysis:
+    """Return Net_0 around aten::mm with one kernel of 4.5 µs, in one rank."""
+    place = {"pid": 1000, "tid": 1, "ts": 0, "dur": 50, "cat": "python_function"}
+    builder = TraceBuilder().event(ph="X", name="nn.Module: Net_0", **place)
+    builder.operator("aten::mm", start_us=1, duration_us=20, args={"Input Dims": [[8, 8]]})
+    builder.kernel("gemm", start_us=60, duration_us=4.5, launch_us=3).write(tmp_path)
+    return TraceAnalysis(trace_dir=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("group_by", "keys"),
+    [
+        ("name", ["aten::mm"]),
+        ("shape", ["aten::mm", "[[8, 8]]"]),
+        ("stack", ["aten::mm", "[[8, 8]]", "nn.Module: Net_0"]),
+    ],
+)
+def test_each_grouping_of_operators_is_a_frame(analysis, group_by, keys) -> None:
+    """Keys, calls and times of the one operator."""
+    frame = analysis.get_operator_summary(visualize=False, group_by=group_by)
+
+    assert frame.iloc[0].to_list()[1 : len(keys) + 6] == [*keys, 1, 20, 19, 4.5, 4.5]
+    assert list(frame.columns)[len(keys) + 1 : len(keys) + 4] == ["calls", "host_total(us)", "host_self(us)"]
+
+
+def test_modules_are_a_frame(analysis) -> None:
+    """Net_0: 50 µs on the host, 30 of them its own."""
+    frame = analysis.get_module_summary(visualize=False)
+
+    assert frame[["path", "calls", "host_total(us)", "host_self(us)", "device_total(us)"]].iloc[0].to_list() == [
+        *("Net_0", 1, 50, 30, 4.5),
+    ]
+
+
+def test_the_plugins_numbers_can_be_asked_for(analysis) -> None:
+    """Without external ids it gave the kernel to the first range without one: to aten::mm. It saw no module without an id."""
+    operators = analysis.get_operator_summary(visualize=False, compat="torch_tb_profiler")
+    assert operators["device_self(us)"].to_list() == [4.5]
+    assert analysis.get_module_summary(visualize=False, compat="torch_tb_profiler").empty

@@ -1,0 +1,51 @@
+"""Steps, GPUs and kernels as frames in microseconds."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from holotrace.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+
+
+@pytest.fixture
+def analyzer(tmp_path) -> TraceAnalysis:
+    """One rank with a step of 10 µs, of which a kernel takes 4."""
+    builder = TraceBuilder().step(1, 0, 10).operator("aten::mm", start_us=0, duration_us=2)
+    builder.kernel("gemm", start_us=3, duration_us=4, launch_us=1).write(tmp_path)
+    return TraceAnalysis(trace_dir=str(tmp_path))
+
+
+def test_steps_in_microseconds(analyzer: TraceAnalysis) -> None:
+    """The categories add up."""
+    frame = analyzer.get_step_time_breakdown(visualize=False)
+
+    categories = [
+        f"{name}(us)"
+        for name in ["kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other"]
+    ]
+    assert frame.loc[0, categories].tolist() == [4, 0, 0, 0, 1, 0, 1, 4]
+    assert frame.loc[0, ["rank", "step", "duration(us)"]].tolist() == [0, 1, 10]
+
+
+def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
+    """The tables of the analyses."""
+    gpus = analyzer.get_gpu_summary(visualize=False)
+    by_name, by_launch = analyzer.get_kernel_summary(visualize=False)
+
+    assert gpus.loc[0, ["device", "utilization_fraction"]].tolist() == [0, 0.4]
+    assert by_name.loc[0, ["name", "call_count", "sum(us)"]].tolist() == ["gemm", 1, 4]
+    assert by_launch["operator"].tolist() == ["aten::mm"]
+
+
+def test_the_plugin_can_be_asked_for(analyzer: TraceAnalysis) -> None:
+    """`compat` reaches every one of them."""
+    steps = analyzer.get_step_time_breakdown(visualize=False, compat="torch_tb_profiler")
+    gpus = analyzer.get_gpu_summary(visualize=False, compat="torch_tb_profiler")
+    by_name, _ = analyzer.get_kernel_summary(visualize=False, compat="torch_tb_profiler")
+
+    assert steps["kernel(us)"].tolist() == [4]
+    assert gpus["utilization_fraction"].tolist() == [0.4]
+    assert by_name["mean_occupancy"].tolist() == [0]
+    assert isinstance(steps, pd.DataFrame)

@@ -1,0 +1,241 @@
+"""Queues, bandwidths and counters as HTA's methods give them: its frames, and its numbers where it is right."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holotrace.errors import InvalidOptionError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from hta.trace_analysis import TimeSeriesTypes, TraceAnalysis
+from jobs import cpu_job
+
+TRACES_OF = {
+    "param_dlrm": "dlrm_8rank",
+    "trace_filter": "two_rank_128",
+    "trace_filter__last": "two_rank_128",
+    "trace_diff_control": "diff/control",
+    "trace_diff_control__last": "diff/control",
+    "df_index_resolver": "single_v100",
+}
+"""Folder of HTA's answers -> folder of the traces: whole microseconds, and launches that HTA knows."""
+
+STATISTICS = ["count", "mean", "std", "min", "25%", "50%", "75%", "max"]
+GB_PER_S = 1e-9
+"""Bandwidths are rounded to whole bytes per second."""
+
+each_golden = pytest.mark.parametrize("name", TRACES_OF)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch) -> None:
+    """Keep what was read in a folder of the tests."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def small(tmp_path) -> TraceAnalysis:
+    """Rank 0: two kernels launched at 0 and 2 µs begin at 10 and 20; a copy of 2 GB/s 30..40; rank 1: a kernel."""
+    builder = (
+        TraceBuilder()
+        .kernel("gemm", start_us=10, duration_us=5, launch_us=0)
+        .kernel("relu", start_us=20, duration_us=5, launch_us=2)
+        .copy("Memcpy HtoD", start_us=30, duration_us=10, stream=9, args={"memory bandwidth (GB/s)": 2})
+        .rank(1)
+        .kernel("gemm", start_us=10, duration_us=5, launch_us=5)
+    )
+    return opened(builder, tmp_path)
+
+
+def opened(builder: TraceBuilder, folder: Path) -> TraceAnalysis:
+    """Return the facade on a job."""
+    builder.write(folder)
+    return TraceAnalysis(trace_dir=str(folder))
+
+
+def same_job(real_traces: Path, name: str) -> TraceAnalysis:
+    """Return our facade on the traces of an answer of HTA."""
+    return TraceAnalysis(
+        trace_dir=str(real_traces / TRACES_OF[name]), include_last_profiler_step=name.endswith("__last")
+    )
+
+
+def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
+    """Return what HTA answered."""
+    path = goldens / "hta" / name / f"{call}.csv"
+    return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"))
+
+
+def after_each_moment(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
+    """Return the last value of each moment; in between, the order of changes is HTA's unstable sort."""
+    return frame.groupby([*keys, "ts"])[value].last()
+
+
+@each_golden
+def test_queue_lengths_equal_htas(real_traces, goldens, name) -> None:
+    """The same changes at the same times on the same tracks, and the same length after each moment."""
+    for rank, ours in same_job(real_traces, name).get_queue_length_time_series().items():
+        theirs = answer(goldens, name, f"get_queue_length_time_series.rank{rank}")
+        assert sorted(ours.index) == sorted(theirs["index"])
+        for column in ("ts", "pid", "tid", "stream"):
+            assert ours[column].to_list() == theirs[column].to_list()
+        keys = ["stream"], "queue_length"
+        pd.testing.assert_series_equal(after_each_moment(ours, *keys), after_each_moment(theirs, *keys))
+
+
+@each_golden
+def test_the_summary_of_queue_lengths_equals_htas_but_for_simultaneous_changes(real_traces, goldens, name) -> None:
+    """Counts are equal; statistics of the change points differ by what HTA's unstable sort makes of equal times."""
+    ours = same_job(real_traces, name).get_queue_length_summary()
+    theirs = answer(goldens, name, "get_queue_length_summary").set_index(["rank", "stream"])
+    assert list(ours.index) == list(theirs.index)
+    assert ours["queue_length"]["count"].to_list() == theirs["queue_length/count"].to_list()
+    np.testing.assert_allclose(ours["queue_length"]["mean"], theirs["queue_length/mean"], atol=0.03)
+
+
+@each_golden
+@pytest.mark.parametrize(("limit", "suffix"), [(1, ".max1"), (10, ".max10"), (100, ".max100"), (1_024, "")])
+def test_time_blocked_equals_htas_where_it_keeps_a_stream(real_traces, goldens, name, limit, suffix) -> None:
+    """HTA keeps the last stream of each rank; we keep all."""
+    facade = same_job(real_traces, name)
+    ours = facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), limit)
+    theirs = answer(goldens, name, f"get_time_spent_blocked_on_full_queue{suffix}")
+    both = theirs.merge(ours, on=["rank", "stream"], suffixes=("", "_ours"))
+    assert len(both) == len(theirs) <= len(ours)
+    assert set(theirs["rank"]) == set(ours["rank"])
+    for column in ("duration_at_max_queue_length", "relative_duration_at_max_queue_length"):
+        np.testing.assert_allclose(both[f"{column}_ours"].astype(float), both[column].astype(float))
+
+
+@each_golden
+def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
+    """After each moment, and their summary."""
+    facade = same_job(real_traces, name)
+    for rank, ours in facade.get_memory_bw_time_series().items():
+        theirs = answer(goldens, name, f"get_memory_bw_time_series.rank{rank}").astype({"ts": ours["ts"].dtype})
+        keys = ["pid", "name"], "memory_bw_gbps"
+        expected = after_each_moment(theirs, *keys)
+        pd.testing.assert_series_equal(after_each_moment(ours, *keys), expected, atol=GB_PER_S, rtol=0)
+    summary = facade.get_memory_bw_summary()
+    theirs = answer(goldens, name, "get_memory_bw_summary").set_index(["rank", "name"])
+    assert list(summary.index) == list(theirs.index)
+    np.testing.assert_allclose(summary.to_numpy(), theirs.to_numpy(), atol=GB_PER_S, rtol=0)
+
+
+def test_no_residue_of_doubles_counts_as_a_bandwidth(real_traces, goldens) -> None:
+    """Of HTA's 7,674 points of copies within the device 3,814 are about 1e-13 GB/s, so its median is 0.003.
+
+    Its maximum adds two copies of which one begins when the other ends: 671.5 GB/s, where no copy has more than 392.8.
+    """
+    theirs = answer(goldens, "trace_diff_test", "get_memory_bw_summary").set_index("name").loc["Memcpy DtoD"]
+    facade = TraceAnalysis(trace_dir=str(real_traces / "diff/test"))
+    ours = facade.get_memory_bw_summary().loc[(1, "Memcpy DtoD")]["memory_bw_gbps"]
+    assert theirs["memory_bw_gbps/25%"] < 1e-12 < ours["25%"]
+    assert theirs["memory_bw_gbps/count"] > 1.9 * ours["count"]
+    assert (round(theirs["memory_bw_gbps/max"], 1), round(ours["max"], 1)) == (671.5, 392.8)
+
+
+@pytest.mark.parametrize("name", ["param_dlrm", "trace_filter", "trace_diff_control"])
+def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
+    """Name, stream, process, time and value of every counter event, after each moment."""
+    paths = same_job(real_traces, name).generate_trace_with_counters(output_dir=str(tmp_path))
+    rank = min(paths)
+    theirs = answer(goldens, name, f"generate_trace_with_counters.rank{rank}")
+    content = Path(paths[rank]).read_bytes()
+    copy = json.loads(gzip.decompress(content) if paths[rank].endswith(".gz") else content)
+    events = [event for event in copy["traceEvents"] if event["ph"] == "C"]
+    rows = [(each["name"], each.get("id", -1), each["pid"], each["ts"], *each["args"].values()) for each in events]
+    ours = pd.DataFrame(rows, columns=["name", "id", "pid", "ts", "value"])
+    keys = ["name", "id", "pid"], "value"
+    found, expected = (after_each_moment(frame.fillna({"id": -1}), *keys) for frame in (ours, theirs))
+    assert [tuple(map(str, row)) for row in found.index] == [
+        (name, str(int(stream)), str(int(process)), str(int(time))) for name, stream, process, time in expected.index
+    ]
+    np.testing.assert_allclose(found, expected, atol=GB_PER_S)
+
+
+def test_the_frame_of_a_queue(small) -> None:
+    """HTA's index and columns; times in microseconds from the first event of the job."""
+    series = small.get_queue_length_time_series()
+    assert sorted(series) == [0, 1]
+    frame = series[0]
+    assert (frame.index.name, list(frame.columns)) == ("index", ["ts", "pid", "tid", "stream", "queue_length"])
+    assert frame[["ts", "stream", "queue_length"]].to_numpy().tolist() == [[0, 7, 1], [2, 7, 2], [10, 7, 1], [20, 7, 0]]
+
+
+def test_the_frame_of_bandwidths(small) -> None:
+    """HTA's columns; a rank without copies is absent."""
+    series = small.get_memory_bw_time_series()
+    assert list(series) == [0]
+    assert series[0].to_dict("list") == {
+        "ts": [30, 40],
+        "pid": [0, 0],
+        "name": ["Memcpy HtoD"] * 2,
+        "memory_bw_gbps": [2.0, 0.0],
+    }
+
+
+def test_summaries_have_htas_shape(small) -> None:
+    """Indexed by rank and stream or kind, columns of two levels; from given frames the same, which stay as they are."""
+    series = small.get_queue_length_time_series()
+    columns = [list(frame.columns) for frame in series.values()]
+    summary = small.get_queue_length_summary()
+    assert (list(summary.index.names), list(summary.index)) == (["rank", "stream"], [(0, 7), (1, 7)])
+    assert list(summary.columns) == [("queue_length", statistic) for statistic in STATISTICS]
+    pd.testing.assert_frame_equal(small.get_queue_length_summary_from_time_series(series), summary)
+    assert [list(frame.columns) for frame in series.values()] == columns
+    bandwidths = small.get_memory_bw_summary()
+    assert (list(bandwidths.index.names), list(bandwidths.index)) == (["rank", "name"], [(0, "Memcpy HtoD")])
+    assert list(bandwidths.columns) == [("memory_bw_gbps", statistic) for statistic in STATISTICS]
+
+
+def test_time_blocked_on_every_stream(small) -> None:
+    """Two wait from 2 to 10 µs; at least one from 0 to 20. The rank's last event begins at 30."""
+    series = small.get_queue_length_time_series()
+    two, one = (small.get_time_spent_blocked_on_full_queue(series, limit) for limit in (2, 1))
+    assert two.to_numpy().tolist() == [[0, 7, 8, pytest.approx(8 / 30)]]
+    assert one[["rank", "stream", "duration_at_max_queue_length"]].to_numpy().tolist() == [[0, 7, 20], [1, 7, 5]]
+    assert small.get_time_spent_blocked_on_full_queue(series).empty
+    assert list(small.get_time_spent_blocked_on_full_queue({}).columns) == list(two.columns)
+    with pytest.raises(InvalidOptionError, match="max_queue_length=0"):
+        small.get_time_spent_blocked_on_full_queue(series, 0)
+
+
+def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
+    """Sorted by time alone, each length still lasts until the next change of the same queue."""
+    series = small.get_queue_length_time_series(ranks=[0])[0]
+    frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
+    found = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
+    assert found[["stream", "duration_at_max_queue_length"]].to_numpy().tolist() == [[7, 16], [8, 8]]
+
+
+def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
+    """Of the usual shape, where HTA gives None or fails."""
+    facade = opened(cpu_job(), tmp_path)
+    assert facade.get_queue_length_time_series() == facade.get_memory_bw_time_series() == {}
+    for summary in (facade.get_queue_length_summary(), facade.get_memory_bw_summary()):
+        assert (len(summary), summary.columns.nlevels, summary.index.nlevels) == (0, 2, 2)
+    assert facade.get_time_spent_blocked_on_full_queue({}).empty
+
+
+def test_ranks_can_be_chosen(small) -> None:
+    """By default all, where HTA takes rank 0."""
+    assert list(small.get_queue_length_time_series(ranks=[1])) == [1]
+    with pytest.raises(UnknownRankError):
+        small.get_memory_bw_time_series(ranks=[9])
+
+
+def test_copies_with_counters(small, tmp_path) -> None:
+    """Beside the files, where another load skips them; only what is asked for; earlier copies are replaced, unless they may not be."""
+    written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
+    assert list(written) == [0]
+    assert "_with_counters.json" in written[0]
+    assert TraceAnalysis(trace_dir=str(tmp_path)).t.trace_files == small.t.trace_files
+    with pytest.raises(InvalidOptionError, match="exists already"):
+        small.generate_trace_with_counters(ranks=[0], overwrite=False)
+    assert small.generate_trace_with_counters(ranks=[0]) == written

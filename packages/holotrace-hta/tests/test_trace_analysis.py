@@ -1,0 +1,516 @@
+"""TraceAnalysis: HTA's names, arguments, columns and, where HTA is right, its numbers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from holotrace.errors import InvalidOptionError, TraceNotFoundError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from hta.trace_analysis import TraceAnalysis
+from jobs import cpu_job, gpu_job
+
+TRACES_OF = {
+    "param_dlrm": "dlrm_8rank",
+    "trace_filter": "two_rank_128",
+    "trace_filter__last": "two_rank_128",
+    "trace_diff_control": "diff/control",
+    "trace_diff_control__last": "diff/control",
+    "df_index_resolver": "single_v100",
+    "df_index_resolver__last": "single_v100",
+}
+"""Folder of HTA's answers -> folder of the traces, where no known fault of HTA changes the numbers compared here."""
+
+each_golden = pytest.mark.parametrize("name", TRACES_OF)
+
+NEEDED = inspect.Parameter.empty
+
+SIGNATURES: dict[str, dict[str, object]] = {
+    "__init__": {
+        "trace_files": None,
+        "trace_dir": "/tmp/trace",  # noqa: S108
+        "include_last_profiler_step": False,
+        "parser_config": None,
+    },
+    "critical_path_analysis": {
+        **dict.fromkeys(("rank", "annotation", "instance_id"), inspect.Parameter.empty),
+        "data_load_events": None,
+    },
+    "overlay_critical_path_analysis": {
+        **dict.fromkeys(("rank", "critical_path_graph", "output_dir"), inspect.Parameter.empty),
+        "only_show_critical_events": True,
+        "show_all_edges": False,
+    },
+    "generate_trace_with_counters": {
+        "time_series": None,
+        "ranks": None,
+        "output_suffix": "_with_counters",
+        "output_dir": None,
+        "overwrite": True,
+    },
+    "get_aten_op_kernels_and_delay": {"ranks": None, "sort_by": None},
+    "get_comm_comp_overlap": {"visualize": True},
+    "get_cuda_kernel_launch_stats": {
+        "ranks": None,
+        "runtime_cutoff": 50,
+        "launch_delay_cutoff": 100,
+        "include_memory_events": True,
+        "visualize": True,
+    },
+    "get_cupti_counter_data_with_operators": {"ranks": None},
+    "get_frequent_cuda_kernel_sequences": {
+        "operator_name": NEEDED,
+        "output_dir": NEEDED,
+        "min_pattern_len": 3,
+        "rank": 0,
+        "top_k": 5,
+        "visualize": False,
+        "compress_other_kernels": True,
+    },
+    "get_gpu_kernel_breakdown": {
+        "visualize": True,
+        "duration_ratio": 0.8,
+        "num_kernels": 10,
+        "include_memory_kernels": True,
+        "image_renderer": "",
+    },
+    "get_gpu_kernels_with_user_annotations": {
+        "rank": NEEDED,
+        "expand_names": True,
+        "shorten_names": True,
+        "shortern_names": None,
+    },
+    "get_gpu_user_annotation_breakdown": {
+        "use_gpu_annotation": True,
+        "visualize": True,
+        "duration_ratio": 0.8,
+        "num_kernels": 1000,
+        "allowlist_patterns": None,
+        "image_renderer": None,
+    },
+    "get_idle_time_breakdown": {
+        "ranks": None,
+        "streams": None,
+        "visualize": True,
+        "visualize_pctg": True,
+        "show_idle_interval_stats": False,
+        "consecutive_kernel_delay": 30,
+    },
+    "get_memory_bw_summary": {"ranks": None},
+    "get_memory_bw_time_series": {"ranks": None},
+    # None is the comparison of waits; HTA's own method is passed in.
+    "get_potential_stragglers": {
+        "profiler_steps": None,
+        "num_candidates": 2,
+        "visualize": False,
+        "straggler_identification_impl": None,
+    },
+    "get_profiler_steps": {},
+    "get_queue_length_summary": {"ranks": None},
+    "get_queue_length_summary_from_time_series": {"queue_length_dict": NEEDED},
+    "get_queue_length_time_series": {"ranks": None},
+    "get_temporal_breakdown": {"visualize": True},
+    "get_time_spent_blocked_on_full_queue": {
+        "queue_length_dict": NEEDED,
+        "max_queue_length": 1024,
+    },
+}
+"""Method -> {parameter: default}, in HTA's order."""
+
+
+def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis:
+    """Return the facade on a job."""
+    builder.write(folder)
+    return TraceAnalysis(trace_dir=str(folder), **options)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch) -> None:
+    """Keep what was read in a folder of the tests."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[str | None]:
+    """The renderers that figures were shown with."""
+    renderers: list[str | None] = []
+    monkeypatch.setattr(go.Figure, "show", lambda _, renderer=None: renderers.append(renderer))
+    return renderers
+
+
+@pytest.fixture
+def small(tmp_path) -> TraceAnalysis:
+    """The facade on the small GPU job."""
+    return analysis_of(gpu_job(), tmp_path)
+
+
+def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
+    """Return what HTA answered."""
+    path = goldens / "hta" / name / f"{call}.csv"
+    return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"), index_col=0).reset_index(drop=True)
+
+
+def same_job(real_traces: Path, name: str) -> TraceAnalysis:
+    """Return our facade on the traces of that answer."""
+    return TraceAnalysis(
+        trace_dir=str(real_traces / TRACES_OF[name]), include_last_profiler_step=name.endswith("__last")
+    )
+
+
+@each_golden
+def test_temporal_breakdown_equals_htas(real_traces, goldens, name) -> None:
+    """Column by column, number by number."""
+    ours = same_job(real_traces, name).get_temporal_breakdown(visualize=False)
+    pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_temporal_breakdown"), check_dtype=False)
+
+
+@each_golden
+def test_overlap_equals_htas(real_traces, goldens, name) -> None:
+    """Column by column, number by number."""
+    ours = same_job(real_traces, name).get_comm_comp_overlap(visualize=False)
+    pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_comm_comp_overlap"), check_dtype=False)
+
+
+@each_golden
+def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
+    """But for states of no length, which HTA sometimes lists."""
+    ours = same_job(real_traces, name).get_gpu_kernel_breakdown(visualize=False)[0]
+    theirs = answer(goldens, name, "get_gpu_kernel_breakdown.0").query("sum > 0").reset_index(drop=True)
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+
+
+@each_golden
+def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name) -> None:
+    """The call that asked for all kernels was not grouped, so HTA's statistics are those of calls."""
+    facade = same_job(real_traces, name)
+    ours = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=10_000)[1]
+    theirs = answer(goldens, name, "get_gpu_kernel_breakdown.all.1")
+    assert list(ours.columns) == [*theirs.columns, "count"]
+    joined = ours.merge(theirs, on=["name", "kernel_type", "rank"], suffixes=("", " of HTA"), how="right")
+    for column in ("sum (us)", "max (us)", "min (us)", "mean (us)", "stddev"):
+        np.testing.assert_allclose(joined[column], joined[f"{column} of HTA"], rtol=1e-9, err_msg=column)
+
+
+@each_golden
+def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
+    """HTA gives a gap to one category where we divide it at the launch; together they are as long."""
+    of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
+    theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
+    ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)
+    keys = ["rank", "stream"]
+    sums = [frame.groupby(keys)["idle_time"].sum() for frame in (ours, theirs)]
+    pd.testing.assert_series_equal(*sums, check_dtype=False)
+
+
+@each_golden
+def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
+    """The last one is left out unless asked for."""
+    path = goldens / "hta" / name / "get_profiler_steps.json"
+    assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
+
+
+OF_THE_PLUGIN = {
+    "dashboard",
+    "get_communication_operations",
+    "get_distributed_summary",
+    "get_gpu_summary",
+    "get_kernel_summary",
+    "get_memory_curve",
+    "get_memory_events",
+    "get_memory_statistics",
+    "get_module_summary",
+    "get_operator_summary",
+    "get_recommendations",
+    "get_step_time_breakdown",
+}
+"""Methods that HTA never had: pages, and what the TensorBoard plugin showed."""
+
+
+def test_signatures_are_htas() -> None:
+    """Positional calls of old scripts mean the same."""
+    methods = dict(inspect.getmembers(TraceAnalysis, inspect.isfunction))
+    public = {name: each for name, each in methods.items() if not name.startswith("_") or name == "__init__"}
+    of_hta = {name: defaults_of(each) for name, each in public.items() if name not in OF_THE_PLUGIN}
+    assert of_hta == SIGNATURES
+
+
+def defaults_of(method: Callable[..., object]) -> dict[str, object]:
+    """Return {parameter: default} without self."""
+    return {each.name: each.default for each in list(inspect.signature(method).parameters.values())[1:]}
+
+
+def test_times_are_whole_where_they_are(small) -> None:
+    """40 µs of idling is the integer 40."""
+    frame = small.get_temporal_breakdown(visualize=False)
+    assert frame.iloc[0].to_dict() == {
+        "rank": 0,
+        "idle_time(us)": 40,
+        "compute_time(us)": 50,
+        "non_compute_time(us)": 20,
+        "kernel_time(us)": 110,
+        "idle_time_pctg": 36.36,
+        "compute_time_pctg": 45.45,
+        "non_compute_time_pctg": 18.18,
+    }
+    assert frame["idle_time(us)"].dtype == np.int64
+
+
+def test_times_have_exact_thousandths(tmp_path) -> None:
+    """A kernel of 1.234 µs is 1.234 µs long, where HTA makes it 0 or 1."""
+    builder = TraceBuilder().kernel("gemm", start_us=0.001, duration_us=1.234)
+    frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
+    assert frame["compute_time(us)"].to_list() == [1.234]
+
+
+def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
+    """One row a rank, as HTA's users expect."""
+    builder = (
+        TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("gemm", start_us=0, duration_us=30, device=1)
+    )
+    frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
+    assert frame["kernel_time(us)"].to_list() == [40]
+
+
+def test_a_silent_rank_has_no_overlap(small) -> None:
+    """Not a number, and no warning about a division."""
+    frame = small.get_comm_comp_overlap(visualize=False)
+    assert frame["comp_comm_overlap_pctg"].to_list() == [50.0, pytest.approx(float("nan"), nan_ok=True)]
+
+
+def test_kernel_types_leave_other_work_out_and_memory_if_asked(tmp_path) -> None:
+    """A state counts by the kinds that HTA looks at."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
+    facade = analysis_of(builder, tmp_path)
+    with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)
+    assert dict(zip(with_memory["kernel_type"], with_memory["sum"], strict=True)) == {
+        "MEMORY": 10,
+        "COMPUTATION": 5,
+        "COMPUTATION overlapping MEMORY": 5,
+    }
+    without, kernels = facade.get_gpu_kernel_breakdown(visualize=False, include_memory_kernels=False)
+    assert without.to_dict("list") == {"kernel_type": ["COMPUTATION"], "sum": [10], "percentage": [100.0]}
+    assert kernels["name"].to_list() == ["gemm"]
+
+
+def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
+    """Return 12 kernels and the durations of their calls; k0 takes about half of the time."""
+    durations = {"k0": [60, 61], **{f"k{n}": [10 - n // 2, 11] for n in range(1, 12)}}
+    builder, start = TraceBuilder(), 0
+    for name, lengths in durations.items():
+        for length in lengths:
+            builder.kernel(name, start_us=start, duration_us=length)
+            start += length
+    return builder, durations
+
+
+def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
+    """HTA gives statistics of totals; here count, mean and deviation are over the calls that were grouped."""
+    builder, durations = many_kernels()
+    frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
+    kept = [name for name in frame["name"] if name != "others"]
+    assert len(kept) == 3
+    others = frame.set_index("name").loc["others"]
+    calls = [length for name, lengths in durations.items() if name not in kept for length in lengths]
+    assert others["count"] == len(calls)
+    assert others["sum (us)"] == sum(calls)
+    assert (others["min (us)"], others["max (us)"]) == (min(calls), max(calls))
+    assert others["mean (us)"] == pytest.approx(statistics.mean(calls))
+    assert others["stddev"] == pytest.approx(statistics.stdev(calls))
+
+
+def test_the_duration_ratio_is_a_share_of_time(tmp_path) -> None:
+    """As many kernels as cover 30 % of the time: the first takes more than that."""
+    builder, _ = many_kernels()
+    frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.3)[1]
+    assert frame["name"].to_list() == ["k0", "others"]
+
+
+def test_few_kernels_are_never_grouped(tmp_path) -> None:
+    """Up to `num_kernels` names, all are shown."""
+    builder, durations = many_kernels()
+    facade = analysis_of(builder, tmp_path)
+    frame = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.1, num_kernels=12)[1]
+    assert set(frame["name"]) == set(durations)
+
+
+def test_kernels_are_sorted_by_type_name_and_rank(small) -> None:
+    """As HTA sorts them."""
+    frame = small.get_gpu_kernel_breakdown(visualize=False)[1]
+    keys = list(zip(frame["kernel_type"], frame["name"], frame["rank"], strict=True))
+    assert keys == sorted(keys)
+    assert frame.index.to_list() == list(range(4))
+
+
+def test_idle_time_has_htas_columns(small) -> None:
+    """Three categories of each stream; ratio of the stream's idle time."""
+    frame, statistics_ = small.get_idle_time_breakdown(visualize=False)
+    assert statistics_ is None
+    assert list(frame.columns) == ["rank", "stream", "idle_category", "idle_time", "idle_time_ratio", "device"]
+    of_stream = frame[(frame["rank"] == 0) & (frame["stream"] == 7)]
+    assert of_stream[["idle_category", "idle_time", "idle_time_ratio"]].to_numpy().tolist() == [
+        ["host_wait", 40, 0.67],
+        ["kernel_wait", 20, 0.33],
+        ["other", 0, 0.0],
+    ]
+
+
+def test_idle_statistics_have_htas_columns(small) -> None:
+    """Indexed by category, in microseconds."""
+    _, frame = small.get_idle_time_breakdown(visualize=False, show_idle_interval_stats=True)
+    columns = ["rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "device"]
+    assert (list(frame.columns), frame.index.name) == (columns, "idle_category")
+    assert frame.loc["host_wait"].query("rank == 0 and stream == 7")["mean"].to_list() == [40.0]
+
+
+def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
+    """By default all that exist, where HTA takes rank 0."""
+    everything, _ = small.get_idle_time_breakdown(visualize=False)
+    assert sorted(set(everything["rank"])) == [0, 1]
+    chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)
+    assert set(zip(chosen["rank"], chosen["stream"], strict=True)) == {(0, 20)}
+    with pytest.raises(UnknownRankError):
+        small.get_idle_time_breakdown(ranks=[9], visualize=False)
+    with pytest.raises(InvalidOptionError, match=r"there is no stream 9 in this trace; its streams are: 7, 20$"):
+        small.get_idle_time_breakdown(streams=[7, 9], visualize=False)
+
+
+def test_the_kernel_delay_is_in_microseconds(small) -> None:
+    """A wait of 20 µs is a kernel's start below 20 µs, else something else."""
+    frame, _ = small.get_idle_time_breakdown(ranks=[0], streams=[7], visualize=False, consecutive_kernel_delay=20)
+    assert frame["idle_time"].to_list() == [40, 0, 20]
+
+
+def test_figures_are_shown_unless_told_otherwise(small, shown) -> None:
+    """As HTA does, with plotly's default renderer or the one asked for."""
+    small.get_temporal_breakdown()
+    small.get_comm_comp_overlap()
+    small.get_gpu_kernel_breakdown(image_renderer="png")
+    small.get_idle_time_breakdown()
+    assert shown == [None, None, "png", None]
+    small.get_temporal_breakdown(visualize=False)
+    assert len(shown) == 4
+
+
+def test_the_last_step_is_left_out_unless_asked_for(tmp_path) -> None:
+    """A recording often ends within the last step."""
+    builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10)
+    builder.kernel("gemm", start_us=5, duration_us=1, launch_us=2).kernel(
+        "gemm", start_us=15, duration_us=2, launch_us=12
+    )
+    without, whole = (analysis_of(builder, tmp_path, include_last_profiler_step=last) for last in (False, True))
+    assert (without.get_profiler_steps(), whole.get_profiler_steps()) == ([1], [1, 2])
+    assert without.get_temporal_breakdown(visualize=False)["compute_time(us)"].to_list() == [1]
+    assert whole.get_temporal_breakdown(visualize=False)["compute_time(us)"].to_list() == [3]
+
+
+def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
+    """Names are looked for in the folder; absolute paths are taken as they are."""
+    first, second = gpu_job().write(tmp_path)
+    facade = TraceAnalysis(trace_files={4: first.name, 6: str(second)}, trace_dir=str(tmp_path))
+    assert facade.t.get_ranks() == [4, 6]
+    assert facade.t.trace_files == {4: str(first), 6: str(second)}
+
+
+def test_trace_files_may_be_a_list(tmp_path, monkeypatch) -> None:
+    """`./name` is in the current folder; the ranks come from the files."""
+    paths = gpu_job().write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert TraceAnalysis(trace_files=[f"./{path.name}" for path in paths]).t.get_ranks() == [0, 1]
+
+
+def test_a_missing_folder_is_a_clear_error(tmp_path) -> None:
+    """HTA ends in an empty AssertionError."""
+    with pytest.raises(TraceNotFoundError, match="missing does not exist"):
+        TraceAnalysis(trace_dir=str(tmp_path / "missing"))
+
+
+def tables_of(facade: TraceAnalysis) -> list[pd.DataFrame]:
+    """Return the frames of the first four calls."""
+    return [
+        facade.get_temporal_breakdown(),
+        *facade.get_gpu_kernel_breakdown(),
+        *facade.get_idle_time_breakdown(show_idle_interval_stats=True),
+        facade.get_comm_comp_overlap(),
+    ]
+
+
+def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
+    """Where HTA fails there are no rows; columns and index keep their types, and no figures are shown."""
+    without = tables_of(analysis_of(cpu_job(), tmp_path / "cpu"))
+    assert shown == []
+    for empty, found in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):
+        assert re.search(r"has no GPU kernels .*ProfilerActivity\.CUDA", empty.attrs["reason"])
+        assert empty.dtypes.to_dict() == found.dtypes.to_dict()
+        assert empty.index.name == found.index.name
+    *tables, overlap = without
+    assert [len(table) for table in tables] == [0] * 5
+    assert overlap["rank"].tolist() == [0, 1]
+    assert overlap["comp_comm_overlap_pctg"].isna().all()
+
+
+def test_statistics_are_given_when_asked_for_without_gpu_work_too(tmp_path) -> None:
+    """As where there is GPU work."""
+    assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
+
+
+def test_t_offers_what_scripts_read(tmp_path) -> None:
+    """Ranks, files, steps and the keys of the files."""
+    facade = analysis_of(cpu_job().rank(0).header(traceName="mine"), tmp_path)
+    assert facade.t.is_parsed
+    assert facade.t.trace_path == str(tmp_path)
+    assert facade.t.get_ranks() == [0, 1]
+    assert facade.t.get_iterations() == facade.t.get_iterations(1) == [3]
+    assert facade.t.meta_data[0]["distributedInfo"]["rank"] == 0
+    with pytest.raises(UnknownRankError):
+        facade.t.get_iterations(9)
+
+
+def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> None:
+    """Neither plotly nor the other analyses are imported for a breakdown that is not shown."""
+    TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
+    script = (
+        "import sys\n"
+        "from hta.trace_analysis import TraceAnalysis\n"
+        f"TraceAnalysis(trace_dir={str(tmp_path)!r}).get_temporal_breakdown(visualize=False)\n"
+        "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.overview',"
+        " 'holotrace.recommendations.advice', 'hta.facade.critical_path', 'holotrace.analyses.idle_time'}))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert found.stdout == "[]\n"
+
+
+def test_the_facade_imports_no_pandas_before_it_reads() -> None:
+    """Importing pandas takes as long as an answer from the cache, so it happens while the trace is read."""
+    script = "import sys, hta.trace_analysis; print({'pandas', 'pyarrow'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert found.stdout == "set()\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
+    """A fork waits for the import of the other thread, which the child does not have."""
+    script = (
+        "import os\n"
+        "import hta.trace_analysis\n"
+        "from hta.facade.pandas_later import import_pandas_aside\n"
+        "import_pandas_aside()\n"
+        "child = os.fork()\n"
+        "import pandas\n"
+        "sum = int(pandas.Series([40, 2]).sum())\n"
+        "os._exit(sum) if child == 0 else print(sum, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    found = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (found.stdout, found.stderr) == ("42 42\n", "")

@@ -1,0 +1,34 @@
+"""How much time the intervals of each group cover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace import _native
+
+_Int64 = npt.NDArray[np.int64]
+
+
+def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64, group_count: int) -> _Int64:
+    """Return the length of the union of the intervals [start, end) of each group, numbered from 0."""
+    columns = np.ascontiguousarray(group, np.uint32), np.ascontiguousarray(start), np.ascontiguousarray(end)
+    return _native.covered_by_group(*columns, group_count)
+
+
+def covered_by_group(
+    table: pl.DataFrame, by: Sequence[str], *, start: str = "start_ns", end: str = "end_ns", name: str = "covered_ns"
+) -> pl.DataFrame:
+    """Return the length of the union of the intervals [start, end) of each group; null is a key like any other.
+
+    Returns:
+        The columns `by`, and `name`, int64; groups in no order.
+    """
+    keys = table.select(by).unique()
+    numbered = keys.with_row_index("number")
+    groups = table.select(by).join(numbered, on=by, how="left", nulls_equal=True, maintain_order="left")
+    columns = (groups["number"].to_numpy(), table[start].to_numpy(), table[end].to_numpy())
+    return keys.with_columns(pl.Series(name, covered_by_number(*columns, keys.height), pl.Int64))

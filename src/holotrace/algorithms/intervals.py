@@ -1,0 +1,134 @@
+"""Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
+
+Every function but `gap_begins` and `covered_before` takes intervals in any order, overlapping or not, and ignores those
+without length (end <= start): they cover nothing. `tests/oracles.py` holds slow versions that are obviously right.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+Intervals: TypeAlias = tuple[Int64Array, Int64Array]
+"""Starts and ends, of equal length."""
+
+
+def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
+    """Return the same covered time as disjoint intervals in order; those that touch become one.
+
+    Starts and ends are sorted apart from each other, which is faster than sorting pairs. A new interval begins at
+    the i-th start exactly when the i-1 starts before it have all met their ends, that is, when the (i-1)-th smallest
+    end lies before it.
+    """
+    has_length = end_ns > start_ns
+    starts, ends = np.sort(start_ns[has_length]), np.sort(end_ns[has_length])
+    begins_anew = ends[:-1] < starts[1:]
+    return _at(starts, begins_anew, first=True), _at(ends, begins_anew, first=False)
+
+
+def covered_length(start_ns: Int64Array, end_ns: Int64Array) -> int:
+    """Return how many nanoseconds at least one interval covers."""
+    return _length(union(start_ns, end_ns))
+
+
+def intersection_length(first: Intervals, second: Intervals) -> int:
+    """Return how many nanoseconds both sets of intervals cover: |A ∩ B| = |A| + |B| - |A or B|."""
+    return covered_length(*first) + covered_length(*second) - covered_length(*concatenated((first, second)))
+
+
+def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
+    """Return how many nanoseconds of disjoint intervals in order, as `union` gives them, lie before each moment."""
+    starts, ends = disjoint
+    if not len(starts):
+        return np.zeros(len(moments), np.int64)
+    lengths = ends - starts
+    last = np.searchsorted(starts, moments, side="right") - 1
+    whole = np.concatenate([[0], np.cumsum(lengths)])[last.clip(min=0)]
+    before: Int64Array = whole + np.clip(moments - starts[last], 0, lengths[last]) * (last >= 0)
+    return before
+
+
+def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
+    """Return the row of the interval that holds each moment, -1 where none does.
+
+    Starts rise. Of the intervals that have begun only the last one counts, even where an earlier one ends later.
+    """
+    starts, ends = intervals
+    return _native.holding(*(np.ascontiguousarray(each) for each in (starts, ends, moments)))
+
+
+def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
+    """Return the uncovered intervals between the first start and the last end."""
+    starts, ends = union(start_ns, end_ns)
+    return ends[:-1], starts[1:]
+
+
+def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[int] | Int64Array) -> Int64Array:
+    """Return, for each interval, when the gap that it ends began: start - begin is the length of the gap.
+
+    Args:
+        start_ns: sorted within each group.
+        end_ns: their ends, in any order.
+        group_starts: row of the first interval of each group; groups are contiguous.
+
+    Returns:
+        The latest end among the earlier intervals of the group, at most `start`. Where there is no gap, because the
+        interval is the first of its group or begins before the others end, it is `start` itself.
+    """
+    begins = start_ns.copy()
+    for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
+        latest_end = np.maximum.accumulate(end_ns[first:last])[:-1]
+        begins[first + 1 : last] = np.minimum(latest_end, start_ns[first + 1 : last])
+    return begins
+
+
+def states(classes: Sequence[Intervals]) -> Int64Array:
+    """Return how long each combination of classes was active at once.
+
+    Args:
+        classes: k sets of intervals. A class is active while at least one of its intervals runs.
+
+    Returns:
+        2**k durations in ns. Bit j of the position says whether class j was active; position 0 is the time between
+        the first start and the last end when none was.
+    """
+    merged = [union(*intervals) for intervals in classes]
+    moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)
+    changes = np.concatenate([_changes(1 << bit, len(starts)) for bit, (starts, _) in enumerate(merged)] or [moments])
+    order = np.argsort(moments)
+    active = np.cumsum(changes[order])
+    durations = np.zeros(1 << len(classes), np.int64)
+    np.add.at(durations, active[:-1], np.diff(moments[order]))
+    return durations
+
+
+def concatenated(sets: Iterable[Intervals]) -> Intervals:
+    """Return all intervals of all sets as one set."""
+    starts, ends = zip(*sets, strict=True)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def _at(values: Int64Array, begins_anew: npt.NDArray[np.bool_], *, first: bool) -> Int64Array:
+    """Pick the first (or last) value of each merged interval out of the sorted starts (or ends)."""
+    chosen = np.ones(len(values), np.bool_)
+    (chosen[1:] if first else chosen[:-1])[:] = begins_anew
+    return values[chosen]
+
+
+def _length(intervals: Intervals) -> int:
+    starts, ends = intervals
+    return int(np.sum(ends - starts))
+
+
+def _changes(bit: int, count: int) -> Int64Array:
+    """Say by how much the mask of active classes changes at each start and each end of a merged class."""
+    return np.repeat(np.array([bit, -bit], np.int64), count)

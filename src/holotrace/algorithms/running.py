@@ -1,0 +1,55 @@
+"""What runs at once: sums over the intervals that run at a moment, and their integrals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from holotrace.algorithms.intervals import Intervals
+
+_Floats = npt.NDArray[np.float64]
+
+
+def weight_before(
+    intervals: Intervals,
+    weights: _Floats,
+    moments: npt.NDArray[np.int64],
+    *,
+    most: float = math.inf,
+    outside: Intervals | None = None,
+) -> _Floats:
+    """Return the integral, from the beginning to each moment, of the summed weights of the intervals that run.
+
+    Args:
+        intervals: half-open, in any order, overlapping or not.
+        weights: one finite number from 0 for each.
+        moments: where to say how much it is by then.
+        most: the sum counts as this where it is larger.
+        outside: intervals during which nothing counts, in any order.
+
+    Returns:
+        In weight times ns: the difference of two moments is the integral between them.
+    """
+    starts, ends = intervals
+    if not len(starts):
+        return np.zeros(len(moments))
+    not_counted = np.empty((2, 0), np.int64) if outside is None else np.stack(outside)
+    times = np.concatenate([starts, ends, *not_counted])
+    order = np.argsort(times, kind="stable")
+    first = times[order[0]]
+    since = (times[order] - first).astype(np.float64)
+    without = np.zeros(not_counted.size)
+    running = np.cumsum(np.concatenate([weights, -weights, without])[order]).clip(0.0, most)
+    running[_changes_of_last(len(starts), not_counted.shape[1])[order].cumsum() > 0] = 0.0
+    integral = np.concatenate([[0.0], np.cumsum(running[:-1] * np.diff(since))])
+    found: _Floats = np.interp((moments - first).astype(np.float64), since, integral)
+    return found
+
+
+def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
+    """Return by how much the number of running intervals changes at each start and end; `others` come first, as 0."""
+    return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

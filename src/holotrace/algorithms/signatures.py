@@ -1,0 +1,362 @@
+"""C++ signatures as demanglers write them, read by their grammar: what a function is called, where, with which arguments.
+
+    std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
+    └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
+
+Names come from the traced program: at most `_SCANNED_LENGTH` characters of one are read, in time that grows with them, and
+whatever does not fit the grammar is no signature.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from holotrace import _native
+
+_SCANNED_LENGTH = 16_384
+"""The longest name of a kernel in public traces has some 6,000 characters."""
+
+_REMEMBERED_NAMES = 8_192
+"""Ranks of a job run the same kernels."""
+
+_DEEPEST = 40
+"""Groups inside so many others are not shown."""
+
+_WORDS = re.compile(
+    r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
+    r"|::|->|'\w+'|[\w$~]+|\s+|."
+)
+_SYCL_KERNEL = "typeinfo name for "
+"""SYCL names a kernel after a type; https://registry.khronos.org/SYCL/specs/sycl-2020/html/sycl-2020.html#sec:naming.kernels"""
+
+_HSA_KERNEL = ".kd"
+"""The symbol of a kernel's descriptor on AMD; https://llvm.org/docs/AMDGPUUsage.html#symbols"""
+
+_NAME_LENGTH = re.compile(r"L?(\d{1,4})")
+_WORD = re.compile(r"[\w$~]|operator\W")
+_UNNAMED_SCOPES = frozenset({"anonymous namespace", "unnamed"})
+_AFTER_PARAMETERS = frozenset({"const", "volatile", "noexcept", "&", "&&", "mutable"})
+_CLOSERS = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_PLAIN_HEAD = re.compile(r"(void )?((?:(?:\(anonymous namespace\)|<unnamed>|\w+)::)*[A-Za-z_]\w*)(?=([<(])|$)")
+
+
+@dataclass
+class _Group:
+    """What a bracket encloses; `is_open` where the other bracket is missing."""
+
+    bracket: str
+    items: list[_Item] = field(default_factory=list)
+    is_open: bool = True
+
+
+_Item: TypeAlias = "str | _Group"
+
+
+@dataclass
+class _OpenGroups:
+    """The groups that a place in the name is in; `certain` are the positions of those that are not `<`."""
+
+    groups: list[_Group] = field(default_factory=list)
+    certain: list[int] = field(default_factory=list)
+
+    def opened(self, bracket: str) -> _Group:
+        """Return a new group, the innermost from now on."""
+        if bracket != "<":
+            self.certain.append(len(self.groups))
+        self.groups.append(_Group(bracket))
+        return self.groups[-1]
+
+    def close(self, text: str) -> bool:
+        """Close the innermost group that ends with this text; a `<` that is still open inside it was a comparison."""
+        if text == ">" and self.groups and self.groups[-1].bracket == "<":
+            self.groups.pop().is_open = False
+            return True
+        if not self.certain or _CLOSERS[self.groups[self.certain[-1]].bracket] != text:
+            return False
+        position = self.certain.pop()
+        self.groups[position].is_open = False
+        del self.groups[position:]
+        return True
+
+
+@dataclass
+class _Part:
+    """One part of a qualified name: an identifier, an operator, or a group such as `{lambda(int)#1}`."""
+
+    name: str
+    arguments: _Group | None = None
+    parameters: _Group | None = None
+    is_unnamed: bool = False
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function is called.
+
+    scopes     the namespaces and functions around it, the outermost first; unnamed ones are left out
+    name       the function itself; of a lambda, the function that it is written in and `lambda`
+    arguments  its template arguments, each without namespaces; None where it has none
+    """
+
+    scopes: tuple[str, ...]
+    name: str
+    arguments: tuple[str, ...] | None
+
+    def __str__(self) -> str:
+        """Return the name with its template arguments."""
+        return self.name if self.arguments is None else f"{self.name}<{', '.join(self.arguments)}>"
+
+
+def signature(name: str) -> Signature | None:
+    """Read a signature, mangled or not; None for every other text, such as `Memcpy HtoD (Pinned -> Device)`."""
+    return _signature(name[:_SCANNED_LENGTH])
+
+
+@lru_cache(maxsize=_REMEMBERED_NAMES)
+def _signature(name: str) -> Signature | None:
+    parts = _qualified_function(_items(demangled(name)))
+    if not parts:
+        return None
+    scopes, (last, *_) = _scopes_and_name(parts)
+    return Signature(tuple(part.name for part in scopes), _shown_name(last, scopes), _arguments(last.arguments))
+
+
+def _arguments(group: _Group | None) -> tuple[str, ...] | None:
+    return None if group is None else tuple(_text(each, 0) for each in _between_commas(group.items))
+
+
+def function_name(name: str) -> str:
+    """Return the qualified function name alone: no return type, anonymous namespace, template or call arguments.
+
+    Template arguments may name functors and types of anything; only the function itself says what a kernel does. Of a
+    text that is no signature, what comes before the first bracket.
+    """
+    return _function_name(name[:_SCANNED_LENGTH])
+
+
+@lru_cache(maxsize=_REMEMBERED_NAMES)
+def _function_name(name: str) -> str:
+    text = demangled(name)
+    plain = _PLAIN_HEAD.match(text)
+    if plain and (plain[1] or plain[3] != "<"):  # without `void`, what has template arguments may be the return type
+        return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    parts = _qualified_function(_items(text))
+    if not parts:
+        return re.split("[<(]", text, maxsplit=1)[0]
+    scopes, (last, *_) = _scopes_and_name(parts)
+    return "::".join(part.name for part in (*scopes, *(() if last.is_unnamed else (last,))))
+
+
+def demangled(name: str) -> str:
+    """Return the readable form of a mangled name, `ns::f` where only that much of it is understood; others unchanged.
+
+    The recorder demangles names; it leaves those that it has no room for or does not understand. Of the longest names
+    the beginning is returned.
+    """
+    read = name[:_SCANNED_LENGTH].removeprefix(_SYCL_KERNEL).removesuffix(_HSA_KERNEL)
+    return _demangled(read) if read.startswith("_Z") else read
+
+
+@lru_cache(maxsize=_REMEMBERED_NAMES)
+def _demangled(name: str) -> str:
+    return _native.demangled(name) or _mangled_head(name) or name
+
+
+def _mangled_head(name: str) -> str | None:
+    """Return `sgl_hip::activation::act_and_mul_kernel` of `_ZN7sgl_hip10activation18act_and_mul_kernelI14…`.
+
+    Source: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangle.source-name
+    """
+    position, parts = (3 if name.startswith("_ZN") else 2), list[str]()
+    while length := _NAME_LENGTH.match(name, position):
+        position = length.end() + int(length[1])
+        parts.append(name[length.end() : position])
+    named = [part for part in parts if not part.startswith("_GLOBAL__N_")]
+    return "::".join(named) if named and position <= len(name) else None
+
+
+def _items(name: str) -> list[_Item]:
+    """Return the words of a name, with what brackets enclose as groups."""
+    top: list[_Item] = []
+    within = _OpenGroups()
+    before = ""
+    for match in _WORDS.finditer(name, 0, _SCANNED_LENGTH):
+        text, items = match[0], within.groups[-1].items if within.groups else top
+        if text in {"(", "[", "{"} or (text == "<" and _opens_template(before, items, within.groups)):
+            items.append(within.opened(text))
+        elif not (text in _CLOSERS.values() and within.close(text)):
+            items.append(text)
+        before = text
+    return top
+
+
+def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
+    """Whether `<` opens a group here; between `(a)` and `(b)`, or after a space within brackets, it compares."""
+    if _WORD.match(before) and not before[0].isdigit():
+        return True
+    starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))
+    return starts and not (items and before.isspace() and isinstance(items[-2:][0], _Group) and bool(within))
+
+
+def _qualified_function(items: list[_Item]) -> list[_Part] | None:
+    """Return the parts of the function's qualified name; None where the text is no signature."""
+    parts: list[_Part] = []
+    position, had_return_type = 0, False
+    while position < len(items):
+        item = items[position]
+        if _stands_alone(item):
+            position += 1
+        else:
+            following, end = _chain(items, position)
+            if not following:
+                return None
+            had_return_type = had_return_type or bool(parts)
+            parts, position = following, end
+    is_function = bool(parts) and (parts[-1].parameters is not None or not had_return_type or items[0] == "void")
+    return parts if is_function else None
+
+
+def _stands_alone(item: _Item) -> bool:
+    """Whether this is a qualifier, a part of the return type's end, or a remark such as `[clone .kd]`."""
+    if isinstance(item, _Group):
+        return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
+    return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
+
+
+def _chain(items: list[_Item], start: int) -> tuple[list[_Part], int]:
+    """Read `part::part::part` from `start` on; return its parts and where it ends."""
+    parts: list[_Part] = []
+    position = start + (items[start] == "::")
+    while position < len(items):
+        part = _part(items[position])
+        if part is None:
+            break
+        position += 1
+        position = _with_groups(part, items, position)
+        parts.append(part)
+        position = _past_qualifiers(items, position)
+        if position >= len(items) or items[position] != "::":
+            break
+        position += 1
+    return parts, position
+
+
+def _part(item: _Item) -> _Part | None:
+    if isinstance(item, str):
+        if item.startswith(("'lambda", "'unnamed")):  # as LLVM's demangler writes them
+            return _Part(item.strip("'"), is_unnamed=True)
+        return _Part(item) if _WORD.match(item) or item.startswith("operator") else None
+    inside = _flat(item)
+    if inside in _UNNAMED_SCOPES:
+        return _Part("", is_unnamed=True)
+    if item.bracket == "{" or (item.bracket == "<" and inside.startswith(("lambda", "unnamed"))):
+        return _Part(_lambda_name(item, inside), is_unnamed=True)
+    return None
+
+
+def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
+    """Add template arguments and parameters that follow a part; return the position behind them."""
+    if part.name == "operator":  # a conversion, `operator bool`
+        while position < len(items) and not (isinstance(items[position], _Group)):
+            position += 1
+    if part.name.startswith("operator") and _is_template_after_space(items, position):
+        position += 1
+    for bracket in ("[", "<", "("):
+        while position < len(items) and isinstance(group := items[position], _Group) and group.bracket == bracket:
+            if bracket == "<":
+                part.arguments = group
+            if bracket == "[" and not _flat(group).startswith("abi:"):
+                return position
+            if bracket == "(":
+                if _flat(group) in _UNNAMED_SCOPES:
+                    return position
+                part.parameters = group
+            position += 1
+    return position
+
+
+def _is_template_after_space(items: list[_Item], position: int) -> bool:
+    """Whether ` <…>` follows, as behind `operator<<`."""
+    space, group = (*items[position : position + 2], "", "")[:2]
+    return space == " " and isinstance(group, _Group) and group.bracket == "<"
+
+
+def _past_qualifiers(items: list[_Item], position: int) -> int:
+    """Return the position of the `::` behind ` const` of an enclosing function, else the position itself."""
+    following = position
+    while following < len(items) and isinstance(item := items[following], str):
+        if not (item.isspace() or item in _AFTER_PARAMETERS):
+            break
+        following += 1
+    return following if following < len(items) and items[following] == "::" else position
+
+
+def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
+    """Return the named parts around the function, and the function; of a call operator, what is called."""
+    kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
+    kept = [part for part in kept if part.name] or parts
+    return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]
+
+
+def _shown_name(part: _Part, scopes: list[_Part], depth: int = 0) -> str:
+    if not (part.is_unnamed and scopes):
+        return part.name or "unnamed"
+    within = scopes[-1].arguments
+    return f"{scopes[-1].name}{_text_of_item(within, depth) if within else ''}::{part.name}"
+
+
+def _lambda_name(group: _Group, inside: str) -> str:
+    """Return `lambda(float)#1`: lambdas in one function differ in what they take and in their number."""
+    number = re.search(r"#(\d+)|instance (\d+)", inside)
+    kind = "lambda" if inside.lstrip("'").startswith("lambda") else "unnamed"
+    taken = "".join(_flat(item) for item in group.items[:4] if isinstance(item, _Group))
+    plain = re.sub(r"\w+::", "", taken)
+    return f"{kind}{f'({plain})' if plain else ''}{f'#{number[1] or number[2]}' if number else ''}"
+
+
+def _flat(group: _Group) -> str:
+    """Return the beginning of what a group encloses as text, groups within it left out."""
+    return "".join(item for item in group.items[:40] if isinstance(item, str))
+
+
+def _between_commas(items: list[_Item]) -> list[list[_Item]]:
+    parts: list[list[_Item]] = [[]]
+    for item in items:
+        if item == ",":
+            parts.append([])
+        else:
+            parts[-1].append(item)
+    return parts
+
+
+def _text(items: list[_Item], depth: int) -> str:
+    """Return what a template argument says, each qualified name in it without its scopes."""
+    texts: list[str] = []
+    position = 0
+    while position < len(items):
+        parts, end = _chain(items, position)
+        if parts:
+            texts.append(_text_of_name(parts, depth))
+        else:
+            end = position + 1
+            texts.append(_text_of_item(items[position], depth))
+        position = max(end, position + 1)
+    return "".join(texts).strip()
+
+
+def _text_of_name(parts: list[_Part], depth: int) -> str:
+    scopes, (last, *_) = _scopes_and_name(parts)
+    groups = [group for group in (last.arguments, None if last.is_unnamed else last.parameters) if group]
+    return _shown_name(last, scopes, depth) + "".join(_text_of_item(group, depth) for group in groups)
+
+
+def _text_of_item(item: _Item, depth: int) -> str:
+    if isinstance(item, str):
+        return " " if item.isspace() else item
+    if depth >= _DEEPEST:
+        return f"{item.bracket}…{_CLOSERS[item.bracket]}"
+    inside = ", ".join(_text(each, depth + 1) for each in _between_commas(item.items))
+    return f"{item.bracket}{inside}{'' if item.is_open else _CLOSERS[item.bracket]}"

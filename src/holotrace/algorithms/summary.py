@@ -1,0 +1,73 @@
+"""Statistics of numbers by group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace import _native
+from holotrace.content_equality import EqualByContent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STATISTICS = ("count", "sum", "mean", "std", "min", "p25", "median", "p75", "max")
+"""Names of the statistics, in the order of the columns."""
+
+
+def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFrame:
+    """Return the statistics of one int64 column for each combination of the columns `by`, sorted by them.
+
+    Returns:
+        The columns `by`, then `STATISTICS`:
+
+        count              int64
+        sum, min, max      int64
+        mean               float64
+        std                float64  of a sample (divided by count - 1); 0 where there is one value
+        p25, median, p75   float64  between two values: on the straight line between them
+    """
+    column = pl.col(value)
+    return (
+        values.group_by(by)
+        .agg(
+            pl.len().cast(pl.Int64).alias("count"),
+            column.sum().alias("sum"),
+            column.mean().alias("mean"),
+            column.std(ddof=1).fill_null(0.0).alias("std"),
+            column.min().alias("min"),
+            _quantile(column, 0.25).alias("p25"),
+            _quantile(column, 0.5).alias("median"),
+            _quantile(column, 0.75).alias("p75"),
+            column.max().alias("max"),
+        )
+        .sort(by)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryByNumber(EqualByContent):
+    """`summary` without quartiles of the values of each number, in the order in which the numbers first occur."""
+
+    number: npt.NDArray[np.uint32]
+    count: npt.NDArray[np.int64]
+    sum: npt.NDArray[np.int64]
+    min: npt.NDArray[np.int64]
+    max: npt.NDArray[np.int64]
+    std: npt.NDArray[np.float64]
+    mean: npt.NDArray[np.float64]
+
+
+def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
+    """Summarise the values of each number in one native pass with a place for each, which ids of strings are made for."""
+    found = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
+    _, count, total, *_ = found
+    return SummaryByNumber(*found, total / count)
+
+
+def _quantile(column: pl.Expr, share: float) -> pl.Expr:
+    return column.quantile(share, interpolation="linear")

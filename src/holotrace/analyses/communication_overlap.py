@@ -1,0 +1,90 @@
+"""How much of the communication is hidden behind computation?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_length, intersection_length
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+_PER_RANK = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "comm_ns": pl.Int64(),
+        "overlap_ns": pl.Int64(),
+        "exposed_ns": pl.Int64(),
+        "overlap_fraction": pl.Float64(),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CommunicationOverlap(EqualByContent):
+    """How much of each rank's communication ran while the rank also computed.
+
+    per_rank  one row for each rank, sorted by rank; lengths are summed over the devices of the rank:
+
+        rank              int32
+        comm_ns           int64    at least one communication kernel runs
+        overlap_ns        int64    so does at least one computation kernel on the same device
+        exposed_ns        int64    comm_ns - overlap_ns: no computation runs
+        overlap_fraction  float64  0..1, overlap_ns / comm_ns; null where comm_ns is 0
+
+    findings  a sentence for each rank that does not communicate or is left out
+    """
+
+    per_rank: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> CommunicationOverlap:
+    """Say how much of each rank's communication ran while the rank also computed.
+
+    A moment counts when at least one communication kernel and one computation kernel run on the same device, on any
+    streams. With |x| the length of the union of the intervals in x:
+
+        overlap_fraction = |communication ∩ computation| / |communication|
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/communication_overlap.md derives it and compares other tools.
+    """
+    return _combine(trace.map(with_current_rules(_one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace) -> tuple[int, int] | NoDeviceWork:
+    """Return comm_ns and overlap_ns."""
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    lengths = [_one_device(part) for _, part in by_device(work)]
+    return sum(comm for comm, _ in lengths), sum(overlap for _, overlap in lengths)
+
+
+def _one_device(work: pl.DataFrame) -> tuple[int, int]:
+    communication = intervals_of(work, KernelKind.COMMUNICATION)
+    computation = intervals_of(work, KernelKind.COMPUTATION)
+    return covered_length(*communication), intersection_length(communication, computation)
+
+
+def _combine(partials: dict[int, tuple[int, int] | NoDeviceWork]) -> CommunicationOverlap:
+    found, findings = with_device_work("communication_overlap", partials)
+    rows = [
+        (rank, comm, overlap, comm - overlap, overlap / comm if comm else None)
+        for rank, (comm, overlap) in found.items()
+    ]
+    silent = tuple(
+        f"rank {rank} does not communicate on a GPU: there is no overlap" for rank, comm, *_ in rows if not comm
+    )
+    return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), findings + silent)

@@ -1,0 +1,275 @@
+"""What bounds a step, from its beginning to its end?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.event_graph import PathClass
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.synchronisations import has_recorded_waits
+from holotrace.enrich.window_activities import DATA_LOADING
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.units import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holotrace.store.trace import RankTrace, Trace
+
+_RANKS_NAMED = 8
+
+HOST_GAP_NAME = "host gap"
+"""Stands for a name outside of all events."""
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalPath(EqualByContent):
+    """The chain of activities and delays that reaches over a whole window, on each rank.
+
+    per_rank   one row for each rank, sorted by rank:
+
+        rank             int32
+        window           str    what was looked at: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
+        start_ns         int64
+        end_ns           int64
+        duration_ns      int64  from the start on the host to the later of its end and that of the device work launched
+        segment_count    int64  segments of the path
+        work_count       int64  pieces of device work in the window
+        waits_recorded   bool   whether the profiler wrote down who waits for whom
+        inferred_wait_count   int64  waits of streams that only times tell
+        unknown_launch_count  int64  pieces of device work whose launch is not recorded
+        contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
+
+    per_class  what the path of each rank consists of, all classes, sorted by rank and class; sums to the window:
+
+        rank             int32
+        path_class       str    name of `PathClass` in lower case: `cpu_operator`, …
+        duration_ns      int64
+        fraction         float64  0..1 of the window
+
+    per_name   the same by name, the longest first:
+
+        rank, path_class, duration_ns, fraction   as above
+        name             str    of the event; `host gap` outside of all events
+        segment_count    int64
+
+    path       the longest segments of each rank, at most `segment_limit`, in time order:
+
+        rank             int32
+        event_index      uint32  null outside of all events
+        name             str
+        path_class       str
+        start_ns, end_ns, duration_ns  int64
+
+    findings   sentences
+    """
+
+    per_rank: pl.DataFrame
+    per_class: pl.DataFrame
+    per_name: pl.DataFrame
+    path: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def critical_path(  # noqa: PLR0913 -- options by name
+    trace: Trace,
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+    segment_limit: int = 2_000,
+    executor: Executor = IN_PROCESS,
+) -> CriticalPath:
+    """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
+
+    The window is a step, an annotation, a range of time or the whole recording, from its start on the host to the later
+    of its end there and the end of the device work launched in it. Each nanosecond of it has one class, so the classes
+    sum to the window. Ranks are looked at one by one.
+
+    Args:
+        trace: the job.
+        annotation: None for the training steps or, where there are none, the whole recording; an empty text for the
+            whole recording; else the name, or a part of the name, of annotations or operators of the host.
+        instance: which one, or the first and the last of several in a row. A step is called by its number, by default
+            the last that another one follows. Annotations count from 0, which is the default.
+        time_range_ns: begin and end of a window, instead of an annotation.
+        data_loading: regular expressions; host ranges in whose names one is found load data.
+        segment_limit: how many segments of each rank are listed in `path`.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: there is no such annotation, instance or range, a pattern is no regular expression, or
+            `segment_limit` is below 1.
+        MissingDataError: no rank has host ranges or device work.
+
+    Source: docs/reference/analyses/critical_path.md derives it and compares other tools.
+    """
+    if segment_limit < 1:
+        message = f"segment_limit={segment_limit}: at least 1 segment has to be listed"
+        raise InvalidOptionError(message)
+    window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
+    one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
+    found = list(trace.map(with_current_rules(one_rank), executor).values())
+    partials = [each for each in found if not isinstance(each, MissingDataError)]
+    missing = [each for each in found if isinstance(each, MissingDataError)]
+    if not partials:
+        raise missing[0]
+    per_rank, per_class, per_name, path = (pl.concat(tables) for tables in zip(*partials, strict=True))
+    return CriticalPath(
+        per_rank, per_class, per_name, path, (*map(str, missing), *_findings(per_rank), *_unknown(per_class))
+    )
+
+
+class _Partial(NamedTuple):
+    per_rank: pl.DataFrame
+    per_class: pl.DataFrame
+    per_name: pl.DataFrame
+    path: pl.DataFrame
+
+
+def _one_rank(
+    rank_trace: RankTrace, *, window: Mapping[str, Any], data_loading: tuple[str, ...], segment_limit: int
+) -> _Partial | MissingDataError:
+    try:
+        found = critical_path_graph(rank_trace, **window, data_loading=data_loading)
+    except MissingDataError as error:
+        return error
+    segments = _named_segments(found)
+    return _Partial(
+        _per_rank(rank_trace, found),
+        _per_class(rank_trace.rank, segments),
+        _per_name(rank_trace.rank, segments),
+        _longest(rank_trace.rank, segments, segment_limit),
+    )
+
+
+def _named_segments(found: PathGraph) -> pl.DataFrame:
+    """Return the segments that take time, with names in words."""
+    lasting = found.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
+    events = found.graph.activities.select("event_index", "name")[lasting["activity"]]
+    known = lasting.hstack(events).join(found.names, on="name", how="left", maintain_order="left")
+    inside = pl.col("activity").is_not_null()
+    return known.select(
+        pl.when(inside).then("event_index").alias("event_index"),
+        pl.when(inside).then("text").otherwise(pl.lit(HOST_GAP_NAME)).alias("name"),
+        pl.col("path_class").replace_strict(_CLASS_NAMES, return_dtype=pl.String),
+        "start_ns",
+        "end_ns",
+        (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+    )
+
+
+_CLASS_NAMES = {int(each): each.name.lower() for each in PathClass}
+
+
+def _per_rank(rank_trace: RankTrace, found: PathGraph) -> pl.DataFrame:
+    start_ns, end_ns = found.graph.window_start_ns, found.graph.window_end_ns
+    row = {
+        "rank": rank_trace.rank,
+        "window": found.window,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "duration_ns": end_ns - start_ns,
+        "segment_count": found.segments.select(pl.col("end_ns") > pl.col("start_ns")).to_series().sum(),
+        "work_count": found.graph.activities["device"].count(),
+        "waits_recorded": has_recorded_waits(rank_trace),
+        "inferred_wait_count": found.graph.inferred_wait_count,
+        "unknown_launch_count": found.graph.unknown_launch_count,
+        "contradicted_count": found.graph.contradicted_count,
+    }
+    return pl.DataFrame([row], schema_overrides={"rank": pl.Int32})
+
+
+def _per_class(rank: int, segments: pl.DataFrame) -> pl.DataFrame:
+    sums = segments.group_by("path_class").agg(pl.col("duration_ns").sum())
+    every = pl.DataFrame({"path_class": list(_CLASS_NAMES.values())})
+    known = every.join(sums, on="path_class", how="left", maintain_order="left")
+    return known.select(_rank(rank), "path_class", pl.col("duration_ns").fill_null(0)).with_columns(_fraction())
+
+
+def _per_name(rank: int, segments: pl.DataFrame) -> pl.DataFrame:
+    sums = segments.group_by("path_class", "name").agg(
+        pl.col("duration_ns").sum(), pl.len().cast(pl.Int64).alias("segment_count")
+    )
+    ordered = sums.with_columns(_fraction()).sort(
+        ["duration_ns", "path_class", "name"], descending=[True, False, False]
+    )
+    return ordered.select(_rank(rank), "path_class", "name", "duration_ns", "fraction", "segment_count")
+
+
+def _longest(rank: int, segments: pl.DataFrame, limit: int) -> pl.DataFrame:
+    place = pl.col("duration_ns").rank("ordinal", descending=True)
+    return segments.filter(place <= limit).select(_rank(rank), pl.all())
+
+
+def _rank(rank: int) -> pl.Expr:
+    return pl.lit(rank, pl.Int32).alias("rank")
+
+
+def _fraction() -> pl.Expr:
+    total = pl.col("duration_ns").sum()
+    return pl.when(total > 0).then(pl.col("duration_ns") / total).alias("fraction")
+
+
+_HAS_WORK = pl.col("work_count") > 0
+
+_FINDINGS = (
+    (~_HAS_WORK, "no device work belongs to the window, so the path is that of the host alone"),
+    (
+        _HAS_WORK & ~pl.col("waits_recorded"),
+        "the profiler recorded no synchronisation events, so waits of one stream for another are not known, and calls that wait are told by their names; record with enable_cuda_sync_events=True",
+    ),
+    (
+        pl.col("inferred_wait_count") > 0,
+        "waits of one stream for another that only times tell, because work began right after other work and long after it could have: {inferred_wait_count:,}",
+    ),
+    (
+        pl.col("unknown_launch_count") > 0,
+        "pieces of device work whose launch is not recorded: {unknown_launch_count:,}; what the first of them on a stream waited for is unknown",
+    ),
+    (
+        pl.col("contradicted_count") > 0,
+        "dependencies that end before they begin, by the clocks of the trace: {contradicted_count:,}; the path is cut there",
+    ),
+)
+"""What makes paths less certain: of which ranks it is true, and what is said of them."""
+
+
+def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
+    concerned = ((per_rank.filter(condition), sentence) for condition, sentence in _FINDINGS)
+    return tuple(f"{_ranks(rows)}: {sentence.format(**_counts(rows))}" for rows, sentence in concerned if len(rows))
+
+
+def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
+    """Say how much of the paths nobody knows the cause of, and what to do about it."""
+    rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("duration_ns") > 0)
+    if rows.is_empty():
+        return ()
+    told = f"what a stream did before its first recorded work is not known, which is {_together(rows)} of the path"
+    way_out = (
+        "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
+    )
+    return (f"{_ranks(rows)}: {told}: {way_out}",)
+
+
+def _together(rows: pl.DataFrame) -> str:
+    longest = duration_text(max(rows["duration_ns"].to_list()))
+    return longest if len(rows) == 1 else f"up to {longest}"
+
+
+def _counts(rows: pl.DataFrame) -> dict[str, int]:
+    return rows.select(pl.col("^.*_count$").sum()).row(0, named=True)
+
+
+def _ranks(rows: pl.DataFrame) -> str:
+    ranks = rows["rank"].to_list()
+    named = ", ".join(map(str, ranks[:_RANKS_NAMED])) + (", …" if len(ranks) > _RANKS_NAMED else "")
+    return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"

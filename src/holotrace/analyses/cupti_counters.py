@@ -1,0 +1,237 @@
+"""What did hardware counters measure for each kernel, and which operator launched it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.call_stack import call_stacks
+from holotrace.enrich.event_rows import gathered, rows_of_events
+from holotrace.enrich.launches import launches
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holotrace.store.trace import RankTrace, Trace
+
+FLOP_OF_COUNTER = {
+    f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum": 2.0 if operation == "fma" else 1.0
+    for precision in ("f", "h", "d")
+    for operation in ("fma", "mul", "add")
+}
+"""Floating-point operations of one count: instructions of one thread; fused multiply-add counts twice."""
+
+_LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
+_PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
+    "rank": pl.Int32,
+    "event_index": pl.UInt32,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "name": pl.String,
+    "flop": pl.Float64,
+    "launch_index": pl.UInt32,
+    "op_stack": pl.List(pl.String),
+    "top_level_op": pl.String,
+    "bottom_level_op": pl.String,
+}
+_COUNTERS = {"rank": pl.Int32, "event_index": pl.UInt32, "counter": pl.String, "value": pl.Float64}
+_IDENTITIES = ("correlation", "External id", "external id", "device", "stream", "context")
+"""Numbers that tell which kernel was measured; the reader stores all numbers of a range as values."""
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class CuptiCounters(EqualByContent):
+    """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
+
+    per_kernel  one row for each measured range, by rank and in the order they ran:
+
+        rank              int32
+        event_index       uint32
+        start_ns, duration_ns  int64  as recorded; kernels that are measured run one by one, and slower
+        name              str      of the kernel or range, as recorded
+        flop              float64  floating-point operations; null where their counters were not measured
+        launch_index      uint32   event_index of the call that launched the kernel; null where it is not known
+        op_stack          list[str]  operators around that call, outermost first; empty where there are none
+        top_level_op      str      the outermost one; null where there is none
+        bottom_level_op   str      the innermost one; null where there is none
+
+    counters    every value, sorted by rank and range:
+
+        rank int32, event_index uint32, counter str, value float64
+
+    findings    ranks without counters, and ranks whose ranges could not be joined with their launches
+    """
+
+    per_kernel: pl.DataFrame
+    counters: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_kernel: pl.DataFrame
+    counters: pl.DataFrame
+
+
+def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
+    """Join what the range profiler measured with the launches of the kernels and the operators around them.
+
+    A range belongs to the launch of the same correlation. Where ranges carry none, the n-th range of a kernel belongs
+    to the n-th launch of that kernel; where the names of launched kernels were not recorded either, as when the
+    profiler replaced the kernel events, the n-th range belongs to the n-th launch, provided that there are equally
+    many. Other ranges keep their values and have no operators.
+
+    Args:
+        trace: the job.
+        executor: where the ranks are worked on.
+
+    Source: docs/reference/analyses/cupti_counters.md derives it and compares other tools.
+    """
+    return _combine(trace.map(_one_rank, executor))
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial:
+    ranges = _ranges(rank_trace)
+    numbers = _numbers(rank_trace, ranges)
+    values = numbers.filter(~pl.col("counter").is_in(_IDENTITIES))
+    ranges = ranges.join(_correlations(numbers), on="event_index", how="left", maintain_order="left")
+    launched = ranges.with_columns(_launches_of(rank_trace, ranges))
+    measured = launched.join(_flop(values), on="event_index", how="left", maintain_order="left")
+    stacked = measured.hstack(_operators(rank_trace, measured["launch_index"]))
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    return _Partial(
+        stacked.with_columns(rank).select(pl.col(name).cast(kind) for name, kind in _PER_KERNEL.items()),
+        values.with_columns(rank).select(pl.col(name).cast(kind) for name, kind in _COUNTERS.items()),
+    )
+
+
+def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    columns = ["event_index", "start_ns", "duration_ns", "name"]
+    ranges = rank_trace.events_of([EventKind.PROFILER_RANGE], columns)
+    return ranges.with_columns(rank_trace.texts(ranges["name"])).sort("start_ns", "event_index")
+
+
+def _correlations(numbers: pl.DataFrame) -> pl.DataFrame:
+    """Return the correlation of each range that has one."""
+    told = numbers.filter(pl.col("counter") == "correlation").unique("event_index", keep="first", maintain_order=True)
+    return told.select("event_index", pl.col("value").cast(pl.Int64).alias("correlation"))
+
+
+def _numbers(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
+    values = rank_trace.table("counters", ["event_index", "key", "value"])
+    of_ranges = ranges.select("event_index").join(values, on="event_index", maintain_order="left_right")
+    return of_ranges.with_columns(rank_trace.texts(of_ranges["key"]).alias("counter"))
+
+
+def _flop(values: pl.DataFrame) -> pl.DataFrame:
+    """Return the operations of each range that has at least one counter of them."""
+    weights = pl.DataFrame({"counter": list(FLOP_OF_COUNTER), "weight": list(FLOP_OF_COUNTER.values())})
+    counted = values.join(weights, on="counter")
+    return counted.group_by("event_index").agg((pl.col("value") * pl.col("weight")).sum().alias("flop"))
+
+
+def _launches_of(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
+    """Return the event_index of the launch of each range, null where it is not known."""
+    if ranges.is_empty():
+        return pl.Series("launch_index", [], pl.UInt32)
+    calls = _calls(rank_trace)
+    by_correlation = calls.filter(pl.col("correlation") > 0).unique("correlation", keep="first", maintain_order=True)
+    found = ranges.join(by_correlation, on="correlation", how="left", maintain_order="left")["launch_index"]
+    if found.null_count() == len(found):
+        found = _by_name(rank_trace, ranges)
+    if found.null_count() == len(found) and len(calls) == len(ranges):
+        found = calls["launch_index"]
+    return found
+
+
+def _calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that launch kernels in order, a driver call inside its runtime call left out."""
+    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns", "name", "correlation"])
+    named = calls.with_columns(rank_trace.texts(calls["name"]))
+    ordered = named.filter(pl.col("name").str.contains(_LAUNCH_NAME)).sort("start_ns", "event_index")
+    is_first = pl.col("correlation").is_first_distinct() | (pl.col("correlation").fill_null(0) <= 0)
+    return ordered.filter(is_first).select(pl.col("event_index").alias("launch_index"), "correlation")
+
+
+def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
+    """Pair the n-th range of a name with the n-th launch of the kernel of that name; null where counts differ."""
+    kernels = _launched_kernels(rank_trace)
+    place, count = pl.int_range(pl.len()).over("name").alias("place"), pl.len().over("name").alias("count")
+    numbered = kernels.with_columns(place, count)
+    return ranges.with_columns(place, count).join(
+        numbered, on=["name", "place", "count"], how="left", maintain_order="left"
+    )["launch_index"]
+
+
+def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the launch of each kernel that is known by name, in the order of the launches."""
+    kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
+    by_kernel = kernels.join(rank_trace.derive(launches), on="event_index").drop_nulls("launch_index")
+    named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")
+    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns"]).join(named, on="event_index")
+    rows = [
+        by_kernel.select("name", "launch_index", "launch_start_ns"),
+        calls.select(
+            pl.col("launched_kernel").alias("name"),
+            pl.col("event_index").alias("launch_index"),
+            pl.col("start_ns").alias("launch_start_ns"),
+        ),
+    ]
+    found = pl.concat(rows).unique("launch_index", keep="first", maintain_order=True)
+    return found.with_columns(rank_trace.texts(found["name"])).sort("launch_start_ns", "launch_index")
+
+
+def _operators(rank_trace: RankTrace, launch_index: pl.Series) -> pl.DataFrame:
+    """Return `op_stack`, `top_level_op` and `bottom_level_op` of each launch."""
+    stacks = rank_trace.derive(call_stacks) if len(launch_index) else pl.DataFrame(schema=_STACK_SCHEMA)
+    parents, names = stacks["parent_row"].to_numpy(), stacks["name"]
+    is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    rows = rows_of_events(stacks, launch_index)
+    levels = []
+    while (rows >= 0).any():
+        known = np.where((rows >= 0) & is_operator[rows], rows, -1)
+        levels.append(rank_trace.texts(gathered(names, known)))
+        rows = np.where(rows >= 0, parents[rows], -1)
+    return pl.DataFrame({"op_stack": _outermost_first(levels, len(launch_index))}).with_columns(
+        pl.col("op_stack").list.first().alias("top_level_op"), pl.col("op_stack").list.last().alias("bottom_level_op")
+    )
+
+
+_STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UInt32, "kind": pl.UInt8}
+
+
+def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
+    """Join the names of each level, innermost first, to one list for each launch; nulls are no operators."""
+    if not levels:
+        return pl.Series([[]] * count, dtype=pl.List(pl.String))
+    table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})
+    return table.select(pl.concat_list(pl.all()).list.drop_nulls()).to_series()
+
+
+def _combine(partials: dict[int, _Partial]) -> CuptiCounters:
+    per_kernel = pl.concat([each.per_kernel for each in partials.values()])
+    counters = pl.concat([each.counters for each in partials.values()])
+    return CuptiCounters(per_kernel, counters, _findings(partials))
+
+
+def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
+    without = [rank for rank, each in partials.items() if each.per_kernel.is_empty()]
+    loose = [rank for rank, each in partials.items() if each.per_kernel["launch_index"].null_count()]
+    advice = "record with experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
+    sentences = (
+        (without, f"rank {_listed(without)} has no CUPTI counters: {advice}"),
+        (loose, f"some ranges of rank {_listed(loose)} could not be joined with a launch, so they have no operators"),
+    )
+    return tuple(sentence for ranks, sentence in sentences if ranks)
+
+
+def _listed(ranks: Iterable[int]) -> str:
+    every = list(ranks)
+    return ", ".join(map(str, every[:_MOST_NAMED])) + (", …" if len(every) > _MOST_NAMED else "")

@@ -1,0 +1,412 @@
+"""How do the ranks share the work, and how much of their communication is waiting?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.covered_by_group import covered_by_group
+from holotrace.algorithms.intervals import concatenated, covered_before, union
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.collectives import (
+    OPERATION,
+    comparable,
+    host_call_count,
+    matchable_communication,
+    of_ranks,
+)
+from holotrace.enrich.device_work import device_work
+from holotrace.enrich.devices import described_devices
+from holotrace.enrich.element_types import type_name
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.step_roles import roles, step_windows
+from holotrace.enrich.torch_tb_profiler_communication import communication_nodes, node_ranges, step_of_nodes
+from holotrace.enrich.torch_tb_profiler_events import DEVICE_TYPES, plugin_events
+from holotrace.errors import MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.ingest.worker_names import worker_of
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+_SPLIT = ("step_ns", "computation_ns", "overlap_ns", "communication_ns", "other_ns")
+_WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
+_PER_DEVICE = ("host", "process", "rank", "device", "device_name", "memory_bytes", "compute_capability")
+_NO_VIEW = (
+    "the plugin shows no distributed view here: its communication nodes do not correspond on all ranks, so data "
+    "transfer and synchronising cannot be told apart"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Distributed(EqualByContent):
+    """How each rank's steps divide, and how its time in collectives does.
+
+    per_device     one row for each device that a rank uses, sorted by host, process, rank, device:
+
+        host                str     the machine; null where neither the file nor its name says it
+        process             int64   number of the process there
+        rank                int32
+        device              int32   null where the rank used none
+        device_name         str
+        memory_bytes        int64
+        compute_capability  str
+
+    per_step       one row for each rank and step, sorted by rank, then in order of time:
+
+        rank                int32
+        step                int64    null for the collectives outside of the steps
+        step_ns             int64    length of the step, with the device work that it launched
+        computation_ns      int64    part of it in which the rank computes and does not communicate
+        overlap_ns          int64    in which it does both
+        communication_ns    int64    in which it communicates and does not compute
+        other_ns            int64    in which it does neither; the four add up to step_ns
+        collective_count    int64    collectives asked for in the step
+        collective_ns       int64    time in which at least one of them runs
+        transfer_ns         int64    part of it in which data moves: all ranks of the collective have arrived
+        synchronising_ns    int64    part of it in which the rank only waits for others
+        unmatched_ns        int64    part of it in collectives known on no other rank; the three add up
+
+    per_rank       the means over the steps of each rank, sorted by rank: rank int32, step_count int64, and the columns
+                   from step_ns on, float64
+
+    per_operation  one row for each rank, collective and element type, sorted by rank and latency_ns, longest first:
+
+        rank                int32
+        collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
+        dtype               str      float32, bfloat16 …; null where it was not recorded
+        call_count          int64
+        bytes               int64    what the rank put in, summed; null where a size was not recorded
+        mean_bytes          float64
+        latency_ns          int64    time in which at least one call runs
+        mean_latency_ns     float64  latency_ns / call_count
+        matched_count       int64    calls found on another rank too
+        transfer_ns         int64    time in which data moves for at least one of these; null where there are none
+        mean_transfer_ns    float64  transfer_ns / matched_count
+
+    findings       what was left out, or could not be compared
+    """
+
+    per_device: pl.DataFrame
+    per_step: pl.DataFrame
+    per_rank: pl.DataFrame
+    per_operation: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    """Of one rank: its devices, how its steps divide, and each range of communication.
+
+    The ranges have `OPERATION`, by_order, step, is_before (the recording), collective, dtype, byte_count, is_call,
+    start_ns and end_ns.
+    """
+
+    devices: pl.DataFrame
+    steps: pl.DataFrame
+    ranges: pl.DataFrame
+    host_call_count: int
+    has_shapes: bool
+
+
+def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Distributed:
+    """Say how each rank's steps divide into computing and communicating, and what of the latter is waiting.
+
+    With K the time in which a rank computes and C that in which it communicates, on any of its devices:
+
+        step = (K without C) + (K and C) + (C without K) + neither
+
+    A rank without kernels computes in its operators. All ranks leave a collective together, so data can move only
+    from the arrival of the last one on. With d the shortest time of a rank in a collective, each rank's part
+
+        [end - d, end]  is data transfer, what lies before it synchronising
+
+    whatever the clocks of the hosts say. Collectives are matched across ranks as `stragglers` matches them: by group
+    and sequence number, else by communication id, else by kind, type, size and order in the step.
+
+    Args:
+        trace: the job.
+        compat: "torch_tb_profiler" counts as the TensorBoard plugin did: five collectives by the names of host events,
+            their kernels by external id, n-th with n-th of each rank.
+        executor: where the ranks are worked on.
+
+    Raises:
+        MissingDataError: no rank has a step, because there are no events of the host or devices.
+
+    Source: docs/reference/analyses/distributed.md derives it and compares other tools.
+    """
+    one_rank = with_current_rules(partial(_one_rank, compat=compat))
+    partials = trace.map(one_rank, executor)
+    if all(each.steps.is_empty() for each in partials.values()):
+        message = "distributed: no rank has any operator, kernel or step to measure; was the profiler started?"
+        raise MissingDataError(message)
+    ranges, uneven_count = _matched(partials, compat)
+    per_step = _per_step(partials, ranges, compat)
+    return Distributed(
+        per_device=_per_device(partials, compat),
+        per_step=per_step,
+        per_rank=_per_rank(per_step, compat),
+        per_operation=_per_operation(ranges),
+        findings=_findings(partials, ranges, uneven_count, compat),
+    )
+
+
+def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
+    steps = step_windows(rank_trace, compat)
+    ranges = _plugin_ranges(rank_trace, steps) if compat else _ranges(rank_trace, steps["window"])
+    calls = 0 if compat or len(ranges) else host_call_count(rank_trace)
+    divided = _divided(rank_trace, steps, compat)
+    return _Partial(_devices(rank_trace, compat), divided, ranges, calls, _has_shapes(rank_trace))
+
+
+def _has_shapes(rank_trace: RankTrace) -> bool:
+    """Whether input shapes were recorded; files of before 2023 have them and do not name the option."""
+    is_on = rank_trace.header.options["record_shapes"]
+    return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
+
+
+def _divided(rank_trace: RankTrace, steps: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    """Return how each step divides: |K and C| = |K| + |C| - |K or C|."""
+    found = roles(rank_trace, compat)
+    computation = found["kernel"] if len(found["kernel"][0]) else found["cpu"]
+    both = union(*concatenated([computation, found["communication"]]))
+    starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    compute, communicate, either = (
+        covered_before(disjoint, ends) - covered_before(disjoint, starts)
+        for disjoint in (computation, found["communication"], both)
+    )
+    total = ends - starts
+    parts = (total, either - communicate, compute + communicate - either, either - compute, total - either)
+    return pl.DataFrame({"step": steps["window"], **dict(zip(_SPLIT, parts, strict=True))})
+
+
+def _ranges(rank_trace: RankTrace, kept_steps: pl.Series) -> pl.DataFrame:
+    found = matchable_communication(rank_trace)
+    names = {each: type_name(each) for each in found["dtype"].unique()}
+    is_kept = pl.col("window").is_in(kept_steps.implode())
+    return found.select(
+        *OPERATION,
+        "by_order",
+        pl.when(is_kept).then("window").alias("step"),
+        pl.col("asked_ns").is_null().alias("is_before"),
+        pl.col("family").alias("collective"),
+        pl.col("dtype").replace_strict(names, return_dtype=pl.String, default=None),
+        "byte_count",
+        pl.lit(value=True).alias("is_call"),
+        "start_ns",
+        "end_ns",
+    )
+
+
+def _plugin_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Return the intervals of the plugin's communication nodes; n-th node and place with n-th of other ranks."""
+    nodes = rank_trace.derive(communication_nodes)
+    with_step = nodes.with_columns(step_of_nodes(nodes, steps)).with_row_index("node")
+    ranges = rank_trace.derive(node_ranges).join(
+        with_step.select("node", "step", "name", "byte_count"), on="node", how="left", maintain_order="left"
+    )
+    return ranges.select(
+        pl.lit(0, pl.UInt64).alias("key"),
+        pl.col("node").cast(pl.Int64).alias("number"),
+        "place",
+        pl.lit(value=True).alias("by_order"),
+        "step",
+        pl.lit(value=False).alias("is_before"),
+        pl.col("name").alias("collective"),
+        pl.lit(None, pl.String).alias("dtype"),
+        "byte_count",
+        (pl.col("place") == 0).alias("is_call"),
+        "start_ns",
+        "end_ns",
+    )
+
+
+def _matched(partials: dict[int, _Partial], compat: Compat | None) -> tuple[pl.DataFrame, int]:
+    """Return the ranges of all ranks with `transfer_start_ns`, null where no other rank has the collective.
+
+    Also the count of kinds that were left out because their number differs between ranks.
+    """
+    found = of_ranks({rank: each.ranges for rank, each in partials.items()}).with_row_index("row")
+    kept, uneven_count = comparable(found)
+    duration = pl.col("end_ns") - pl.col("start_ns")
+    shortest = kept.group_by(OPERATION).agg(duration.min().alias("shortest"), pl.len().alias("rank_count"))
+    least = 1 if compat else 2
+    if compat and (uneven_count or (shortest["rank_count"] < len(partials)).any()):
+        shortest, uneven_count = shortest.clear(), max(uneven_count, len(shortest))
+    shared = kept.select("row", *OPERATION).join(shortest.filter(pl.col("rank_count") >= least), on=OPERATION)
+    joined = found.join(shared.select("row", "shortest"), on="row", how="left", maintain_order="left")
+    return joined.with_columns((pl.col("end_ns") - pl.col("shortest")).alias("transfer_start_ns")), uneven_count
+
+
+def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    steps = of_ranks({rank: each.steps for rank, each in partials.items()}).with_row_index("place")
+    joined = steps.join(_waiting(ranges), on=["rank", "step"], how="full", nulls_equal=True, coalesce=True)
+    counts = pl.col("collective_count", *_WAITING)
+    filled = counts if compat else pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
+    ordered = joined.with_columns(filled).sort("rank", "place", nulls_last=True)
+    return ordered.select("rank", "step", *_SPLIT, pl.col("collective_count").cast(pl.Int64), *_WAITING)
+
+
+def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Return how the time in the collectives of each rank and step divides."""
+    by = ["rank", "step"]
+    matched = ranges.drop_nulls("transfer_start_ns")
+    found = ranges.group_by(by).agg(pl.col("is_call").sum().alias("collective_count"))
+    for table, start, name in (
+        (ranges, "start_ns", "collective_ns"),
+        (matched, "start_ns", "matched_ns"),
+        (matched, "transfer_start_ns", "transfer_ns"),
+    ):
+        lengths = covered_by_group(table, by, start=start, name=name)
+        found = found.join(lengths, on=by, how="left", nulls_equal=True)
+    known = found.with_columns(pl.col("matched_ns", "transfer_ns").fill_null(0))
+    return known.with_columns(
+        (pl.col("matched_ns") - pl.col("transfer_ns")).alias("synchronising_ns"),
+        (pl.col("collective_ns") - pl.col("matched_ns")).alias("unmatched_ns"),
+    )
+
+
+def _per_rank(per_step: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    """Return the mean step.
+
+    The plugin's mean of the waiting takes what lies outside of the steps for a step, and those of one number for one.
+    """
+    rows = per_step if compat else per_step.drop_nulls("step")
+    waiting = rows.unique(["rank", "step"], maintain_order=True) if compat else rows
+    steps = rows.group_by("rank").agg(
+        pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean()
+    )
+    waits = waiting.group_by("rank").agg(pl.col("collective_count", *_WAITING).mean())
+    return steps.join(waits, on="rank").sort("rank")
+
+
+def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
+    by = ["rank", "collective", "dtype"]
+    is_matched = pl.col("is_call") & pl.col("transfer_start_ns").is_not_null()
+    calls = pl.col("byte_count").filter("is_call")
+    counts = ranges.group_by(by).agg(
+        pl.col("is_call").sum().cast(pl.Int64).alias("call_count"),
+        pl.when(calls.null_count() == 0).then(calls.sum()).alias("bytes"),
+        is_matched.sum().cast(pl.Int64).alias("matched_count"),
+    )
+    latency = covered_by_group(ranges, by, name="latency_ns")
+    matched = ranges.drop_nulls("transfer_start_ns")
+    transfer = covered_by_group(matched, by, start="transfer_start_ns", name="transfer_ns")
+    joined = counts.join(latency, on=by, nulls_equal=True).join(transfer, on=by, how="left", nulls_equal=True)
+    table = joined.select(
+        *by,
+        "call_count",
+        "bytes",
+        (pl.col("bytes") / pl.col("call_count")).alias("mean_bytes"),
+        "latency_ns",
+        (pl.col("latency_ns") / pl.col("call_count")).alias("mean_latency_ns"),
+        "matched_count",
+        "transfer_ns",
+        (pl.col("transfer_ns") / pl.col("matched_count")).alias("mean_transfer_ns"),
+    )
+    return table.sort("rank", "latency_ns", "collective", "dtype", descending=[False, True, False, False])
+
+
+def _devices(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+    """Return host and process of the rank, and a row for each device it used, or one without device."""
+    devices = described_devices(rank_trace, _used_devices(rank_trace, compat))
+    rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
+    host, process = _place_by_name(rank_trace) if compat else _place(rank_trace)
+    return rows.with_columns(pl.lit(host, pl.String).alias("host"), pl.lit(process, pl.Int64).alias("process"))
+
+
+def _place(rank_trace: RankTrace) -> tuple[str | None, int | None]:
+    """Return the process that ran most operators, and its host as the file says it or its name: `<host>_<process>`."""
+    tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
+    processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
+    process = int(processes.to_list()[0]) if len(processes) else None
+    host, number = _place_by_name(rank_trace)
+    return rank_trace.header.host_name or (host if number is not None and number == process else None), process
+
+
+def _place_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
+    """Return host and process of a worker named `<host>_<process>`, else the worker as the host."""
+    worker = worker_of(rank_trace.source)
+    named = re.fullmatch(r"(.+)_(\d+)", worker)
+    return (named[1], int(named[2])) if named else (worker, None)
+
+
+def _per_device(partials: dict[int, _Partial], compat: Compat | None) -> pl.DataFrame:
+    """Return the devices of all ranks; the plugin counts the processes that the names of files do not number."""
+    numbered = of_ranks({rank: each.devices for rank, each in partials.items()})
+    unknown = pl.col("process").is_null()
+    counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
+    if compat and numbered["process"].null_count():
+        numbered = pl.concat([numbered.filter(~unknown), numbered.filter(unknown).with_columns(process=counted)])
+    return numbered.select(_PER_DEVICE).sort(_PER_DEVICE[:4])
+
+
+def _used_devices(rank_trace: RankTrace, compat: Compat | None) -> list[int]:
+    if compat is None:
+        return [int(device) for device in np.unique(device_work(rank_trace)["device"].to_numpy())]
+    rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES)).select("event_index")
+    devices = rows.join(rank_trace.table("events", ["event_index", "device"]), on="event_index", how="left")["device"]
+    return devices.drop_nulls().unique().sort().to_list()
+
+
+def _findings(
+    partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int, compat: Compat | None
+) -> tuple[str, ...]:
+    if ranges.is_empty():
+        return _nothing_found(partials)
+    if compat:
+        return (_NO_VIEW,) if uneven_count else ()
+    about_each = (*_before(ranges), *_unsized(partials, ranges))
+    if len(partials) == 1:
+        return (f"there is only rank {ranges['rank'][0]}: waiting shows when several ranks are compared", *about_each)
+    return (*_doubts(ranges, uneven_count), *about_each)
+
+
+def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
+    count = ranges["is_before"].sum()
+    told = f"{count:,} of {len(ranges):,} collectives were launched before the recording: they count for no step"
+    return (f"{told}, and their sizes may be unknown",) if count else ()
+
+
+def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
+    """Say how many sizes are unknown, apart from those of before the recording, and the option where it was off."""
+    without = [rank for rank, each in partials.items() if not each.has_shapes]
+    is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
+    off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)
+    sentences = (
+        (off, f"{off:,} calls have no size: record with record_shapes=True"),
+        (on, f"{on:,} calls have no size: nothing around their launches says it"),
+    )
+    return tuple(sentence for count, sentence in sentences if count)
+
+
+def _doubts(ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
+    is_collective, is_alone = pl.col("key").is_not_null(), pl.col("transfer_start_ns").is_null()
+    counts = ranges.select(
+        is_collective.sum().alias("all"),
+        (is_collective & is_alone).sum().alias("alone"),
+        (is_collective & pl.col("by_order")).sum().alias("by_order"),
+        (~is_collective).sum().alias("sends"),
+    ).row(0, named=True)
+    of_all = f"of {counts['all']:,} collectives"
+    sentences = (
+        (counts["alone"], f"{counts['alone']:,} {of_all} have no counterpart on another rank"),
+        (counts["by_order"], f"{counts['by_order']:,} {of_all} were matched by kind and order: they have no number"),
+        (uneven_count, f"{uneven_count:,} kinds of collectives were left out: their number differs between ranks"),
+        (counts["sends"], f"{counts['sends']:,} sends and receives between two ranks are not divided"),
+    )
+    return tuple(sentence for is_told, sentence in sentences if is_told)
+
+
+def _nothing_found(partials: dict[int, _Partial]) -> tuple[str, ...]:
+    call_count = sum(each.host_call_count for each in partials.values())
+    if call_count:
+        sentence = f"{call_count:,} collectives were asked for, and no kernel of one was recorded"
+        return (f"{sentence}: record with ProfilerActivity.CUDA",)
+    return ("no rank communicates: there are no collectives to compare",) if len(partials) > 1 else ()

@@ -1,0 +1,312 @@
+"""How well is each GPU used?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_before, union
+from holotrace.algorithms.running import weight_before
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import device_owner, host_nodes
+from holotrace.enrich.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.devices import described_devices
+from holotrace.enrich.kernel_calls import kernel_calls
+from holotrace.enrich.step_roles import step_windows
+from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.enrich.torch_tb_profiler_events import PluginType, plugin_events
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    from holotrace.algorithms.intervals import Intervals
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+_Int64 = npt.NDArray[np.int64]
+
+_MOST_BUCKETS = 100
+"""The plugin's time series has at most as many buckets, of a power of ten microseconds."""
+
+_METRICS = (
+    "utilization_fraction",
+    "sm_efficiency_fraction",
+    "sm_efficiency_known_fraction",
+    "occupancy_fraction",
+    "occupancy_known_fraction",
+    "tensor_core_fraction",
+    "tensor_core_unknown_fraction",
+)
+_KNOWN = pl.col("sm_efficiency_known_fraction")
+_NEARLY_ALL = 0.99
+"""From this share on, launch shapes that are missing change nothing that would be seen."""
+
+_PER_DEVICE = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "device": pl.Int32(),
+        "device_name": pl.String(),
+        "memory_bytes": pl.Int64(),
+        "compute_capability": pl.String(),
+        **dict.fromkeys(_METRICS, pl.Float64()),
+        "is_estimated": pl.Boolean(),
+        "start_ns": pl.Int64(),
+        "end_ns": pl.Int64(),
+    }
+)
+_SERIES = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "device": pl.Int32(),
+        "start_ns": pl.Int64(),
+        "end_ns": pl.Int64(),
+        **dict.fromkeys(_METRICS, pl.Float64()),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GpuSummary(EqualByContent):
+    """How well each device is used, over all steps and over time.
+
+    per_device  one row for each rank and device that ran kernels, sorted by them:
+
+        rank, device                  int32
+        device_name                   str      null where the file does not say, as the next two
+        memory_bytes                  int64    of the whole device
+        compute_capability            str      such as "9.0"
+        utilization_fraction          float64  0..1 of the steps in which a kernel runs
+        sm_efficiency_fraction        float64  0..1 estimated: mean share of the SMs that have a block; null if unknown
+        sm_efficiency_known_fraction  float64  0..1 of the time in which kernels run, for which that share is known
+        occupancy_fraction            float64  0..1 estimated achieved occupancy, kernels weighed by their duration
+        occupancy_known_fraction      float64  0..1 of the kernels' summed time, of those whose occupancy is known
+        tensor_core_fraction          float64  0..1 of the kernels' summed time, of those on tensor or matrix cores, at
+                                               least: others may be among the next; null where all are
+        tensor_core_unknown_fraction  float64  0..1 of the same, of those whose name does not tell
+        is_estimated                  bool     whether SM efficiency and occupancy are worked out from launch shapes
+        start_ns, end_ns              int64    of the steps: begin of the first, end of the last
+
+    series      the metrics over time, one row for each rank, device and part of the time, in that order:
+
+        rank, device                  int32
+        start_ns, end_ns              int64    of the part
+        utilization_fraction … tensor_core_unknown_fraction  float64  within it; null where there is nothing to measure
+
+    findings    a sentence for each rank that is left out, and for what was not recorded
+    """
+
+    per_device: pl.DataFrame
+    series: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_device: pl.DataFrame
+    series: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def gpu_summary(
+    trace: Trace, *, parts: int = 100, compat: Compat | None = None, executor: Executor = IN_PROCESS
+) -> GpuSummary:
+    """Say how busy each device was, how well its kernels filled it, and how much of them ran on tensor cores.
+
+    From the begin of the first step to the end of the last, with b the blocks per SM of a kernel, o its occupancy, d
+    its duration within the steps, and K the time in which kernels run, b of all of them known:
+
+        utilization   = |kernels| / time
+        SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
+        occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
+        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
+
+    Args:
+        trace: the job.
+        parts: into how many parts of equal length the time series divides the steps.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, `parts` as it chose them.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: `parts` is less than 1.
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/gpu_summary.md derives it and compares other tools.
+    """
+    if parts < 1:
+        message = f"parts={parts}: a time series has at least 1 part"
+        raise InvalidOptionError(message)
+    one_rank = partial(_one_rank, parts=parts, compat=compat)
+    return _combine(trace.map(with_current_rules(one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace, *, parts: int, compat: Compat | None) -> _Partial | NoDeviceWork:
+    kernels = kernel_calls(rank_trace, compat)
+    if kernels.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    steps = step_windows(rank_trace, compat)
+    whole = np.array([steps["start_ns"].min() or 0, steps["end_ns"].max() or 0])
+    edges = _plugin_edges(rank_trace) if compat else _edges(whole, parts)
+    owned = _plugin_owned(rank_trace, kernels) if compat else kernels
+    devices = kernels["device"].unique().sort().to_list()
+    found = [_one_device(*_of_device(device, kernels, owned), whole, edges, compat) for device in devices]
+    per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in found]))
+    return _Partial(
+        _as_declared(rank_trace.rank, per_device, _PER_DEVICE),
+        _as_declared(rank_trace.rank, pl.concat([series for _, series in found]), _SERIES),
+        _findings(rank_trace, per_device),
+    )
+
+
+def _as_declared(rank: int, table: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    return table.with_columns(rank=rank).select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
+def _of_device(device: int, kernels: pl.DataFrame, owned: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    is_here = pl.col("device") == device
+    return kernels.filter(is_here), owned.filter(is_here)
+
+
+def _one_device(
+    kernels: pl.DataFrame, owned: pl.DataFrame, whole: _Int64, edges: _Int64, compat: Compat | None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the metrics of a device over the `whole` time, one row, and between the `edges`."""
+    sums = _sums(kernels, np.concatenate([whole, edges]), compat)
+    device = kernels.item(0, "device")
+    total = _metrics(sums[:2]).with_columns(
+        *_tensor_cores(owned).get_columns(), is_estimated=pl.lit(kernels["is_estimated"].any())
+    )
+    return total, _metrics(sums[2:]).with_columns(pl.lit(device).alias("device"))
+
+
+def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Return the shares of the summed kernel time on tensor cores, and on cores that the names do not tell."""
+    duration, uses = pl.col("end_ns") - pl.col("start_ns"), pl.col("uses_tensor_cores")
+    total, unknown = pl.when(duration.sum() > 0).then(duration.sum()), duration.filter(uses.is_null()).sum()
+    known = pl.when(unknown < total).then(duration.filter(uses).sum() / total)
+    return kernels.select(known.alias("tensor_core_fraction"), (unknown / total).alias("tensor_core_unknown_fraction"))
+
+
+def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.DataFrame:
+    """Return what the kernels of a device add up to by each moment; between two of them the difference counts."""
+    is_filling = pl.col("blocks_per_sm") > 0
+    filling, unknown = kernels.filter(is_filling), _unknown(kernels, is_filling, compat)
+    occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
+    running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
+    on_tensor_cores = uses.fill_null(value=False).cast(pl.Float64).to_numpy()
+    busy = covered_before(union(*_intervals(kernels)), moments)
+    blocks = filling["blocks_per_sm"].to_numpy()
+    return pl.DataFrame(
+        {
+            "moment": moments,
+            "busy": busy,
+            "known": busy - covered_before(unknown, moments),
+            "filled": weight_before(_intervals(filling), blocks, moments, most=1.0, outside=unknown),
+            "occupied": weight_before(_intervals(occupying), np.ones(len(occupying)), moments),
+            "occupancy": weight_before(_intervals(occupying), occupying["occupancy_fraction"].to_numpy(), moments),
+            "running": weight_before(_intervals(kernels), running, moments),
+            "on_tensor_cores": weight_before(_intervals(kernels), on_tensor_cores, moments),
+            "on_unknown_cores": weight_before(_intervals(kernels), uses.is_null().cast(pl.Float64).to_numpy(), moments),
+        }
+    )
+
+
+def _unknown(kernels: pl.DataFrame, is_filling: pl.Expr, compat: Compat | None) -> Intervals:
+    """Return when a kernel runs of which nobody knows how many blocks it has; to the plugin it had none."""
+    unknown = kernels.clear() if compat else kernels.filter(is_filling.not_().fill_null(value=True))
+    return union(*_intervals(unknown))
+
+
+def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
+    """Return the metrics between each two neighbouring moments; null where there is nothing to measure."""
+    between = sums.select(pl.all().diff()).tail(-1)
+    sm_efficiency = pl.when(pl.col("busy") > 0).then(_ratio("busy", "moment") * _ratio("filled", "known")).otherwise(0)
+    return (
+        sums.select(pl.col("moment").alias("start_ns"), pl.col("moment").shift(-1).alias("end_ns"))
+        .head(-1)
+        .hstack(
+            between.select(
+                _ratio("busy", "moment").alias("utilization_fraction"),
+                pl.when((pl.col("filled") > 0).any()).then(sm_efficiency).alias("sm_efficiency_fraction"),
+                _ratio("known", "busy").alias("sm_efficiency_known_fraction"),
+                _ratio("occupancy", "occupied").alias("occupancy_fraction"),
+                _ratio("occupied", "running").alias("occupancy_known_fraction"),
+                pl.when(pl.col("on_unknown_cores") < pl.col("running"))
+                .then(_ratio("on_tensor_cores", "running"))
+                .alias("tensor_core_fraction"),
+                _ratio("on_unknown_cores", "running").alias("tensor_core_unknown_fraction"),
+            )
+        )
+    )
+
+
+def _ratio(part: str, whole: str) -> pl.Expr:
+    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
+
+
+def _intervals(kernels: pl.DataFrame) -> tuple[_Int64, _Int64]:
+    return kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()
+
+
+def _plugin_owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Return the kernels that the plugin asked about tensor cores: those that operators launched."""
+    counted = host_nodes(rank_trace, "torch_tb_profiler").filter("is_counted")["node"].cast(pl.Int64)
+    owners = device_owner(rank_trace, "torch_tb_profiler").filter(pl.col("operator").is_in(counted.implode()))
+    return owners.select("event_index").join(kernels, on="event_index")
+
+
+def _edges(whole: _Int64, parts: int) -> _Int64:
+    """Divide the time; as differences, for absolute times do not fit a double."""
+    start, end = whole.tolist()
+    edges: _Int64 = start + np.linspace(0, end - start, parts + 1).astype(np.int64)
+    return edges
+
+
+def _plugin_edges(rank_trace: RankTrace) -> _Int64:
+    """Return the edges of the plugin's buckets: a power of ten microseconds long, the last one with what is left."""
+    events = rank_trace.derive(plugin_events)
+    spans = events.filter(pl.col("type") == PluginType.TRACE)
+    named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
+    chosen = named if len(named) else events
+    start, end = chosen.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    size = 1_000
+    while end - start > _MOST_BUCKETS * size:
+        size *= 10
+    count = max(1, (end - start) // size)
+    return np.append(start + size * np.arange(count), end)
+
+
+def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...]:
+    rank = f"rank {rank_trace.rank}"
+    unknown = per_device["sm_efficiency_fraction"].null_count()
+    partly = per_device.filter(pl.col("sm_efficiency_fraction").is_not_null(), _KNOWN < _NEARLY_ALL)
+    sentences = (
+        (unknown, f"{rank}: blocks per SM were not recorded, so SM efficiency is unknown"),
+        *((True, f"{rank}, {_partly_known(*row)}") for row in partly.select("device", _KNOWN).iter_rows()),
+        (
+            bool(per_device["is_estimated"].any()),
+            f"{rank}: SM efficiency and occupancy are worked out from launch shapes; occupancy is an upper bound",
+        ),
+        (not rank_trace.header.device_properties, f"{rank}: the file does not describe its devices"),
+    )
+    return tuple(sentence for is_so, sentence in sentences if is_so)
+
+
+def _partly_known(device: int, known: float) -> str:
+    return (
+        f"device {device}: launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
+        "efficiency supposes that the others fill the device as well as these"
+    )
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> GpuSummary:
+    found, findings = with_device_work("gpu_summary", partials)
+    return GpuSummary(
+        pl.concat([each.per_device for each in found.values()]),
+        pl.concat([each.series for each in found.values()]),
+        (*findings, *(finding for each in found.values() for finding in each.findings)),
+    )

@@ -1,0 +1,183 @@
+"""Why were the devices idle between two pieces of work?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import gap_begins
+from holotrace.algorithms.summary import summary
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.launches import launches
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.store.trace import RankTrace, Trace
+
+CATEGORIES = ("host_wait", "kernel_wait", "other")
+
+_CATEGORY = pl.Enum(CATEGORIES)
+_KERNEL_WAIT = pl.lit("kernel_wait", _CATEGORY)
+_OTHER = pl.lit("other", _CATEGORY)
+_LENGTHS = ("mean", "std", "min", "p25", "median", "p75", "max")
+
+_DEVICE = ("device",)
+_STREAM = ("device", "stream")
+
+
+@dataclass(frozen=True, eq=False)
+class IdleTime(EqualByContent):
+    """What the devices waited for between two pieces of work.
+
+    Each gap is divided at the start of the call that launched the work after it:
+
+        host_wait    before that call: nothing was there to run
+        kernel_wait  from the call on, where that part is shorter than the threshold: the cost of a launch
+        other        from the call on, where it is longer: the work was held up, for instance by another stream
+
+    per_stream  three rows for each stream, sorted by rank, device, stream, categories as above:
+
+        rank       int32
+        device     int32
+        stream     int64
+        category   str
+        idle_ns    int64
+        gap_count  int64    gaps with a part of this category
+        fraction   float64  0..1 of the idle time of the stream; null where it has none
+
+    per_device  likewise for the gaps in which no stream of the device runs anything, without `stream`
+
+    statistics  of the lengths of those parts, for each stream and category:
+
+        rank, device, stream, category     as above
+        count                              int64    equals gap_count
+        mean_ns, std_ns                    float64  std_ns of a sample, 0 for one part; null where count is 0
+        min_ns, max_ns                     int64    null where count is 0
+        p25_ns, median_ns, p75_ns          float64  null where count is 0
+
+    findings    a sentence for each rank that is left out
+    """
+
+    per_stream: pl.DataFrame
+    per_device: pl.DataFrame
+    statistics: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_stream: pl.DataFrame
+    per_device: pl.DataFrame
+
+
+def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
+    """Divide the idle time of each stream, and of each device, by what was waited for.
+
+    A gap reaches from the latest end of all earlier work to the start of the next, so overlapping work makes none,
+    and the first work of a stream ends none. Work without a known launch has no part host_wait.
+
+    Args:
+        trace: the job.
+        gap_threshold_ns: a wait from launch to start this long or longer counts as `other`, not as `kernel_wait`.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: the threshold is negative.
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/idle_time.md derives it and compares other tools.
+    """
+    if gap_threshold_ns < 0:
+        message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
+        raise InvalidOptionError(message)
+    one_rank = partial(_one_rank, gap_threshold_ns=gap_threshold_ns)
+    return _combine(trace.map(with_current_rules(one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    calls = rank_trace.derive(launches).select("event_index", "launch_start_ns")
+    launched = work.join(calls, on="event_index", how="left", maintain_order="left")
+    return _Partial(*(_by_category(rank_trace.rank, launched, keys, gap_threshold_ns) for keys in (_STREAM, _DEVICE)))
+
+
+def _by_category(rank: int, work: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
+    """Return the statistics of every category of every stream (or device), also of those without gaps."""
+    ordered = work.sort(keys, maintain_order=True)
+    found = summary(_parts(_gaps(ordered, keys), keys, gap_threshold_ns), by=[*keys, "category"], value="length_ns")
+    categories = pl.DataFrame({"category": CATEGORIES}, schema={"category": _CATEGORY})
+    every = ordered.select(keys).unique().join(categories, how="cross")
+    return (
+        every.join(found, on=[*keys, "category"], how="left")
+        .sort(*keys, "category")
+        .select(
+            pl.lit(rank, pl.Int32).alias("rank"),
+            *keys,
+            pl.col("category").cast(pl.String),
+            pl.col("count", "sum").fill_null(0),
+            *(pl.col(name).alias(f"{name}_ns") for name in _LENGTHS),
+        )
+    )
+
+
+def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Divide the gap before each piece of work, which is sorted by the keys and then by start.
+
+    Returns:
+        The keys, `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0 where there is none.
+    """
+    starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
+    first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
+    begins = gap_begins(starts, work["end_ns"].to_numpy(), first_rows)
+    divides = np.clip(np.where(launch_starts.is_null(), begins, launch_starts.fill_null(0)), begins, starts)
+    return work.select(keys).with_columns(
+        pl.Series("host_wait", divides - begins), pl.Series("from_launch", starts - divides)
+    )
+
+
+def _parts(gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
+    """Return every part of a gap that has a length: the keys, `category` and `length_ns`."""
+    is_short = pl.col("from_launch") < gap_threshold_ns
+    return pl.concat(
+        [
+            _lengths(gaps, keys, "host_wait", pl.lit("host_wait", _CATEGORY)),
+            _lengths(gaps, keys, "from_launch", pl.when(is_short).then(_KERNEL_WAIT).otherwise(_OTHER)),
+        ]
+    )
+
+
+def _lengths(gaps: pl.DataFrame, keys: Sequence[str], length: str, category: pl.Expr) -> pl.DataFrame:
+    return gaps.filter(pl.col(length) > 0).select(*keys, category.alias("category"), pl.col(length).alias("length_ns"))
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> IdleTime:
+    found, findings = with_device_work("idle_time", partials)
+    per_stream = pl.concat([each.per_stream for each in found.values()])
+    per_device = pl.concat([each.per_device for each in found.values()])
+    return IdleTime(
+        _totals(per_stream, ["rank", *_STREAM]),
+        _totals(per_device, ["rank", *_DEVICE]),
+        per_stream.drop("sum"),
+        findings,
+    )
+
+
+def _totals(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    total = pl.col("sum").sum().over(keys)
+    return table.select(
+        *keys,
+        "category",
+        pl.col("sum").alias("idle_ns"),
+        pl.col("count").alias("gap_count"),
+        pl.when(total > 0).then(pl.col("sum") / total).alias("fraction"),
+    )

@@ -1,0 +1,137 @@
+"""Which kinds of work, and which kernels, take the time of the devices?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.intervals import states
+from holotrace.algorithms.summary import summary
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+_PER_STATE = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "device": pl.Int32(),
+        "state": pl.String(),
+        "duration_ns": pl.Int64(),
+        "fraction": pl.Float64(),
+    }
+)
+_KIND_NAMES = [kind.name.lower() for kind in KernelKind]
+_STATE_NAMES = [
+    " + ".join(name for bit, name in enumerate(_KIND_NAMES) if mask >> bit & 1) for mask in range(1 << len(KernelKind))
+]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelBreakdown(EqualByContent):
+    """What ran on the devices, by kind and by name.
+
+    per_state   how long each combination of kinds ran at once; one row for each that occurs, sorted by rank and
+                device, the longest first:
+
+        rank         int32
+        device       int32
+        state        str      computation, communication, memory, other, or several joined by " + "
+        duration_ns  int64    exactly these kinds ran; the states of a device add up to its busy time
+        fraction     float64  0..1 of the busy time of the device
+
+    per_kernel  statistics of the calls of each kernel; one row for each rank, kind and name, sorted by rank, the
+                largest sum first:
+
+        rank         int32
+        kernel_kind  str      computation, communication, memory or other
+        name         str      as written in the file
+        call_count   int64
+        sum_ns       int64    of the durations, whether or not they overlap
+        mean_ns      float64
+        std_ns       float64  of a sample; 0 for a single call
+        min_ns       int64
+        median_ns    float64
+        max_ns       int64
+        fraction     float64  0..1 of the rank's summed kernel time; null where that is 0
+
+    findings    a sentence for each rank that is left out
+    """
+
+    per_state: pl.DataFrame
+    per_kernel: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_state: pl.DataFrame
+    per_kernel: pl.DataFrame
+
+
+def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> KernelBreakdown:
+    """Say how long each combination of kinds ran, and how long each kernel.
+
+    Every busy moment of a device counts for exactly one state: the set of kinds of which at least one piece of work
+    runs then, on any stream.
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/kernel_breakdown.md derives it and compares other tools.
+    """
+    return _combine(trace.map(with_current_rules(_one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    per_device = [_states(rank_trace.rank, device, part) for device, part in by_device(work)]
+    return _Partial(pl.concat(per_device), _kernels(rank_trace, work))
+
+
+def _states(rank: int, device: int, work: pl.DataFrame) -> pl.DataFrame:
+    durations = states([intervals_of(work, kind) for kind in KernelKind])[1:]
+    table = pl.DataFrame({"state": _STATE_NAMES[1:], "duration_ns": durations}).filter(pl.col("duration_ns") > 0)
+    return table.sort("duration_ns", descending=True, maintain_order=True).select(
+        pl.lit(rank, pl.Int32).alias("rank"),
+        pl.lit(device, pl.Int32).alias("device"),
+        "state",
+        "duration_ns",
+        (pl.col("duration_ns") / pl.col("duration_ns").sum()).alias("fraction"),
+    )
+
+
+def _kernels(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
+    calls = work.select("kernel_kind", "name", duration=pl.col("end_ns") - pl.col("start_ns"))
+    statistics = summary(calls, by=["kernel_kind", "name"], value="duration")
+    total = pl.col("sum").sum()
+    return statistics.with_columns(rank_trace.texts(statistics["name"])).select(
+        pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
+        pl.col("kernel_kind").replace_strict(dict(enumerate(_KIND_NAMES)), return_dtype=pl.String),
+        "name",
+        pl.col("count").alias("call_count"),
+        pl.col("sum").alias("sum_ns"),
+        pl.col("mean").alias("mean_ns"),
+        pl.col("std").alias("std_ns"),
+        pl.col("min").alias("min_ns"),
+        pl.col("median").alias("median_ns"),
+        pl.col("max").alias("max_ns"),
+        pl.when(total > 0).then(pl.col("sum") / total).alias("fraction"),
+    )
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> KernelBreakdown:
+    found, findings = with_device_work("kernel_breakdown", partials)
+    per_kernel = pl.concat([partial.per_kernel for partial in found.values()])
+    return KernelBreakdown(
+        pl.concat([partial.per_state for partial in found.values()]),
+        per_kernel.sort("rank", "sum_ns", "kernel_kind", "name", descending=[False, True, False, False]),
+        findings,
+    )

@@ -1,0 +1,213 @@
+"""Which sequences of kernels do operators launch again and again?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.call_stack import call_stacks
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.event_rows import rows_of_events
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.kernel_sequences import sequence_texts, sequences
+from holotrace.enrich.launches import launches
+from holotrace.errors import InvalidOptionError, what_exists
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+SEPARATOR = "|"
+"""Between the names of a pattern."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSequences(EqualByContent):
+    """The sequences of kernels that operators launched.
+
+    per_pattern  one row for each sequence, sorted by rank, the most frequent first, then by pattern:
+
+        rank          int32
+        operator      str    name of the operator
+        pattern       str    names of the operator and of its kernels in the order they started, joined by `|`
+        count         int64  calls of the operator that launched this sequence
+        kernel_count  int64  kernels of one call
+        kernel_ns     int64  summed time of the kernels of all those calls
+        operator_ns   int64  summed time of those calls on the host
+
+    findings     a sentence for each rank that is left out
+    """
+
+    per_pattern: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Options(NamedTuple):
+    operator_name: str | None
+    min_kernel_count: int
+
+
+class _Partial(NamedTuple):
+    per_pattern: pl.DataFrame
+    is_known: bool
+    names: tuple[str, ...]
+
+
+def kernel_sequences(
+    trace: Trace,
+    *,
+    operator_name: str | None = None,
+    min_kernel_count: int = 3,
+    executor: Executor = IN_PROCESS,
+) -> KernelSequences:
+    """Count the sequences of kernels, copies and memsets that calls of operators launched.
+
+    A call owns all work that was launched on its thread while it ran, also by operators inside it. Of operators of
+    the name, one inside the other, only the outermost counts.
+
+    Args:
+        trace: the job.
+        operator_name: operators and annotations whose name contains this; by default every outermost operator.
+        min_kernel_count: calls that launched fewer kernels are left out.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: the name is empty, or no rank has such an operator; the count is below 1.
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/kernel_sequences.md derives it and compares other tools.
+    """
+    options = checked(operator_name, min_kernel_count)
+    return _combine(trace.map(with_current_rules(partial(_one_rank, options=options)), executor), options)
+
+
+def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:
+    """Return each sequence once: counts and times summed over the ranks, the most frequent first."""
+    sums = pl.col("count", "kernel_ns", "operator_ns").sum()
+    table = result.per_pattern.group_by("operator", "pattern", "kernel_count").agg(sums)
+    return table.sort("count", "pattern", descending=[True, False])
+
+
+def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kernel_count: int) -> pl.DataFrame:
+    """Return the calls behind `kernel_sequences`.
+
+    Returns:
+        One row for each call that launched enough kernels: `operator_index` (event_index of the call), `name` (string
+        id), `operator_ns`, `sequence` (string ids of the kernels), `kernel_count`, `kernel_ns`.
+    """
+    stacks = rank_trace.derive(call_stacks)
+    owned = _owned_work(rank_trace, stacks, operator_name)
+    found = sequences(owned, "row").filter(pl.col("kernel_count") >= min_kernel_count)
+    calls = stacks[found["row"]]
+    return calls.select(
+        pl.col("event_index").alias("operator_index"),
+        "name",
+        (pl.col("end_ns") - pl.col("start_ns")).alias("operator_ns"),
+    ).hstack(found.drop("row"))
+
+
+def sequence_work(rank_trace: RankTrace, *, operator_name: str | None) -> pl.DataFrame:
+    """Return `event_index`, `launch_index` and `operator_index` of all work that such operators launched."""
+    stacks = rank_trace.derive(call_stacks)
+    owned = _owned_work(rank_trace, stacks, operator_name)
+    return owned.select("event_index", "launch_index").with_columns(
+        stacks["event_index"].gather(owned["row"]).alias("operator_index")
+    )
+
+
+def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Count the sequences of `sequence_calls`.
+
+    Returns:
+        `name` and `sequence` as in `calls`, then `per_pattern` of `KernelSequences` without the rank.
+    """
+    table = calls.group_by("name", "sequence").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col("kernel_count").first(),
+        pl.col("kernel_ns", "operator_ns").sum(),
+    )
+    operator = rank_trace.texts(table["name"]).alias("operator")
+    kernels = sequence_texts(rank_trace, table["sequence"], SEPARATOR).alias("kernels")
+    pattern = pl.concat_str("operator", "kernels", separator=SEPARATOR).alias("pattern")
+    return (
+        table.with_columns(operator, kernels)
+        .select("name", "sequence", "operator", pattern, "count", "kernel_count", "kernel_ns", "operator_ns")
+        .sort("count", "pattern", descending=[True, False])
+    )
+
+
+def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
+    """Return the options.
+
+    Raises:
+        InvalidOptionError: one of them means nothing.
+    """
+    if operator_name is not None and not operator_name:
+        message = "operator_name='' is part of every name; leave it out to take every outermost operator"
+        raise InvalidOptionError(message)
+    if min_kernel_count < 1:
+        message = f"min_kernel_count={min_kernel_count}: a sequence has at least 1 kernel"
+        raise InvalidOptionError(message)
+    return _Options(operator_name, min_kernel_count)
+
+
+def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial | NoDeviceWork:
+    if device_work(rank_trace).is_empty():
+        return NoDeviceWork.of(rank_trace)
+    calls = sequence_calls(rank_trace, **options._asdict())
+    patterns = sequence_patterns(rank_trace, calls)
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    is_known = options.operator_name is None or bool(_matching(rank_trace, options.operator_name).any())
+    names = () if is_known else _operator_names(rank_trace)
+    return _Partial(patterns.select(rank, pl.all().exclude("name", "sequence")), is_known, names)
+
+
+def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
+    """Return the device work of each candidate, sorted by it and then by start; `row` is that of its call."""
+    launched = rank_trace.derive(launches)
+    rows = rows_of_events(stacks, launched["launch_index"])
+    owner = np.full(len(rows), NO_PARENT, np.int64)
+    known = np.flatnonzero(rows != NO_PARENT)
+    calls, place = np.unique(rows[known], return_inverse=True)
+    owner[known] = furthest_above(stacks["parent_row"].to_numpy(), _matching(rank_trace, operator_name), calls)[place]
+    owned = launched.select("event_index", "launch_index").with_columns(pl.Series("row", owner))
+    work = device_work(rank_trace).select(
+        "event_index", "name", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("kernel_ns")
+    )
+    found = work.join(owned.filter(pl.col("row") != NO_PARENT), on="event_index", maintain_order="left")
+    return found.sort("row", maintain_order=True)
+
+
+def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Say of each row of the call stacks whether its name contains `operator_name`, or whether it is an operator."""
+    stacks = rank_trace.derive(call_stacks)
+    if operator_name is None:
+        return (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    is_match = rank_trace.strings.str.contains(operator_name, literal=True)
+    is_call = stacks["kind"].is_in([EventKind.CPU_OP, EventKind.USER_ANNOTATION])
+    return (is_match.gather(stacks["name"]) & is_call).to_numpy()
+
+
+def _operator_names(rank_trace: RankTrace) -> tuple[str, ...]:
+    stacks = rank_trace.derive(call_stacks)
+    ids = stacks.filter(pl.col("kind") == EventKind.CPU_OP)["name"].unique()
+    return tuple(rank_trace.texts(ids).sort())
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork], options: _Options) -> KernelSequences:
+    found, findings = with_device_work("kernel_sequences", partials)
+    if not any(each.is_known for each in found.values()):
+        raise _unknown_operator(options.operator_name or "", [name for each in found.values() for name in each.names])
+    return KernelSequences(pl.concat([each.per_pattern for each in found.values()]), findings)
+
+
+def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
+    listed = what_exists(names, wanted=wanted)
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; there are: {listed}")

@@ -1,0 +1,214 @@
+"""Which kernels ran, launched how and by which operator, and how well did they fill the device?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import device_owner, host_nodes, node_texts
+from holotrace.enrich.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.kernel_calls import BLOCK, GRID, kernel_calls
+from holotrace.enrich.tensor_cores import is_tensor_core_eligible, with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+_RESOURCES = ("registers_per_thread", "shared_memory_bytes")
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels(EqualByContent):
+    """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
+
+    by_name    one row for each rank and name, sorted by rank, the largest sum first:
+
+        rank                int32
+        name                str      as written in the file
+        uses_tensor_cores   bool     or matrix cores; null where the name does not tell
+        call_count          int64
+        sum_ns              int64    of the durations, whether or not they overlap
+        mean_ns             float64
+        min_ns, max_ns      int64
+        mean_blocks_per_sm  float64  of the calls for which it is known, each weighed by its duration; null for none
+        mean_occupancy      float64  0..1, likewise
+        blocks_per_sm_known_fraction, occupancy_known_fraction
+                            float64  0..1 of sum_ns, of the calls for which it is known; null where that is 0
+
+    by_launch  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
+
+        rank, name                            as above
+        operator                              str    that launched it; null where none is known
+        grid, block                           str    "[1, 2, 3]"; null where the file does not say
+        registers_per_thread                  int64  likewise
+        shared_memory_bytes                   int64  likewise
+        is_operator_eligible                  bool   whether tensor cores could do what the operator does
+        uses_tensor_cores … occupancy_known_fraction  as above
+
+    findings   a sentence for each rank that is left out, and for what was not recorded
+    """
+
+    by_name: pl.DataFrame
+    by_launch: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    by_name: pl.DataFrame
+    by_launch: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Kernels:
+    """Count the kernels of each rank by name, and by name, operator and launch shape.
+
+    Copies and memsets are no kernels. An operator launched a kernel if it is the innermost one around the launch.
+
+    Args:
+        trace: the job.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; there a missing value counts as
+            0 in the means, and `by_launch` lacks kernels that hang on no thread.
+        executor: where the ranks are worked on.
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/kernels.md derives it and compares other tools.
+    """
+    return _combine(trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor))
+
+
+def joined_over_ranks(result: Kernels) -> pl.DataFrame:
+    """Return `by_name` over all ranks, the largest sum first, with the share of all kernel time."""
+    weights = pl.col("sum_ns")
+    joined = result.by_name.group_by("name").agg(
+        pl.col("uses_tensor_cores").first(),
+        pl.col("call_count", "sum_ns").sum(),
+        pl.col("min_ns").min(),
+        pl.col("max_ns").max(),
+        *_mean_of_means("mean_blocks_per_sm", "blocks_per_sm_known_fraction"),
+        *_mean_of_means("mean_occupancy", "occupancy_known_fraction"),
+    )
+    total = max(1, joined.get_column("sum_ns").sum())
+    shared = joined.with_columns(fraction=weights / total, mean_ns=weights / pl.col("call_count"))
+    return shared.sort(["sum_ns", "name"], descending=[True, False])
+
+
+def _mean_of_means(mean: str, known_fraction: str) -> tuple[pl.Expr, pl.Expr]:
+    weight, known = pl.col("sum_ns"), pl.col("sum_ns") * pl.col(known_fraction)
+    return (
+        pl.when(known.sum() > 0).then((pl.col(mean) * known).sum() / known.sum()).alias(mean),
+        pl.when(weight.sum() > 0).then(known.sum() / weight.sum()).alias(known_fraction),
+    )
+
+
+def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial | NoDeviceWork:
+    calls = kernel_calls(rank_trace, compat).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    if calls.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    by_launch = _with_operators(rank_trace, calls, compat)
+    keys = ["name", "operator", *GRID, *BLOCK, *_RESOURCES, "is_operator_eligible"]
+    return _Partial(
+        _summed(rank_trace, _as_recorded(rank_trace, calls) if compat else calls, ["name"], compat),
+        _with_texts(_summed(rank_trace, by_launch, keys, compat)),
+        () if compat else _findings(rank_trace, calls, by_launch),
+    )
+
+
+def _as_recorded(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Take the durations of the file: the plugin did so by name, but for operators the difference of float ends."""
+    recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
+    return calls.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
+
+
+def _with_operators(rank_trace: RankTrace, calls: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    """Add the operator of each call: its string, and whether tensor cores could do its work."""
+    nodes = host_nodes(rank_trace, compat)
+    owners = device_owner(rank_trace, compat).select("event_index", pl.col("operator").replace(-1, None))
+    owned = calls.join(owners, on="event_index", how="inner" if compat else "left", maintain_order="left")
+    distinct = owned["operator"].unique().drop_nulls()
+    texts = node_texts(rank_trace, nodes[distinct])
+    names = pl.DataFrame(
+        {"operator": distinct, "text": texts, "is_operator_eligible": is_tensor_core_eligible(texts, compat)}
+    )
+    named = owned.join(names, on="operator", how="left", maintain_order="left").drop("operator")
+    known = named.drop_nulls("text") if compat else named
+    return known.rename({"text": "operator"}).with_columns(pl.col("is_operator_eligible").fill_null(value=False))
+
+
+def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], compat: Compat | None) -> pl.DataFrame:
+    duration = pl.col("duration_ns")
+    sums = calls.group_by(keys).agg(
+        pl.col("uses_tensor_cores").first(),
+        pl.len().cast(pl.Int64).alias("call_count"),
+        duration.sum().alias("sum_ns"),
+        duration.mean().alias("mean_ns"),
+        duration.min().alias("min_ns"),
+        duration.max().alias("max_ns"),
+        _weighed("blocks_per_sm", compat).alias("mean_blocks_per_sm"),
+        _known("blocks_per_sm").alias("blocks_per_sm_known_fraction"),
+        _weighed("occupancy_fraction", compat).alias("mean_occupancy"),
+        _known("occupancy_fraction").alias("occupancy_known_fraction"),
+    )
+    named = sums.with_columns(rank_trace.texts(sums["name"]), pl.lit(rank_trace.rank, pl.Int32).alias("rank"))
+    order = ["sum_ns", *keys]
+    return named.select("rank", *keys, pl.exclude("rank", *keys)).sort(
+        order, descending=[True] + [False] * len(keys), nulls_last=True
+    )
+
+
+def _with_texts(by_launch: pl.DataFrame) -> pl.DataFrame:
+    """Put grid and block into one column each."""
+    texts = [_text(columns).alias(name) for name, columns in (("grid", GRID), ("block", BLOCK))]
+    head = ["rank", "name", "operator"]
+    return by_launch.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))
+
+
+def _text(columns: tuple[str, str, str]) -> pl.Expr:
+    x, y, z = map(pl.col, columns)
+    return pl.when(x.is_not_null()).then(pl.format("[{}, {}, {}]", x, y, z))
+
+
+def _weighed(column: str, compat: Compat | None) -> pl.Expr:
+    """Mean of a column, each call weighed by its duration; null (for the plugin 0) where nothing has a weight."""
+    value, weight = pl.col(column), pl.col("duration_ns")
+    if compat:
+        return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
+    known = weight.filter(value.is_not_null()).sum()
+    return pl.when(known > 0).then((value * weight).sum() / known)
+
+
+def _known(column: str) -> pl.Expr:
+    weight = pl.col("duration_ns")
+    return pl.when(weight.sum() > 0).then(weight.filter(pl.col(column).is_not_null()).sum() / weight.sum())
+
+
+def _findings(rank_trace: RankTrace, calls: pl.DataFrame, by_launch: pl.DataFrame) -> tuple[str, ...]:
+    rank = f"rank {rank_trace.rank}"
+    unowned = by_launch["operator"].null_count()
+    is_estimated = bool(calls["is_estimated"].any())
+    unknown = calls.filter(pl.col("uses_tensor_cores").is_null())["name"].n_unique()
+    sentences = (
+        (unowned, f"{rank}: {unowned:,} of {len(calls):,} kernels have no known operator (null)"),
+        (calls["blocks_per_sm"].count() == 0, f"{rank}: blocks per SM and occupancy were not recorded"),
+        (is_estimated, f"{rank}: occupancy is worked out from the launch shapes, and is an upper bound"),
+        (unknown, f"{rank}: for {unknown:,} kernels the name does not tell whether they use tensor cores"),
+    )
+    return tuple(sentence for is_so, sentence in sentences if is_so)
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> Kernels:
+    found, findings = with_device_work("kernels", partials)
+    return Kernels(
+        pl.concat([each.by_name for each in found.values()]),
+        pl.concat([each.by_launch for each in found.values()]),
+        (*findings, *(finding for each in found.values() for finding in each.findings)),
+    )

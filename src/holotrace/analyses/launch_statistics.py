@@ -1,0 +1,274 @@
+"""What does launching the work of the devices cost?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.launches import launched_work, of_work
+from holotrace.enrich.operators import launching_operator
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+MEASURES = ("short_kernel", "slow_call", "late_start")
+"""What is looked for: kernels shorter than their launch, calls that take long, kernels that start late."""
+
+_LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "delay_ns"}
+_KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
+_OF_LAUNCH = (
+    *("device", "stream", "correlation", "launch_name", "name", "kernel_kind"),
+    *("launch_start_ns", "call_ns", "start_ns", "kernel_ns", "delay_ns"),
+)
+_EDGES = np.array([0, *(first * 10**power for power in range(18) for first in (1, 2, 5))])
+_PER_LAUNCH = {
+    "rank": pl.Int32,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+    "correlation": pl.Int64,
+    "call": pl.String,
+    "kernel": pl.String,
+    "kernel_kind": pl.String,
+    "operator": pl.String,
+    "call_start_ns": pl.Int64,
+    "call_ns": pl.Int64,
+    "kernel_start_ns": pl.Int64,
+    "kernel_ns": pl.Int64,
+    "delay_ns": pl.Int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchStatistics(EqualByContent):
+    """How the host launched the work of the devices: every piece of work with the call that launched it.
+
+    A launch may be bad in three ways, with cutoffs as asked for:
+
+        short_kernel  the kernel runs shorter than its call, which itself is no longer than the cutoff
+        slow_call     the call takes longer than the cutoff
+        late_start    the kernel starts later after the end of its call than the cutoff
+
+    per_rank   one row for each rank, sorted by it:
+
+        rank                int32
+        call_count          int64    calls that launched something
+        kernel_count        int64    kernels, copies and memsets with a known launch
+        call_sum_ns         int64    of the calls, each once
+        call_mean_ns        float64  null where there is none, as are the next two
+        delay_median_ns     float64  from the end of the call to the start; negative where work starts before
+        delay_max_ns        int64
+        short_kernel_count  int64
+        slow_call_count     int64    calls, each once
+        late_start_count    int64
+        unknown_count       int64    kernels, copies and memsets without a known launch
+
+    per_call   the same for each function that was called, without `unknown_count`; sorted by rank, the largest
+               call_sum_ns first; `call` (str) after `rank`
+
+    lengths    how long the bad ones are, in classes from 0, 1, 2, 5, 10, 20 … ns on; empty classes are left out:
+
+        rank     int32
+        measure  str    short_kernel, slow_call, late_start, in this order
+        from_ns  int64  the length is above this, or equal to it
+        to_ns    int64  and below this
+        count    int64
+
+    per_launch one row for each piece of work with a known launch, sorted by rank and start of the call; empty unless
+               asked for:
+
+        rank, device          int32
+        stream, correlation   int64  -1 where the file does not say
+        call, kernel          str    names
+        kernel_kind           str
+        operator              str    innermost operator around the call; null where there is none
+        call_start_ns, call_ns, kernel_start_ns, kernel_ns, delay_ns
+                              int64
+
+    findings   a sentence for each rank that is left out, or whose launches are not all known
+    """
+
+    per_rank: pl.DataFrame
+    per_call: pl.DataFrame
+    lengths: pl.DataFrame
+    per_launch: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Cutoffs(NamedTuple):
+    slow_call_ns: int
+    late_start_ns: int
+
+
+class _Partial(NamedTuple):
+    per_rank: pl.DataFrame
+    per_call: pl.DataFrame
+    lengths: pl.DataFrame
+    per_launch: pl.DataFrame
+    finding: str
+
+
+def launch_statistics(
+    trace: Trace,
+    *,
+    runtime_cutoff_ns: int = 50_000,
+    delay_cutoff_ns: int = 100_000,
+    include_launches: bool = False,
+    executor: Executor = IN_PROCESS,
+) -> LaunchStatistics:
+    """Link every piece of device work with the call that launched it, and find launches that cost time.
+
+    Any runtime or driver call launches what carries its correlation: of CUDA, HIP, MTIA or XPU, for one kernel or for
+    all kernels of a graph. Waits on the device count neither as work nor as launched.
+
+    Args:
+        trace: the job.
+        runtime_cutoff_ns: a call that takes longer than this is slow.
+        delay_cutoff_ns: work that starts later than this after its call is late.
+        include_launches: fill `per_launch`, a row for each piece of work.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: a cutoff is negative.
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/launch_statistics.md derives it and compares other tools.
+    """
+    for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
+        if cutoff < 0:
+            message = f"{name}={cutoff}: a cutoff is at least 0 ns"
+            raise InvalidOptionError(message)
+    cutoffs = _Cutoffs(runtime_cutoff_ns, delay_cutoff_ns)
+    one_rank = partial(_one_rank, cutoffs=cutoffs, include_launches=include_launches)
+    return _combine(trace.map(with_current_rules(one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: bool) -> _Partial | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    launched = _judged(launched_calls(rank_trace), cutoffs)
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_count")
+    return _Partial(
+        launched.select(*_statistics()).select(rank, pl.all(), unknown_count),
+        _per_call(rank_trace, launched).select(rank, pl.all()),
+        pl.concat([_lengths(launched, measure) for measure in MEASURES]).select(rank, pl.all()),
+        _per_launch(rank_trace, launched).select(rank, pl.all())
+        if include_launches
+        else pl.DataFrame(schema=_PER_LAUNCH),
+        _finding(rank_trace, work, launched),
+    )
+
+
+def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the work with a known launch: the columns of `launched_work`, how long both took, and the delay between.
+
+    `call_ns`, `kernel_ns` and `delay_ns` are int64.
+    """
+    launch_end_ns = pl.col("launch_end_ns")
+    known = launched_work(rank_trace).drop_nulls("launch_index")
+    return known.with_columns(
+        call_ns=launch_end_ns - pl.col("launch_start_ns"),
+        kernel_ns=pl.col("end_ns") - pl.col("start_ns"),
+        delay_ns=pl.col("start_ns") - launch_end_ns,
+    )
+
+
+def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
+    """Return `launched_calls` sorted by start of call, with the innermost operator.
+
+    Only the columns that show a launch are there, and `operator_name`, a string id.
+    """
+    operators = of_work(rank_trace.derive(launching_operator), launched)["operator_name"]
+    # Work is sorted by start and place in the file, and stays so within each call.
+    order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
+    return launched.select(*_OF_LAUNCH, operators)[order]
+
+
+def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
+    """Add `is_first`, the row that stands for its call, and a column for each measure."""
+    is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
+    return launched.with_columns(
+        is_first.alias("is_first"),
+        (~is_slow & (pl.col("kernel_ns") < pl.col("call_ns"))).alias("short_kernel"),
+        (is_slow & is_first).alias("slow_call"),
+        (pl.col("delay_ns") > cutoffs.late_start_ns).alias("late_start"),
+    )
+
+
+def _statistics() -> tuple[pl.Expr, ...]:
+    call_ns, delay_ns = pl.col("call_ns").filter("is_first"), pl.col("delay_ns")
+    return (
+        pl.col("is_first").sum().cast(pl.Int64).alias("call_count"),
+        pl.len().cast(pl.Int64).alias("kernel_count"),
+        call_ns.sum().alias("call_sum_ns"),
+        call_ns.mean().alias("call_mean_ns"),
+        delay_ns.median().alias("delay_median_ns"),
+        delay_ns.max().alias("delay_max_ns"),
+        *(pl.col(measure).sum().cast(pl.Int64).alias(f"{measure}_count") for measure in MEASURES),
+    )
+
+
+def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
+    table = launched.group_by(pl.col("launch_name").alias("call")).agg(_statistics())
+    named = table.with_columns(rank_trace.texts(table["call"]))
+    return named.sort("call_sum_ns", "call", descending=[True, False])
+
+
+def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
+    """Count the lengths of one measure in each class."""
+    lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
+    counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
+    filled = np.flatnonzero(counts)
+    table = pl.DataFrame({"from_ns": _EDGES[filled], "to_ns": _EDGES[filled + 1], "count": counts[filled]})
+    return table.select(pl.lit(measure).alias("measure"), pl.all().cast(pl.Int64))
+
+
+def _per_launch(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
+    ordered = in_order_of_calls(rank_trace, launched)
+    texts = [rank_trace.texts(ordered[column]) for column in ("launch_name", "name", "operator_name")]
+    return ordered.with_columns(texts).select(
+        "device",
+        "stream",
+        "correlation",
+        pl.col("launch_name").alias("call"),
+        pl.col("name").alias("kernel"),
+        pl.col("kernel_kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
+        pl.col("operator_name").alias("operator"),
+        pl.col("launch_start_ns").alias("call_start_ns"),
+        "call_ns",
+        pl.col("start_ns").alias("kernel_start_ns"),
+        "kernel_ns",
+        "delay_ns",
+    )
+
+
+def _finding(rank_trace: RankTrace, work: pl.DataFrame, launched: pl.DataFrame) -> str:
+    unknown_count = work.height - launched.height
+    if not unknown_count:
+        return ""
+    return (
+        f"rank {rank_trace.rank}: the launch of {unknown_count:,} of {work.height:,} kernels, copies and memsets was "
+        "not recorded"
+    )
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> LaunchStatistics:
+    found, findings = with_device_work("launch_statistics", partials)
+    return LaunchStatistics(
+        pl.concat([each.per_rank for each in found.values()]),
+        pl.concat([each.per_call for each in found.values()]),
+        pl.concat([each.lengths for each in found.values()]),
+        pl.concat([each.per_launch for each in found.values()]),
+        (*findings, *(each.finding for each in found.values() if each.finding)),
+    )

@@ -1,0 +1,201 @@
+"""How fast does data move to, from and within the devices?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.summary import summary
+from holotrace.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+SHORTEST_COPY_NS = 1_000
+"""How long a copy of 0 ns counts: clocks of whole microseconds show no less than one."""
+
+_LINK = ("device", "name")
+_BYTES_OF_A_GB = 1_000_000_000
+_NS_OF_A_SECOND = 1_000_000_000
+_MOST_GB_PER_S = 10_000_000
+"""No link is nearly as fast: a bandwidth above it was not measured, and sums of such ones would not fit 64 bits."""
+
+_DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
+_FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryBandwidth(EqualByContent):
+    """How fast data moved, for each device and each kind of copy.
+
+    series     one row for each start and each end of a copy, sorted by rank, device, name, time:
+
+        rank          int32
+        device        int32
+        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` where the name says no more
+        time_ns       int64
+        event_index   uint32  of the copy
+        active_count  int64   copies that run from this change on
+        bytes_per_s   int64   their summed bandwidth
+
+    by_time    one row for each device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
+               and the time in which nothing is copied does not count:
+
+        rank, device, name                                       as above
+        copy_count                                               int64
+        bytes                                                    int64    null where no copy says how many
+        busy_ns                                                  int64    time in which at least one copy runs
+        mean_bytes_per_s, std_bytes_per_s                        float64
+        min_bytes_per_s, p25_…, median_…, p75_…, max_bytes_per_s int64
+
+    by_change  the same of the bandwidths above 0 after each change, however long they last, as HTA counts:
+
+        rank, device, name                                       as above
+        change_count, min_bytes_per_s, max_bytes_per_s           int64
+        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std of a sample, 0 for one change
+
+    findings   a sentence for each rank that is left out
+
+    Tables are empty where nothing is copied.
+    """
+
+    series: pl.DataFrame
+    by_time: pl.DataFrame
+    by_change: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    series: pl.DataFrame
+    by_time: pl.DataFrame
+    by_change: pl.DataFrame
+
+
+def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
+    """Sum the bandwidth of the copies and memsets that run at once, for each device and kind of copy.
+
+    A copy has the bandwidth that the profiler gives, rounded to whole bytes per second, so that sums are exact; where
+    it gives none, it is the size over the duration, and 0 where the size is unknown too. A copy of 0 ns counts as one
+    of 1 µs. Of changes at one moment ends come before starts: copies that touch do not overlap.
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/memory_bandwidth.md derives it and compares other tools.
+    """
+    return _combine(trace.map(with_current_rules(_one_rank), executor))
+
+
+def copy_kind(name: str) -> str:
+    """Return the kind of copy that a name says: `Memcpy HtoD (Pinned -> Device)` is `Memcpy HtoD`."""
+    if _FILL.match(name):
+        return "Memset"
+    found = _DIRECTION.match(name)
+    if not found:
+        return "Memcpy Unknown"
+    return f"Memcpy {found[1] or f'{found[2][0].upper()}to{found[3][0].upper()}'}"
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    copies = _copies(rank_trace, work.filter(pl.col("kernel_kind") == KernelKind.MEMORY))
+    series = _series(rank_trace.rank, copies)
+    return _Partial(series, _by_time(rank_trace.rank, copies, series), _by_change(series))
+
+
+def _copies(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
+    """Return event_index, device, name, start_ns, end_ns, bytes and bytes_per_s of every copy and memset."""
+    ids = work["name"].unique()
+    kinds = pl.Series("copy_kind", [copy_kind(text) for text in rank_trace.texts(ids)], dtype=pl.String)
+    told = rank_trace.table("copies", ["event_index", "bytes", "bandwidth_gb_per_s"])
+    end = pl.max_horizontal("end_ns", pl.col("start_ns") + (pl.col("end_ns") == pl.col("start_ns")) * SHORTEST_COPY_NS)
+    return (
+        work.with_columns(end.alias("end_ns"))
+        .join(pl.DataFrame([ids, kinds]), on="name", maintain_order="left")
+        .with_columns(pl.col("copy_kind").alias("name"))
+        .join(told, on="event_index", how="left", maintain_order="left")
+        .select("event_index", *_LINK, "start_ns", "end_ns", "bytes", _bytes_per_second().alias("bytes_per_s"))
+    )
+
+
+def _bytes_per_second() -> pl.Expr:
+    given = pl.col("bandwidth_gb_per_s")
+    told = pl.when(given.is_between(0, _MOST_GB_PER_S)).then(given * _BYTES_OF_A_GB)
+    duration = (pl.col("end_ns") - pl.col("start_ns")).cast(pl.Float64)
+    ratio = pl.col("bytes").clip(lower_bound=0).cast(pl.Float64) * _NS_OF_A_SECOND / duration
+    worked_out = pl.when(ratio <= _MOST_GB_PER_S * _BYTES_OF_A_GB).then(ratio)
+    return pl.coalesce(told, worked_out, pl.lit(0.0)).round().cast(pl.Int64)
+
+
+def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
+    """Return what runs after each change; nothing does in the end, so sums run across devices and kinds."""
+    begun, ended = (
+        copies.select(
+            "event_index",
+            *_LINK,
+            pl.col(time).alias("time_ns"),
+            pl.lit(sign, pl.Int64).alias("change"),
+            (pl.col("bytes_per_s") * sign).alias("bytes_per_s"),
+        )
+        for time, sign in (("start_ns", 1), ("end_ns", -1))
+    )
+    return (
+        pl.concat([begun, ended])
+        .sort(*_LINK, "time_ns", "change", "event_index")
+        .select(
+            pl.lit(rank, pl.Int32).alias("rank"),
+            *_LINK,
+            "time_ns",
+            "event_index",
+            pl.col("change").cum_sum().alias("active_count"),
+            pl.col("bytes_per_s").cum_sum(),
+        )
+    )
+
+
+def _by_time(rank: int, copies: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+    size = pl.col("bytes")
+    totals = copies.group_by(_LINK).agg(
+        pl.len().cast(pl.Int64).alias("copy_count"), pl.when(size.count() > 0).then(size.sum()).alias("bytes")
+    )
+    until = pl.col("time_ns").shift(-1).over(_LINK)
+    lasting = series.with_columns((until - pl.col("time_ns")).fill_null(0).alias("lasts_ns"))
+    running = lasting.filter(pl.col("active_count") > 0)
+    bandwidths = time_weighted(running, by=_LINK, value="bytes_per_s", weight="lasts_ns")
+    return (
+        totals.join(bandwidths, on=_LINK)
+        .sort(_LINK)
+        .select(
+            pl.lit(rank, pl.Int32).alias("rank"),
+            *_LINK,
+            "copy_count",
+            "bytes",
+            pl.col("total").alias("busy_ns"),
+            *_named(),
+        )
+    )
+
+
+def _by_change(series: pl.DataFrame) -> pl.DataFrame:
+    found = summary(series.filter(pl.col("bytes_per_s") > 0), by=["rank", *_LINK], value="bytes_per_s")
+    return found.select("rank", *_LINK, pl.col("count").alias("change_count"), *_named())
+
+
+def _named() -> list[pl.Expr]:
+    return [pl.col(name).alias(f"{name}_bytes_per_s") for name in TIME_WEIGHTED]
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> MemoryBandwidth:
+    found, findings = with_device_work("memory_bandwidth", partials)
+    series, by_time, by_change = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    return MemoryBandwidth(series, by_time, by_change, findings)

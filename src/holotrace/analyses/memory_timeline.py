@@ -1,0 +1,228 @@
+"""How much memory was allocated, and what held it when it was most?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import host_nodes
+from holotrace.enrich.devices import described_devices
+from holotrace.enrich.event_rows import gathered
+from holotrace.enrich.memory_events import (
+    BEFORE_RECORDING,
+    DEVICE_KEYS,
+    OUTSIDE_OPERATORS,
+    memory_events,
+    nodes_of_memory_events,
+)
+from holotrace.execution.executor import IN_PROCESS, Executor
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+_IS_HOST = pl.col("device_type").is_in(["cpu", "?"])
+_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64}
+_SERIES = {
+    **_KEYS,
+    **dict.fromkeys(("time_ns", "change_bytes", "allocated_bytes", "reserved_bytes"), pl.Int64),
+}
+_PER_DEVICE = {
+    **_KEYS,
+    **dict.fromkeys(
+        (
+            "event_count",
+            "allocation_count",
+            "first_bytes",
+            "peak_bytes",
+            "peak_ns",
+            "last_bytes",
+            "reserved_peak_bytes",
+            "capacity_bytes",
+        ),
+        pl.Int64,
+    ),
+}
+_AT_PEAK = {
+    **_KEYS,
+    "operator": pl.String,
+    "top_operator": pl.String,
+    "block_count": pl.Int64,
+    "bytes": pl.Int64,
+    "fraction": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryTimeline(EqualByContent):
+    """The memory of the devices over time, as the profiler's `[memory]` events tell it.
+
+    per_device  one row for each device with memory events, sorted by rank, device_type, device_id:
+
+        rank                 int32
+        device_type          str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
+        device_id            int64  -1 for the CPU
+        event_count          int64  allocations and frees
+        allocation_count     int64
+        first_bytes          int64  allocated before the first event
+        peak_bytes           int64  most that was allocated after an event
+        peak_ns              int64  when that was first reached, ns since the Unix epoch
+        last_bytes           int64  allocated after the last event
+        reserved_peak_bytes  int64  most that the allocator held; null where the file does not say
+        capacity_bytes       int64  all the memory of the device; null where the file does not say
+
+    at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
+
+        rank, device_type, device_id   as above
+        operator      str      innermost operator around the allocation, `(outside operators)`, or
+                               `(before the recording)` for what was there already
+        top_operator  str      outermost operator around it; null where there is none
+        block_count   int64    null for what was there before the recording
+        bytes         int64
+        fraction      float64  0..1 of peak_bytes; null where that is 0
+
+    series      one row for each event, sorted by rank, device_type, device_id, time:
+
+        rank, device_type, device_id   as above
+        time_ns          int64  ns since the Unix epoch
+        change_bytes     int64  negative where memory was freed
+        allocated_bytes  int64  after the event
+        reserved_bytes   int64  after the event; null where the file does not say
+
+    findings    a sentence for each rank without memory events, and for what the events do not say
+    """
+
+    per_device: pl.DataFrame
+    at_peak: pl.DataFrame
+    series: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_device: pl.DataFrame
+    at_peak: pl.DataFrame
+    series: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
+    """Follow the allocated memory of each device, and say which operators allocated what was alive at the peak.
+
+    The total after each event is the file's. Files of before 2022 have none: there it is the sum of all changes, on top
+    of the least that must have been there for it never to be negative. A block is alive from its allocation until its
+    address is freed.
+
+    Args:
+        trace: the job. Without `profile_memory=True` when it was recorded all tables are empty.
+        executor: where the ranks are worked on.
+
+    Source: docs/reference/analyses/memory_timeline.md derives it and compares other tools.
+    """
+    partials = trace.map(_one_rank, executor).values()
+    return MemoryTimeline(
+        pl.concat([each.per_device for each in partials]),
+        pl.concat([each.at_peak for each in partials]),
+        pl.concat([each.series for each in partials]),
+        tuple(finding for each in partials for finding in each.findings),
+    )
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial:
+    events = rank_trace.derive(memory_events)
+    if events.is_empty():
+        finding = f"rank {rank_trace.rank} has no memory events ({rank_trace.source}): record with profile_memory=True"
+        per_device, at_peak, series = (pl.DataFrame(schema=schema) for schema in (_PER_DEVICE, _AT_PEAK, _SERIES))
+        return _Partial(per_device, at_peak, series, (finding,))
+    devices = [
+        part.with_row_index("position") for part in _with_operators(rank_trace, events).partition_by(DEVICE_KEYS)
+    ]
+    per_device = pl.concat([_device_row(device) for device in devices])
+    return _Partial(
+        _typed(_with_capacity(rank_trace, per_device), rank_trace.rank, _PER_DEVICE),
+        _typed(pl.concat([_at_peak(device) for device in devices]), rank_trace.rank, _AT_PEAK),
+        _typed(events, rank_trace.rank, _SERIES),
+        _findings(rank_trace.rank, events),
+    )
+
+
+def _typed(table: pl.DataFrame, rank: int, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    with_rank = table.with_columns(pl.lit(rank).alias("rank"))
+    return with_rank.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+
+
+def _with_operators(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    """Add the names of the innermost and the outermost operator around each event; null where there is none."""
+    nodes = host_nodes(rank_trace)
+    parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
+    inner = itself_or_above(parent, is_counted, nodes_of_memory_events(rank_trace))
+    outer = furthest_above(parent, is_counted, inner)
+    found = {"operator": inner, "top_operator": np.where(outer == NO_PARENT, inner, outer)}
+    return events.with_columns(
+        rank_trace.texts(gathered(nodes["name"], rows)).alias(label) for label, rows in found.items()
+    )
+
+
+def _device_row(device: pl.DataFrame) -> pl.DataFrame:
+    allocated = pl.col("allocated_bytes")
+    return device.select(
+        pl.col(DEVICE_KEYS).first(),
+        pl.len().alias("event_count"),
+        (pl.col("change_bytes") > 0).sum().alias("allocation_count"),
+        (allocated.first() - pl.col("change_bytes").first()).alias("first_bytes"),
+        allocated.max().alias("peak_bytes"),
+        pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),
+        allocated.last().alias("last_bytes"),
+        pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
+    )
+
+
+def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
+    """Add the memory of each device; of the host's the file says nothing."""
+    numbers = per_device.filter(~_IS_HOST)["device_id"].unique().to_list()
+    capacity = described_devices(rank_trace, numbers).select(
+        pl.col("device").cast(pl.Int64).alias("device_id"), pl.col("memory_bytes").alias("capacity_bytes")
+    )
+    joined = per_device.join(capacity, on="device_id", how="left", maintain_order="left")
+    return joined.with_columns(pl.when(~_IS_HOST).then("capacity_bytes").alias("capacity_bytes"))
+
+
+def _at_peak(device: pl.DataFrame) -> pl.DataFrame:
+    return _by_operator(device, _alive_at_peak(device))
+
+
+def _alive_at_peak(device: pl.DataFrame) -> pl.DataFrame:
+    """Return the allocations of blocks that are not freed again until the peak."""
+    until_peak = device.head(_peak(device) + 1)
+    last_of_block = until_peak.filter(pl.col("address").is_not_null()).unique("address", keep="last")
+    return last_of_block.filter(pl.col("change_bytes") > 0).sort("position")
+
+
+def _peak(device: pl.DataFrame) -> int:
+    return device["allocated_bytes"].arg_max() or 0
+
+
+def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
+    """Add up what was alive at the peak of a device, and what must have been there before the recording."""
+    peak_bytes = int(device["allocated_bytes"][_peak(device)])
+    totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
+        pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")
+    )
+    rest = {"operator": BEFORE_RECORDING, "bytes": peak_bytes - int(alive["change_bytes"].sum())}
+    before = pl.DataFrame([rest], schema=totals.schema).filter(pl.col("bytes") > 0)
+    told = pl.concat([totals, before]) if device["address"].null_count() < len(device) else totals.clear()
+    share = pl.when(pl.lit(peak_bytes) > 0).then(pl.col("bytes") / max(1, peak_bytes))
+    ordered = told.sort(["bytes", "operator", "top_operator"], descending=[True, False, False])
+    return ordered.with_columns(share.alias("fraction"), *(pl.lit(device[name][0]).alias(name) for name in DEVICE_KEYS))
+
+
+def _findings(rank: int, events: pl.DataFrame) -> tuple[str, ...]:
+    told = []
+    if events["total_allocated"].null_count():
+        told.append(f"the memory events of rank {rank} have no totals: allocated is what changed since the first event")
+    if events["address"].null_count() == len(events):
+        told.append(f"the memory events of rank {rank} have no addresses: what was alive at the peak is unknown")
+    return tuple(told)

@@ -1,0 +1,208 @@
+"""Which kernels does each operator launch, how soon, and for which forward operator and module?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.call_stack import call_stacks
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.event_rows import gathered, rows_of_events
+from holotrace.enrich.forward_backward import forward_of
+from holotrace.enrich.host_names import MODULE_PREFIX
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.kernel_sequences import sequence_texts, sequences
+from holotrace.enrich.launches import launches, of_work
+from holotrace.enrich.modules import module_of
+from holotrace.enrich.operators import launching_operator
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+SEPARATOR = " -> "
+"""Between the names of a sequence."""
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorKernels(EqualByContent):
+    """The kernels of each operator.
+
+    per_sequence  one row for each operator and sequence of kernels, sorted by rank, the most frequent first, then by
+                  name and sequence:
+
+        rank                  int32
+        operator              str      innermost operator around the launches
+        kernels               str      names in the order of their launches, joined by ` -> `
+        count                 int64    calls of the operator that launched this sequence
+        kernel_ns             int64    summed time of the kernels of those calls
+        launch_delay_mean_ns  float64  from the operator's start to the start of its first launch
+        start_delay_mean_ns   float64  from the start of the first launch to the start of its kernel
+
+    per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
+
+        rank                   int32
+        operator               str      forward operator; any other operator that launches stands for itself
+        module                 str      innermost nn.Module around it, such as `Linear_3`; null where unknown
+        forward_kernel_count   int64    launched by the operator itself
+        forward_kernel_ns      int64
+        backward_kernel_count  int64    launched by its backward operator
+        backward_kernel_ns     int64
+        kernel_ns              int64    both together
+
+    findings      a sentence for each rank that is left out, or whose work is not all of an operator
+    """
+
+    per_sequence: pl.DataFrame
+    per_forward: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_sequence: pl.DataFrame
+    per_forward: pl.DataFrame
+    finding: str
+
+
+def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
+    """Attach every kernel to the operator that launched it, and backward kernels to their forward operator too.
+
+    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.operators`. A backward
+    operator is one that the profiler links with a forward operator, or anything inside one.
+
+    Args:
+        trace: the job.
+        include_memory: count copies and memsets as well as kernels.
+        executor: where the ranks are worked on.
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/operator_kernels.md derives it and compares other tools.
+    """
+    one_rank = partial(_one_rank, include_memory=include_memory)
+    return _combine(trace.map(with_current_rules(one_rank), executor))
+
+
+def operators_over_ranks(result: OperatorKernels) -> pl.DataFrame:
+    """Return each operator and module once: counts and times summed over the ranks, the longest first."""
+    sums = pl.col("^(forward|backward)_kernel_(count|ns)$", "kernel_ns").sum()
+    table = result.per_forward.group_by("operator", "module").agg(sums)
+    return table.sort("kernel_ns", "operator", "module", descending=[True, False, False])
+
+
+def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    kernels = work if include_memory else work.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
+    owned = _owned(rank_trace, kernels)
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    return _Partial(
+        _per_sequence(rank_trace, owned).select(rank, pl.all()),
+        _per_forward(rank_trace, owned).select(rank, pl.all()),
+        _finding(rank_trace, kernels.height, kernels.height - owned.height),
+    )
+
+
+def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Return the kernels with a known operator in the order of their launches; `row` is that of the operator."""
+    stacks = rank_trace.derive(call_stacks)
+    operator_index = of_work(rank_trace.derive(launching_operator), kernels)["operator_index"]
+    launch_start_ns = of_work(rank_trace.derive(launches), kernels)["launch_start_ns"]
+    rows = pl.Series("row", rows_of_events(stacks, operator_index))
+    return (
+        kernels.select("name", "start_ns", rows, launch_start_ns, kernel_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .filter(rows != NO_PARENT)
+        .sort("launch_start_ns", maintain_order=True, nulls_last=True)
+    )
+
+
+def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
+    stacks = rank_trace.derive(call_stacks)
+    firsts = owned.unique("row", keep="first", maintain_order=True)
+    found = sequences(owned, "row").with_columns(
+        stacks["name"].gather(firsts["row"]).alias("name"),
+        (firsts["launch_start_ns"] - stacks["start_ns"].gather(firsts["row"])).alias("launch_delay"),
+        (firsts["start_ns"] - firsts["launch_start_ns"]).alias("start_delay"),
+    )
+    table = found.group_by("name", "sequence").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col("kernel_ns").sum(),
+        pl.col("launch_delay").mean().alias("launch_delay_mean_ns"),
+        pl.col("start_delay").mean().alias("start_delay_mean_ns"),
+    )
+    operator = rank_trace.texts(table["name"]).alias("operator")
+    kernels = sequence_texts(rank_trace, table["sequence"], SEPARATOR).alias("kernels")
+    named = table.select(operator, kernels, pl.all().exclude("name", "sequence"))
+    return named.sort("count", "operator", "kernels", descending=[True, False, False])
+
+
+def _per_forward(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
+    stacks = rank_trace.derive(call_stacks)
+    forward_row, is_backward = _forward_rows(rank_trace, stacks, owned["row"].to_numpy())
+    modules = rank_trace.derive(module_of).rename({"event_index": "operator_index"})
+    table = owned.select("kernel_ns").with_columns(
+        gathered(stacks["event_index"], forward_row).alias("operator_index"),
+        gathered(stacks["name"], forward_row).alias("name"),
+        pl.Series("is_backward", is_backward),
+    )
+    sums = (
+        table.join(modules, on="operator_index", how="left")
+        .group_by("name", "module")
+        .agg(
+            *_kernels("forward", ~pl.col("is_backward")),
+            *_kernels("backward", pl.col("is_backward")),
+            pl.col("kernel_ns").sum(),
+        )
+    )
+    operator, module = rank_trace.texts(sums["name"]).alias("operator"), rank_trace.texts(sums["module"])
+    named = sums.select(operator, module.str.strip_prefix(MODULE_PREFIX), pl.all().exclude("name", "module"))
+    return named.sort("kernel_ns", "operator", "module", descending=[True, False, False])
+
+
+def _kernels(direction: str, chosen: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    return (
+        chosen.sum().cast(pl.Int64).alias(f"{direction}_kernel_count"),
+        pl.col("kernel_ns").filter(chosen).sum().alias(f"{direction}_kernel_ns"),
+    )
+
+
+def _forward_rows(
+    rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return the row of the forward operator each of these stands for, and whether that is by way of a backward one."""
+    links = rank_trace.derive(forward_of)
+    forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
+    forward = rows_of_events(stacks, links["forward_index"])
+    forward_of_row[rows_of_events(stacks, links["event_index"])] = forward
+    is_forward = np.zeros(stacks.height, np.bool_)
+    is_forward[forward] = True
+    parent = stacks["parent_row"].to_numpy()
+    backward = itself_or_above(parent, forward_of_row != NO_PARENT, operators)
+    within_forward = itself_or_above(parent, is_forward, operators)
+    is_backward = backward != NO_PARENT
+    itself = np.where(within_forward == NO_PARENT, operators, within_forward)
+    return np.where(is_backward, forward_of_row[backward], itself), is_backward
+
+
+def _finding(rank_trace: RankTrace, count: int, unknown_count: int) -> str:
+    if not unknown_count:
+        return ""
+    return f"rank {rank_trace.rank}: {unknown_count:,} of {count:,} kernels belong to no known operator"
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> OperatorKernels:
+    found, findings = with_device_work("operator_kernels", partials)
+    return OperatorKernels(
+        pl.concat([each.per_sequence for each in found.values()]),
+        pl.concat([each.per_forward for each in found.values()]),
+        (*findings, *(each.finding for each in found.values() if each.finding)),
+    )

@@ -1,0 +1,344 @@
+"""Which operators allocate memory, and which of it stays?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, levels, nearest_above
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import host_nodes, node_texts
+from holotrace.enrich.event_rows import gathered
+from holotrace.enrich.findings import joined_findings
+from holotrace.enrich.memory_events import (
+    BEFORE_RECORDING,
+    DEVICE_KEYS,
+    OUTSIDE_OPERATORS,
+    memory_blocks,
+    memory_events,
+    nodes_of_memory_events,
+)
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.units import size_text
+
+if TYPE_CHECKING:
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+_Rows = npt.NDArray[np.int64]
+
+_PLUGIN_DEVICES = (0, 1)
+"""CPU and CUDA: the only devices whose memory the plugin showed; HIP is another number."""
+
+_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64, "operator": pl.String}
+_PER_OPERATOR = {
+    **_KEYS,
+    **dict.fromkeys(
+        (
+            *("calls", "total_increase_bytes", "self_increase_bytes", "total_allocation_count"),
+            *("self_allocation_count", "total_allocated_bytes", "self_allocated_bytes", "self_unreleased_bytes"),
+        ),
+        pl.Int64,
+    ),
+}
+_BLOCKS = {
+    **_KEYS,
+    "caller": pl.String,
+    **dict.fromkeys(("block_bytes", "allocated_ns", "released_ns", "lifetime_ns"), pl.Int64),
+}
+_SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorMemory(EqualByContent):
+    """The memory that operators allocate and free.
+
+    per_operator  one row for each rank, device and operator that allocates or frees there, itself or in operators
+                  inside it; sorted by rank, device_type, device_id, the largest self_increase_bytes first:
+
+        rank                    int32
+        device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
+        device_id               int64  -1 for the CPU
+        operator                str
+        calls                   int64  all calls on the rank, whether or not they allocate
+        total_increase_bytes    int64  allocated less freed, also in operators inside it; nested calls count once
+        self_increase_bytes     int64  likewise, without operators inside it
+        total_allocation_count  int64
+        self_allocation_count   int64
+        total_allocated_bytes   int64  without what is freed
+        self_allocated_bytes    int64
+        self_unreleased_bytes   int64  the part of self_allocated_bytes that is not freed until the end of the
+                                       recording or window; null on devices whose events have no addresses
+
+    blocks        one row for each block of memory, sorted by rank, device_type, device_id and its first known moment:
+
+        rank, device_type, device_id   as above
+        operator      str    innermost operator around the allocation, `(outside operators)`, or
+                             `(before the recording)` where only the release was recorded
+        caller        str    the operator around that operator; null where there is none
+        block_bytes   int64
+        allocated_ns  int64  ns since the Unix epoch; null where it is not known
+        released_ns   int64  null where it was not released until the end of the recording
+        lifetime_ns   int64  null where one of the two is
+
+    findings      a sentence for each rank without memory events, and for what the events do not say
+    """
+
+    per_operator: pl.DataFrame
+    blocks: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Window(NamedTuple):
+    start_ns: int | None
+    end_ns: int | None
+
+    def holds(self, column: str) -> pl.Expr:
+        """Say of each moment whether it lies in the window, its ends included; null stays null."""
+        moment = pl.col(column)
+        begun = moment >= self.start_ns if self.start_ns is not None else moment.is_not_null()
+        return begun & (moment <= self.end_ns) if self.end_ns is not None else begun
+
+    def touches(self) -> pl.Expr:
+        """Say of each range whether some of it lies in the window."""
+        begins = pl.lit(True) if self.end_ns is None else pl.col("start_ns") <= self.end_ns  # noqa: FBT003 -- polars
+        return begins if self.start_ns is None else begins & (pl.col("end_ns") >= self.start_ns)
+
+
+class _Partial(NamedTuple):
+    per_operator: pl.DataFrame
+    blocks: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def operator_memory(
+    trace: Trace,
+    *,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    compat: Compat | None = None,
+    executor: Executor = IN_PROCESS,
+) -> OperatorMemory:
+    """Sum what each operator allocates and frees on each device, and follow every block from allocation to release.
+
+    An allocation or free belongs to the innermost operator around it on its thread. A free counts where it happens,
+    so an operator that frees what others allocated decreases the memory. A block is released by the next free of its
+    address on its device.
+
+    Args:
+        trace: the job. Without `profile_memory=True` when it was recorded all tables are empty.
+        start_ns: count only what happens from this moment on, ns since the Unix epoch; and only blocks that are
+            allocated or released in the window.
+        end_ns: count only what happens until this moment, itself included.
+        compat: "torch_tb_profiler" attributes and pairs as the TensorBoard plugin's last source did: by address alone,
+            within the window; and shows CPU and CUDA devices only.
+        executor: where the ranks are worked on.
+
+    Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
+    """
+    partials = trace.map(partial(_one_rank, window=_Window(start_ns, end_ns), compat=compat), executor)
+    return OperatorMemory(
+        pl.concat([each.per_operator for each in partials.values()]),
+        pl.concat([each.blocks for each in partials.values()]),
+        joined_findings({rank: each.findings for rank, each in partials.items()}),
+    )
+
+
+def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
+    """Return `per_operator` summed over ranks and the devices of a type, the largest self_allocated_bytes first."""
+    sizes = list(_PER_OPERATOR)[len(_KEYS) + 1 :]
+    sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in sizes]
+    of_ranks = per_operator.group_by("rank", "device_type", "operator").agg(pl.col("calls").first(), *sums)
+    summed = of_ranks.group_by("device_type", "operator").agg(pl.col("calls").sum(), *sums)
+    order = ["self_allocated_bytes", "total_allocated_bytes", "device_type", "operator"]
+    return summed.sort(order, descending=[True, True, False, False])
+
+
+def _one_rank(rank_trace: RankTrace, *, window: _Window, compat: Compat | None) -> _Partial:
+    if rank_trace.derive(memory_events).is_empty():
+        finding = "no memory events were recorded (profile_memory=True)"
+        return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
+    of_all = _owned_events(rank_trace, compat)
+    events = of_all if compat is None else of_all.filter(pl.col("device_number").is_in(_PLUGIN_DEVICES))
+    blocks = _blocks(events, window, compat)
+    nodes = host_nodes(rank_trace, compat)
+    calls = _calls(nodes, of_all, window, compat)
+    per_operator = _per_operator(nodes, events, blocks, window, compat).join(calls, on="name", how="left")
+    named = per_operator.with_columns(rank_trace.texts(per_operator["name"]).alias("operator"))
+    return _Partial(
+        _typed(rank_trace, named, _PER_OPERATOR).sort(
+            [*DEVICE_KEYS, "self_increase_bytes", "operator"], descending=[False, False, True, False]
+        ),
+        _typed(rank_trace, _named_blocks(rank_trace, blocks, compat), _BLOCKS),
+        _findings(events.filter(window.holds("time_ns"))),
+    )
+
+
+def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    with_rank = table.with_columns(pl.lit(rank_trace.rank).alias("rank"))
+    return with_rank.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+
+
+def _owned_events(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+    """Return the memory events with the nodes of their operator and of its caller, -1 where there is none."""
+    events, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace, compat)
+    innermost, parent = nodes_of_memory_events(rank_trace, compat), np.append(nodes["parent"].to_numpy(), NO_PARENT)
+    is_counted = np.append(nodes["is_counted"].to_numpy(), False)
+    if compat is None:
+        operator = itself_or_above(parent, is_counted, innermost)
+        caller = nearest_above(parent, is_counted, operator)
+    else:
+        operator = np.where(is_counted[innermost], innermost, NO_PARENT)
+        caller = parent[operator]
+    return events.with_columns(
+        pl.Series("node", innermost), pl.Series("operator", operator), pl.Series("caller", caller)
+    )
+
+
+def _blocks(events: pl.DataFrame, window: _Window, compat: Compat | None) -> pl.DataFrame:
+    """Return the blocks that the window shows: their device, size and times, and the nodes of operator and caller."""
+    blocks = _timed(events, memory_blocks(events, compat))
+    if compat is None:
+        return blocks.filter(window.holds("allocated_ns") | window.holds("released_ns"))
+    seen = events.filter(window.holds("time_ns"))
+    shown = _timed(seen, memory_blocks(seen, compat))
+    whose = blocks.filter(pl.col("release_index").is_not_null()).select("release_index", "operator", "caller")
+    known = shown.join(whose, on="release_index", how="left", maintain_order="left", suffix="_of_all")
+    return known.with_columns(
+        pl.when(pl.col("allocated_ns").is_null()).then(f"{node}_of_all").otherwise(node).alias(node)
+        for node in ("operator", "caller")
+    )
+
+
+def _timed(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Describe the blocks by the event that allocated each, or that freed it where the other is not known."""
+    known = events[blocks.select(pl.coalesce("allocated", "released"))["allocated"]]
+    is_allocated, released = blocks["allocated"].is_not_null(), events.select(pl.all().gather(blocks["released"]))
+    return known.select(
+        *DEVICE_KEYS,
+        pl.when(is_allocated).then("operator").alias("operator"),
+        pl.when(is_allocated).then("caller").alias("caller"),
+        pl.col("change_bytes").abs().alias("block_bytes"),
+        released["change_bytes"].abs().alias("freed_bytes"),
+        pl.when(is_allocated).then("time_ns").alias("allocated_ns"),
+        released["time_ns"].alias("released_ns"),
+        released["event_index"].alias("release_index"),
+    )
+
+
+def _named_blocks(rank_trace: RankTrace, blocks: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    named = blocks.with_columns(
+        _texts(rank_trace, blocks[name], compat).alias(name) for name in ("operator", "caller")
+    ).with_columns(
+        pl.when(pl.col("operator").is_null() & pl.col("allocated_ns").is_null())
+        .then(pl.lit(BEFORE_RECORDING))
+        .otherwise(pl.col("operator").fill_null(OUTSIDE_OPERATORS))
+        .alias("operator"),
+        (pl.col("released_ns") - pl.col("allocated_ns")).alias("lifetime_ns"),
+    )
+    if compat is not None:  # the plugin showed the size of the free
+        named = named.with_columns(pl.coalesce("freed_bytes", "block_bytes").alias("block_bytes"))
+    return named.sort(*DEVICE_KEYS, pl.coalesce("allocated_ns", "released_ns"), maintain_order=True)
+
+
+def _texts(rank_trace: RankTrace, rows: pl.Series, compat: Compat | None) -> pl.Series:
+    """Return the names of these nodes; null for null and for -1."""
+    nodes, numbers = host_nodes(rank_trace, compat), rows.fill_null(NO_PARENT)
+    distinct = numbers.unique().sort()
+    known = distinct.filter(distinct != NO_PARENT)
+    texts = pl.DataFrame({"row": known, "text": node_texts(rank_trace, nodes[known])})
+    return numbers.alias("row").to_frame().join(texts, on="row", how="left", maintain_order="left")["text"]
+
+
+def _per_operator(
+    nodes: pl.DataFrame, events: pl.DataFrame, blocks: pl.DataFrame, window: _Window, compat: Compat | None
+) -> pl.DataFrame:
+    counted = events.filter(window.holds("time_ns"))
+    bytes_of = pl.col("change_bytes")
+    changes = counted.group_by(*DEVICE_KEYS, "operator").agg(
+        bytes_of.sum().alias("increase_bytes"),
+        (bytes_of > 0).sum().cast(pl.Int64).alias("allocation_count"),
+        bytes_of.clip(lower_bound=0).sum().alias("allocated_bytes"),
+    )
+    own = changes.with_columns(gathered(nodes["name"], changes["operator"].to_numpy())).drop_nulls("name")
+    inside = _around(nodes, changes, compat)
+    keys = [*DEVICE_KEYS, "name"]
+    sums = (
+        inside.group_by(keys)
+        .agg(pl.col(_SUMMED).sum().name.prefix("total_"))
+        .join(own.group_by(keys).agg(pl.col(_SUMMED).sum().name.prefix("self_")), on=keys, how="left")
+        .join(_unreleased(nodes, blocks, window), on=keys, how="left")
+        .filter(pl.any_horizontal(pl.col("^(total|self)_(increase|allocat).*$") != 0))
+    )
+    has_address = counted.group_by(DEVICE_KEYS).agg(pl.col("address").is_not_null().any().alias("has_address"))
+    unreleased = pl.col("self_unreleased_bytes").fill_null(0)
+    return sums.join(has_address, on=DEVICE_KEYS, maintain_order="left").with_columns(
+        pl.col("^self_(increase|allocat).*$").fill_null(0),
+        pl.when("has_address").then(unreleased).alias("self_unreleased_bytes"),
+    )
+
+
+def _around(nodes: pl.DataFrame, changes: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    """Return the changes of each operator once for each name among those around it; the plugin for each of those."""
+    parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
+    rows, at = np.arange(changes.height), changes["operator"].to_numpy()
+    places, found = [rows[:0]], [at[:0]]
+    while len(rows):
+        rows, at = rows[at != NO_PARENT], at[at != NO_PARENT]
+        places.append(rows)
+        found.append(at)
+        at = nearest_above(parent, is_counted, at)
+    named = pl.DataFrame({"row": np.concatenate(places), "name": gathered(nodes["name"], np.concatenate(found))})
+    once = named if compat else named.unique()
+    return changes[once["row"]].with_columns(once["name"])
+
+
+def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: _Window) -> pl.DataFrame:
+    """Return by device and name the bytes of blocks allocated in the window and not released in it."""
+    stays = blocks.filter(window.holds("allocated_ns") & ~window.holds("released_ns").fill_null(value=False))
+    names = gathered(nodes["name"], stays["operator"].fill_null(NO_PARENT).to_numpy()).alias("name")
+    return (
+        stays.with_columns(names)
+        .group_by(*DEVICE_KEYS, "name")
+        .agg(pl.col("block_bytes").sum().alias("self_unreleased_bytes"))
+    )
+
+
+def _calls(nodes: pl.DataFrame, events: pl.DataFrame, window: _Window, compat: Compat | None) -> pl.DataFrame:
+    called = nodes.with_columns(window.touches().alias("is_seen"))
+    if compat is not None:
+        called = called.with_columns(pl.Series("is_seen", _reached(called, events)))
+    return called.filter("is_counted", "is_seen").group_by("name").agg(pl.len().cast(pl.Int64).alias("calls"))
+
+
+def _reached(nodes: pl.DataFrame, events: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Say which nodes the plugin's walk came to: it went below those with memory events inside, and below roots."""
+    parent, is_reached = nodes["parent"].to_numpy(), nodes["is_seen"].to_numpy().copy()
+    is_root = parent == NO_PARENT
+    is_passed, at = is_root.copy(), events["node"].unique().to_numpy()
+    while len(at := at[at != NO_PARENT]):
+        is_passed[at] = True
+        at = np.unique(parent[at])
+    is_reached |= is_root
+    for rows in levels(parent):
+        is_reached[rows] &= is_reached[parent[rows]] & is_passed[parent[rows]]
+    return is_reached
+
+
+def _findings(events: pl.DataFrame) -> tuple[str, ...]:
+    outside = events.filter((pl.col("operator") == NO_PARENT) & (pl.col("change_bytes") > 0))
+    of_all = f"{outside.height:,} of {(events['change_bytes'] > 0).sum():,} allocations"
+    size = size_text(int(outside["change_bytes"].sum()))
+    found = (
+        (
+            events.height > 0 and events["address"].is_null().all(),
+            "the memory events have no addresses: which block is released when is unknown",
+        ),
+        (outside.height > 0, f"{of_all} ({size}) happened outside of operators"),
+    )
+    return tuple(sentence for is_so, sentence in found if is_so)

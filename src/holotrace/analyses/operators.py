@@ -1,0 +1,310 @@
+"""Where do operators spend time, on the host and on the devices?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.covered_by_group import covered_by_number
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, subtree_sums
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import device_owner, host_nodes
+from holotrace.enrich.device_work import device_rows
+from holotrace.enrich.findings import joined_findings
+from holotrace.enrich.node_times import node_times
+from holotrace.enrich.operator_stacks import operator_stacks, recorded_stacks
+from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.units import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+_Rows = npt.NDArray[np.int64]
+
+HOST_TIMES = ("host_total_ns", "host_self_ns")
+DEVICE_TIMES = (
+    *("device_total_ns", "device_self_ns", "tensor_core_total_ns", "tensor_core_self_ns"),
+    *("tensor_core_unknown_total_ns", "tensor_core_unknown_self_ns"),
+)
+_BUSY = ("device_total_busy_ns", "device_self_busy_ns")
+_ON_DEVICE = (*DEVICE_TIMES, *_BUSY)
+_KEYS = ("rank", "operator", "input_shape", "call_stack")
+_COLUMNS = (
+    *(*_KEYS, "calls", *HOST_TIMES, "device_total_ns", "device_self_ns", *_BUSY, "is_tensor_core_eligible"),
+    *("tensor_core_total_ns", "tensor_core_self_ns", "tensor_core_total_fraction", "tensor_core_self_fraction"),
+    *("tensor_core_unknown_total_ns", "tensor_core_unknown_self_ns"),
+    *("tensor_core_unknown_total_fraction", "tensor_core_unknown_self_fraction", "has_call_stack"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Operators(EqualByContent):
+    """The time of the operators.
+
+    by_name   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
+
+        rank                        int32
+        operator                    str
+        calls                       int64
+        host_total_ns               int64    summed over the calls; of nested calls both count
+        host_self_ns                int64    outside operators inside it, and outside runtime and driver calls
+        device_total_ns             int64    kernels, copies and memsets launched inside, parallel ones both
+        device_self_ns              int64    of these, not launched inside an operator inside it
+        device_total_busy_ns        int64    time in which at least one of these runs on a device, parallel or not
+        device_self_busy_ns         int64
+        is_tensor_core_eligible     bool     tensor or matrix cores could do some of its work, by its name
+        tensor_core_total_ns        int64    the part of device_total_ns in kernels that use them
+        tensor_core_self_ns         int64
+        tensor_core_total_fraction  float64  0..1 of device_total_ns, at least; null where that is 0 or all is unknown
+        tensor_core_self_fraction   float64  0..1 of device_self_ns, likewise
+        tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
+                                    int64    the part in kernels whose name does not tell it
+        tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
+                                    float64  0..1 of the same wholes
+        has_call_stack              bool     at least one call has a known call stack
+
+    by_shape  the same for each operator and shapes of its inputs, with
+
+        input_shape                 str      JSON, `[[32, 64], []]`; null where it was not recorded
+
+    by_stack  the same for each operator, shapes and call stack, where a stack is known, without the two busy times, with
+
+        input_shape                 str
+        call_stack                  str      frames joined by `;`, the innermost first
+
+    findings  what was not recorded, and device work that belongs to no operator
+
+    The columns of devices are null on ranks where nothing ran on a device.
+    """
+
+    by_name: pl.DataFrame
+    by_shape: pl.DataFrame
+    by_stack: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    by_name: pl.DataFrame
+    by_shape: pl.DataFrame
+    by_stack: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
+    """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
+
+    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.attribution`. Steps, data loaders,
+    optimizer steps and DDP's wrapper are no operators, even in old files that list them among these.
+
+    Args:
+        trace: the job.
+        compat: "torch_tb_profiler" attributes as the TensorBoard plugin's last source did.
+        executor: where the ranks are worked on.
+
+    Source: docs/reference/analyses/operators.md derives it and compares other tools.
+    """
+    partials = trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor)
+    return Operators(
+        _finished([each.by_name for each in partials.values()]),
+        _finished([each.by_shape for each in partials.values()]),
+        _finished([each.by_stack for each in partials.values()]),
+        joined_findings({rank: each.findings for rank, each in partials.items()}),
+    )
+
+
+def summed_operators(table: pl.DataFrame) -> pl.DataFrame:
+    """Return `by_name`, `by_shape` or `by_stack` summed over the ranks, the longest first."""
+    keys = [key for key in _KEYS[1:] if key in table.columns]
+    times = [name for name in (*HOST_TIMES, *_ON_DEVICE) if name in table.columns]
+    sums = table.group_by(keys).agg(
+        pl.col("calls").sum(),
+        *map(_sum_or_null, times),
+        pl.col("is_tensor_core_eligible", "has_call_stack").any(),
+    )
+    return _finished([sums])
+
+
+def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
+    nodes = host_nodes(rank_trace, compat).hstack(node_times(rank_trace, compat))
+    described, work = _described(rank_trace, nodes, compat), _owned_work(rank_trace, compat)
+    rows, around = _operators_around(nodes, work)
+    busy = partial(_sums_and_busy, described, work=work, rows=rows, around=around, compat=compat)
+    by_stack = _sums(described.filter("has_call_stack"), ["name", "input_dims", "stack"], compat)
+    shown = partial(_shown, rank_trace, has_device_work=not work.is_empty(), compat=compat)
+    return _Partial(
+        shown(busy(["name"])),
+        shown(busy(["name", "input_dims"])),
+        shown(by_stack),
+        _findings(described, work, rows),
+    )
+
+
+def _described(rank_trace: RankTrace, nodes: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+    """Return the counted operators with shapes and call stack, for the plugin in post-order."""
+    stacks = rank_trace.derive(operator_stacks if compat is None else recorded_stacks).stack_of
+    shapes = rank_trace.table("operator_inputs", ["event_index", "input_dims"])
+    columns = ["node", "event_index", "name", "is_tensor_core_eligible", *HOST_TIMES, *DEVICE_TIMES]
+    counted = nodes.select(*columns, "is_counted") if compat is None else _in_post_order(nodes, columns)
+    return (
+        counted.filter("is_counted")
+        .join(shapes, on="event_index", how="left", maintain_order="left")
+        .join(stacks, on="event_index", how="left", maintain_order="left")
+        .with_columns(pl.col("stack").is_not_null().alias("has_call_stack"))
+    )
+
+
+def _in_post_order(nodes: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    size = subtree_sums(nodes["parent"].to_numpy(), np.ones(nodes.height, np.int64))
+    finished = pl.Series(size) + pl.int_range(pl.len()) - pl.col("depth")
+    return nodes.sort(finished).select(*columns, "is_counted")
+
+
+def _owned_work(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+    """Return when each piece of device work ran, on which device, and the node that owns it."""
+    owners = device_owner(rank_trace, compat)
+    return owners.join(device_rows(rank_trace), on="event_index", maintain_order="left").select(
+        "node", "device", "start_ns", "end_ns"
+    )
+
+
+def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
+    """Return a row of `work` and the node of a counted operator, for each such operator that owns it or is around.
+
+    They come in the order of `work`.
+    """
+    parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
+    rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
+    all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    while len(rows):
+        rows, at = rows[at != NO_PARENT], at[at != NO_PARENT]
+        all_rows.append(rows)
+        all_nodes.append(at)
+        at = nearest_above(parent, is_counted, at)
+    found = np.concatenate(all_rows)
+    order = np.argsort(found, kind="stable")
+    return found[order], np.concatenate(all_nodes)[order]
+
+
+def _sums(described: pl.DataFrame, keys: Sequence[str], compat: Compat | None) -> pl.DataFrame:
+    eligible = pl.col("is_tensor_core_eligible")
+    return described.group_by(keys, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("calls"),
+        pl.col(*HOST_TIMES, *DEVICE_TIMES).sum(),
+        eligible.any() if compat is None else eligible.first(),  # the plugin asked the first call alone
+        pl.col("has_call_stack").any(),
+    )
+
+
+def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
+    described: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    work: pl.DataFrame,
+    rows: _Rows,
+    around: _Rows,
+    compat: Compat | None,
+) -> pl.DataFrame:
+    """Return `_sums`, and how long at least one piece of work ran: launched in operators of each row, or by them."""
+    sums = _sums(described, keys, compat)
+    places = described.select(keys).join(
+        sums.select(keys).with_row_index("place"), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    node = described["node"].to_numpy()
+    group = np.full(int(node.max(initial=0)) + 1, NO_PARENT, np.int64)
+    group[node] = places["place"].to_numpy()
+    is_own = work["node"].to_numpy()[rows] == around
+    covered = partial(_covered, work=work, group_count=sums.height)
+    return sums.with_columns(
+        pl.Series("device_total_busy_ns", covered(group[around], rows), pl.Int64),
+        pl.Series("device_self_busy_ns", covered(group[around[is_own]], rows[is_own]), pl.Int64),
+    )
+
+
+def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
+    """Return the covered time of each group, added up over the devices."""
+    devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
+    start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
+    lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
+    return np.asarray(lengths.reshape(len(devices), group_count).sum(axis=0), np.int64)
+
+
+def _shown(rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, compat: Compat | None) -> pl.DataFrame:
+    """Put texts for ids, and nothing where no device was recorded."""
+    named = table.with_columns(
+        pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
+    )
+    if "input_dims" in table.columns:
+        shapes = _shape_texts(rank_trace, table["input_dims"])
+        named = named.with_columns(shapes if compat is None else shapes.fill_null("[]"))
+    if "stack" in table.columns:
+        stacks = rank_trace.derive(operator_stacks if compat is None else recorded_stacks).texts
+        named = named.with_columns(stacks.gather(table["stack"]).alias("call_stack"))
+    if not has_device_work:
+        named = named.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _ON_DEVICE if name in table.columns)
+    return named.drop("name", "input_dims", "stack", strict=False)
+
+
+def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
+    """Return the shapes as one and the same JSON text for equal shapes, whatever the file's spaces."""
+    distinct = ids.unique().drop_nulls()
+    texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
+    return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
+
+
+def one_spacing(text: str) -> str:
+    """Write JSON on one line; text that is not JSON stays as it is."""
+    try:
+        return json.dumps(json.loads(text))
+    except (ValueError, RecursionError):  # a damaged file: the text as it is tells more than an error
+        return text
+
+
+def _finished(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Join the tables of the ranks, add the shares of tensor cores, and put rows and columns in order."""
+    table = pl.concat(parts)
+    for part in ("total", "self"):
+        whole, unknown = pl.col(f"device_{part}_ns"), pl.col(f"tensor_core_unknown_{part}_ns")
+        share = pl.when((whole > 0) & (unknown < whole)).then(pl.col(f"tensor_core_{part}_ns") / whole)
+        table = table.with_columns(
+            share.alias(f"tensor_core_{part}_fraction"),
+            pl.when(whole > 0).then(unknown / whole).alias(f"tensor_core_unknown_{part}_fraction"),
+        )
+    longest = ["device_self_ns", "host_self_ns"]
+    by = sorted(set(_KEYS) & set(table.columns), key=_KEYS.index)
+    by[by.index("operator") : by.index("operator")] = longest
+    ordered = table.sort(by, descending=[name in longest for name in by], nulls_last=True)
+    return ordered.select(name for name in _COLUMNS if name in table.columns)
+
+
+def _findings(described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tuple[str, ...]:
+    has_operator = np.zeros(work.height, np.bool_)
+    has_operator[owned] = True
+    unowned = work.filter(~has_operator)
+    unowned_ns = int((unowned["end_ns"] - unowned["start_ns"]).sum())
+    share = f"{unowned.height:,} of {work.height:,} kernels, copies and memsets"
+    found = (
+        (described.is_empty(), "no operators were recorded; record with ProfilerActivity.CPU"),
+        (work.is_empty(), "nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)"),
+        (
+            described["input_dims"].null_count() == described.height,
+            "no input shapes were recorded (record_shapes=True)",
+        ),
+        (not described["has_call_stack"].any(), "no call stacks were recorded (with_stack=True)"),
+        (unowned.height > 0, f"{share} have no operator, {duration_text(unowned_ns)} in all"),
+    )
+    return tuple(sentence for is_so, sentence in found if is_so)
+
+
+def _sum_or_null(name: str) -> pl.Expr:
+    """Sum what is known; null where nothing is."""
+    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)

@@ -1,0 +1,218 @@
+"""How much launched work waits before each stream?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.summary import summary
+from holotrace.algorithms.time_weighted import time_weighted
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.kernel_kind import Rule, active_rules, with_current_rules
+from holotrace.enrich.launches import launched_work
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+_STREAM = ("device", "stream")
+_SERIES = {
+    "rank": pl.Int32,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+    "time_ns": pl.Int64,
+    "event_index": pl.UInt32,
+    "work_index": pl.UInt32,
+    "queue_length": pl.Int64,
+}
+_LENGTHS = ("mean", "std", "p25", "median", "p75", "max")
+_CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
+
+
+@dataclass(frozen=True, eq=False)
+class QueueLength(EqualByContent):
+    """How many pieces of work were launched and not yet begun, for each stream.
+
+    series     one row for each change, sorted by rank, device, stream, time:
+
+        rank          int32
+        device        int32
+        stream        int64
+        time_ns       int64
+        event_index   uint32   of the call that launches the work, or of the work as it begins
+        work_index    uint32   of the work
+        queue_length  int64    from this change on; 0 or more
+
+    by_time    one row for each stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
+
+        rank, device, stream                       as above
+        work_count                                 int64    kernels, copies and memsets of the stream
+        unknown_launch_count                       int64    of these, without a recorded launch; they are in no queue
+        early_start_count                          int64    that seem to begin before their launch: they wait 0 ns
+        window_ns                                  int64    from the first change to the last
+        waiting_fraction                           float64  0..1 of the window in which something waits
+        mean_length, std_length                    float64
+        p25_length, median_length, p75_length      int64
+        max_length                                 int64
+        full_ns                                    int64    time in which `full_length` or more wait
+        full_fraction                              float64  0..1 of the window
+
+    by_change  the same of the lengths after each change, however long they last, as HTA counts:
+
+        rank, device, stream                       as above
+        change_count, min_length, max_length       int64
+        mean_length, std_length                    float64  std_length of a sample, 0 for one change
+        p25_length, median_length, p75_length      float64  between two lengths: on the straight line
+
+    findings   a sentence for each rank that is left out
+
+    In `by_time`, what has no value is null: lengths where no launch is known or the window is 0 ns long.
+    """
+
+    series: pl.DataFrame
+    by_time: pl.DataFrame
+    by_change: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    series: pl.DataFrame
+    by_time: pl.DataFrame
+    by_change: pl.DataFrame
+
+
+def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
+    """Count the work that waits before each stream: launched by the host and not yet begun.
+
+    A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
+    begins. Every runtime or driver call counts, and each of the many kernels of a graph launch. Work that seems to
+    begin before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a
+    length is never negative. Of changes at one moment those that leave come first.
+
+    Args:
+        trace: the job.
+        full_length: from this length on the queue counts as full; CUDA lets 1,024 launches wait, and then the next
+            launch blocks the host.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: `full_length` is less than 1.
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/queue_length.md derives it and compares other tools.
+    """
+    if full_length < 1:
+        message = f"full_length={full_length}: a full queue holds at least 1 launch"
+        raise InvalidOptionError(message)
+    one_rank = partial(_one_rank, full_length=full_length)
+    return _combine(trace.map(with_current_rules(one_rank), executor))
+
+
+def queue_series(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `QueueLength.series` of one rank, and remember it for the rules in force; empty without launched work."""
+    rules, by_rules = active_rules(), rank_trace.derive(_series_by_rules)
+    if rules not in by_rules:
+        by_rules[rules] = _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
+    return by_rules[rules]
+
+
+def _series_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
+    """Make the place where `queue_series` is remembered."""
+    return {}
+
+
+def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDeviceWork:
+    if device_work(rank_trace).is_empty():
+        return NoDeviceWork.of(rank_trace)
+    series = queue_series(rank_trace)
+    by_time = _by_time(rank_trace.rank, _launched(rank_trace), series, full_length)
+    return _Partial(series, by_time, _by_change(series))
+
+
+def _launched(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the device work with its launch, null where none is known."""
+    return launched_work(rank_trace).select("event_index", "start_ns", *_STREAM, "launch_index", "launch_start_ns")
+
+
+def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
+    """Return how long each queue is after each change; every queue is empty in the end, so sums run across streams."""
+    starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
+    count, indexes = len(launched), launched["event_index"].to_numpy()
+    times = np.concatenate([calls, np.maximum(starts, calls)])
+    # Work that leaves makes room before other work enters; work that does not wait at all has to enter first.
+    keys = 3 * (times - times.min(initial=0))
+    keys[:count] += 1
+    keys[count:] += np.where(starts > calls, 0, 2)
+    streams = launched.select(pl.struct(_STREAM).rank("dense")).to_series().to_numpy()
+    order = np.lexsort((keys, np.tile(streams, 2)))
+    rows = np.where(order < count, order, order - count)
+    return pl.DataFrame(
+        {
+            "rank": pl.repeat(rank, 2 * count, dtype=pl.Int32, eager=True),
+            **{name: launched[name].to_numpy()[rows] for name in _STREAM},
+            "time_ns": times[order],
+            "event_index": np.concatenate([launched["launch_index"].to_numpy(), indexes])[order],
+            "work_index": indexes[rows],
+            "queue_length": np.cumsum(np.where(order < count, 1, -1)),
+        },
+        schema=_SERIES,
+    )
+
+
+def _by_time(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full_length: int) -> pl.DataFrame:
+    lasting = _lasting(series)
+    counts = launched.group_by(_STREAM).agg(
+        pl.len().cast(pl.Int64).alias("work_count"),
+        pl.col("launch_index").null_count().cast(pl.Int64).alias("unknown_launch_count"),
+        (pl.col("start_ns") < pl.col("launch_start_ns")).sum().cast(pl.Int64).alias("early_start_count"),
+    )
+    lengths = time_weighted(lasting, by=_STREAM, value="queue_length", weight="lasts_ns")
+    return (
+        counts.join(lengths, on=_STREAM, how="left")
+        .join(_waiting(lasting, full_length), on=_STREAM, how="left")
+        .sort(_STREAM)
+        .select(
+            pl.lit(rank, pl.Int32).alias("rank"),
+            *_STREAM,
+            "work_count",
+            "unknown_launch_count",
+            "early_start_count",
+            pl.col("total").fill_null(0).alias("window_ns"),
+            (pl.col("waiting_ns") / pl.col("total")).alias("waiting_fraction"),
+            *(pl.col(name).alias(f"{name}_length") for name in _LENGTHS),
+            pl.col("full_ns").fill_null(0),
+            (pl.col("full_ns") / pl.col("total")).alias("full_fraction"),
+        )
+    )
+
+
+def _lasting(series: pl.DataFrame) -> pl.DataFrame:
+    """Say how long each length lasts, until the next change of its stream; the last one, 0, for no time."""
+    is_last = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in _STREAM)
+    lasts = pl.when(is_last).then(0).otherwise(pl.col("time_ns").shift(-1) - pl.col("time_ns"))
+    return series.select(*_STREAM, "queue_length", lasts.alias("lasts_ns"))
+
+
+def _waiting(lasting: pl.DataFrame, full_length: int) -> pl.DataFrame:
+    lasts, length = pl.col("lasts_ns"), pl.col("queue_length")
+    return lasting.group_by(_STREAM).agg(
+        lasts.filter(length > 0).sum().alias("waiting_ns"), lasts.filter(length >= full_length).sum().alias("full_ns")
+    )
+
+
+def _by_change(series: pl.DataFrame) -> pl.DataFrame:
+    found = summary(series, by=["rank", *_STREAM], value="queue_length")
+    lengths = (pl.col(name).alias(f"{name}_length") for name in _CHANGES)
+    return found.select("rank", *_STREAM, pl.col("count").alias("change_count"), *lengths)
+
+
+def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> QueueLength:
+    found, findings = with_device_work("queue_length", partials)
+    series, by_time, by_change = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    return QueueLength(series, by_time, by_change, findings)

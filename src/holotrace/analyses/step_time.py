@@ -1,0 +1,196 @@
+"""What did each step spend its time on?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import device_rows
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.step_roles import ROLES, roles, step_windows
+from holotrace.enrich.steps import annotation_names, steps, windows
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holotrace.algorithms.intervals import Int64Array
+    from holotrace.enrich.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+CATEGORIES = (*ROLES, "other")
+"""In the order in which they take a moment that several fill."""
+
+_TIMES = tuple(f"{category}_ns" for category in CATEGORIES)
+
+_PER_STEP = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "step": pl.Int64(),
+        "start_ns": pl.Int64(),
+        "end_ns": pl.Int64(),
+        "duration_ns": pl.Int64(),
+        **dict.fromkeys(_TIMES, pl.Int64()),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StepTime(EqualByContent):
+    """What each step spent its time on.
+
+    per_step  one row for each rank and step, sorted by rank, then in the order in which they begin:
+
+        rank                int32
+        step                int64  the N of ProfilerStep#N, or the number of the annotation that stands in
+        start_ns, end_ns    int64  ns since the Unix epoch; with the device work that the step launched
+        duration_ns         int64  end - start; the eight times below add up to it
+        kernel_ns           int64  a kernel computes
+        memcpy_ns           int64  the device copies, and no kernel computes
+        memset_ns           int64  a memset runs, and nothing of the above
+        communication_ns    int64  a collective runs, and nothing of the above: exposed communication
+        runtime_ns          int64  the host is in the runtime or the driver, and nothing of the above
+        dataloader_ns       int64  the host waits for its data loader, and nothing of the above
+        cpu_ns              int64  an operator runs on the host, and nothing of the above
+        other_ns            int64  the rest
+
+    mean      the mean over the steps of each rank, eight rows each, in the order above:
+
+        rank         int32
+        category     str      kernel, memcpy, memset, communication, runtime, dataloader, cpu or other
+        mean_ns      float64  a step
+        fraction     float64  0..1 of the mean step; null where that is 0
+
+    findings  what stands in for the steps, steps that are left out, and what was not recorded
+    """
+
+    per_step: pl.DataFrame
+    mean: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_step: pl.DataFrame
+    findings: tuple[str, ...]
+    annotations: tuple[str, ...]
+
+
+def step_time(
+    trace: Trace,
+    *,
+    annotation: str | None = None,
+    compat: Compat | None = None,
+    executor: Executor = IN_PROCESS,
+) -> StepTime:
+    """Divide each step into eight categories; every moment counts for the first that fills it, so they add up.
+
+    A step begins and ends as the host says, and lasts until the last device work that it launched ends; the next step
+    begins then. Steps at the end whose device work was no longer recorded are left out.
+
+    Args:
+        trace: the job.
+        annotation: name of host annotations (or operators) to take instead of the steps, numbered from 0.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which knew no `annotation`.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: there is no such annotation, and the message lists what there is; or `compat` has one.
+        MissingDataError: no rank has anything that could be a step.
+
+    Source: docs/reference/analyses/step_time.md derives it and compares other tools.
+    """
+    if annotation is not None and compat is not None:
+        message = f"annotation={annotation!r}: with compat={compat!r} steps are those of the plugin alone"
+        raise InvalidOptionError(message)
+    one_rank = partial(_one_rank, annotation=annotation, compat=compat)
+    partials = trace.map(with_current_rules(one_rank), executor)
+    if all(each.per_step.is_empty() for each in partials.values()):
+        raise _nothing_found(trace, annotation, partials)
+    per_step = pl.concat([each.per_step for each in partials.values()])
+    findings = tuple(finding for each in partials.values() for finding in each.findings)
+    return StepTime(per_step, _mean(per_step), findings)
+
+
+def _one_rank(rank_trace: RankTrace, *, annotation: str | None, compat: Compat | None) -> _Partial:
+    found = step_windows(rank_trace, compat, annotation)
+    times = times_within(roles(rank_trace, compat), found, restarts=compat is not None)
+    per_step = found.select(
+        pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
+        pl.col("window").alias("step"),
+        "start_ns",
+        "end_ns",
+        (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+    ).with_columns(pl.Series(f"{category}_ns", values) for category, values in times.items())
+    findings = () if compat else _findings(rank_trace, found, annotation)
+    names = annotation_names(rank_trace) if found.is_empty() and annotation is not None else ()
+    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
+
+
+def times_within(
+    found: Mapping[str, Intervals], within: pl.DataFrame, *, restarts: bool = False
+) -> dict[str, Int64Array]:
+    """Return the time of each of the `CATEGORIES` in each row of `within` (start_ns, end_ns).
+
+    With U the union of a role and all before it, the role takes |U| less what those before it take.
+
+    Args:
+        found: the intervals of the `ROLES`.
+        within: the steps.
+        restarts: begin anew with a role when those before it fill all steps, as the TensorBoard plugin did by mistake.
+    """
+    starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
+    taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
+    before = np.zeros(len(within), np.int64)
+    times = {}
+    for role in ROLES:
+        if restarts and (before == ends - starts).all():
+            taken, before = (starts[:0], ends[:0]), np.zeros_like(before)
+        taken = union(*concatenated([taken, found[role]]))
+        covered = covered_before(taken, ends) - covered_before(taken, starts)
+        times[role], before = covered - before, covered
+    return {**times, "other": ends - starts - before}
+
+
+def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
+    means = per_step.group_by("rank", maintain_order=True).agg(pl.col(*_TIMES, "duration_ns").mean())
+    long = means.unpivot(_TIMES, index=["rank", "duration_ns"], variable_name="category", value_name="mean_ns")
+    total = pl.col("duration_ns")
+    return long.sort("rank", maintain_order=True).select(
+        "rank",
+        pl.col("category").str.strip_suffix("_ns"),
+        "mean_ns",
+        pl.when(total > 0).then(pl.col("mean_ns") / total).alias("fraction"),
+    )
+
+
+def _findings(rank_trace: RankTrace, found: pl.DataFrame, annotation: str | None) -> tuple[str, ...]:
+    rank = f"rank {rank_trace.rank}"
+    left_out = len(windows(rank_trace, annotation)) - len(found)
+    is_whole = annotation is None and rank_trace.derive(steps).is_empty()
+    sentences = (
+        (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each one"),
+        (left_out, f"{rank}: {left_out} steps at the end are left out, because their device work is not recorded"),
+        (device_rows(rank_trace).is_empty(), f"{rank} has no GPU work: record with ProfilerActivity.CUDA"),
+        (not _has_operators(rank_trace), f"{rank} has no operators: record with ProfilerActivity.CPU"),
+    )
+    return tuple(sentence for is_so, sentence in sentences if is_so and not found.is_empty())
+
+
+def _has_operators(rank_trace: RankTrace) -> bool:
+    return not rank_trace.events_of([EventKind.CPU_OP], ["event_index"]).is_empty()
+
+
+def _nothing_found(trace: Trace, annotation: str | None, partials: dict[int, _Partial]) -> Exception:
+    names = [name for each in partials.values() for name in each.annotations]
+    if annotation is not None:
+        return InvalidOptionError.unknown([annotation], names, what="annotation")
+    rank, rank_trace = next(iter(trace.ranks.items()))
+    return MissingDataError(f"step_time: rank {rank} has neither steps nor operators to measure ({rank_trace.source})")

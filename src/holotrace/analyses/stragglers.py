@@ -1,0 +1,294 @@
+"""Which rank do the others wait for?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.covered_by_group import covered_by_group
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.steps import annotation_names, windows
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.units import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+LEAST_WAIT = 0.5
+MOST_CAUSED = 0.5
+"""A rank is called a straggler where it waits at most `LEAST_WAIT` times as long in a collective as the median rank
+does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
+
+MOST_EXPLAINED = 0.5
+"""A straggler is the cause of the waiting where its own waiting explains less than this part of its lateness."""
+
+LEAST_SHARE = 0.01
+"""A straggler matters to the job where the other ranks wait for it for at least this part of their time."""
+
+_MOST_NAMED = 8
+_PER_RANK = {
+    "rank": pl.Int32,
+    "collective_count": pl.Int64,
+    "wait_ns": pl.Int64,
+    "mean_wait_ns": pl.Float64,
+    "mean_lateness_ns": pl.Float64,
+    "last_count": pl.Int64,
+    "last_fraction": pl.Float64,
+    "caused_wait_ns": pl.Int64,
+    "caused_fraction": pl.Float64,
+    "is_straggler": pl.Boolean,
+    "uncompared_ns": pl.Int64,
+    "is_cause": pl.Boolean,
+}
+_PER_STEP = {
+    "step": pl.Int64,
+    "rank": pl.Int32,
+    "collective_count": pl.Int64,
+    "wait_ns": pl.Int64,
+    "mean_lateness_ns": pl.Float64,
+    "last_count": pl.Int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Stragglers(EqualByContent):
+    """Who waits for whom in collectives, worked out from their durations alone, so clocks of hosts do not matter.
+
+    All ranks leave a collective at about the same moment, so who was in it for the shortest time came last:
+
+        wait of a rank      its duration - the shortest duration over the ranks
+        lateness of a rank  the longest duration over the ranks - its duration
+
+    per_rank  one row for each rank with a collective that another rank has as well, sorted by rank:
+
+        rank              int32
+        collective_count  int64    collectives compared
+        wait_ns           int64    time spent waiting for others in them
+        mean_wait_ns      float64  for one collective
+        mean_lateness_ns  float64  how much later than the first rank it arrives
+        last_count        int64    collectives in which it came last, alone
+        last_fraction     float64  0..1 of the collectives compared
+        caused_wait_ns    int64    what the others waited in those
+        caused_fraction   float64  0..1 of what all ranks waited in its collectives; null where nobody waits
+        is_straggler      bool     it waits at most half as long as the median rank, and most waiting is for it
+        uncompared_ns     int64    its time in communication that cannot be compared: sends, receives, and collectives
+                                   that no other rank has
+        is_cause          bool     it is a straggler, and `wait_ns` and `uncompared_ns` together explain less than half
+                                   of its lateness; else it may only pass on the delay of a rank it waited for
+
+    per_step  the same for each step, sorted by step and rank; `step` is null for collectives outside of all steps:
+
+        step, rank, collective_count, wait_ns, mean_lateness_ns, last_count
+
+    findings  the stragglers, and what could not be compared
+    """
+
+    per_rank: pl.DataFrame
+    per_step: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+    def candidates(self, count: int) -> list[int]:
+        """Return at most `count` ranks that came last at least once, the worst one first.
+
+        The worst is the one for which the others wait longest, less what it waits itself: a rank that is late only
+        because it waited in another group comes after the one it waited for.
+        """
+        late = self.per_rank.filter(pl.col("last_count") > 0)
+        net = pl.col("caused_wait_ns") - pl.col("wait_ns")
+        return late.sort(net, "rank", descending=[True, False]).head(count)["rank"].to_list()
+
+
+class _Partial(NamedTuple):
+    communication: pl.DataFrame
+    windows: list[int]
+    available: tuple[str, ...]
+
+
+def stragglers(
+    trace: Trace,
+    *,
+    steps: Sequence[int] | None = None,
+    annotation: str | None = None,
+    executor: Executor = IN_PROCESS,
+) -> Stragglers:
+    """Compare how long each rank is in each collective: who waits least is late.
+
+    A collective is the same on two ranks if group and sequence number agree, else if the communication id does, else
+    if it is of one kind, type and size and has the same place among its like in the step. Where ranks have different
+    numbers of the latter, they are not compared. Kernels of any library and stream count; in jobs without them, the
+    annotations of gloo, MPI and UCC on the host do. Sends and receives between two ranks are left out.
+
+    Args:
+        trace: the job.
+        steps: only collectives of the steps with these numbers.
+        annotation: name of host annotations that stand in for the steps, numbered from 0.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: there is no such step, or no such annotation; the message lists what there is.
+
+    Source: docs/reference/analyses/stragglers.md derives it and compares other tools.
+    """
+    partials = trace.map(with_current_rules(partial(_one_rank, annotation=annotation)), executor)
+    _require_annotation(annotation, partials)
+    _require_steps(steps, partials)
+    rows = of_ranks({rank: each.communication for rank, each in partials.items()}).with_row_index("row")
+    found = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
+    matched, uneven_count = comparable(found)
+    compared = _compared(matched)
+    per_rank = _per_rank(compared, found.join(compared, on="row", how="anti"))
+    collectives = found.drop_nulls("key")
+    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, uneven_count))
+
+
+def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
+    found = windows(rank_trace, annotation)
+    missing = annotation is not None and found.is_empty()
+    return _Partial(
+        matchable_communication(rank_trace, annotation).select(*OPERATION, "window", "start_ns", "end_ns", "by_order"),
+        found["window"].to_list(),
+        annotation_names(rank_trace) if missing else (),
+    )
+
+
+def _require_annotation(annotation: str | None, partials: dict[int, _Partial]) -> None:
+    if annotation is None or any(each.windows for each in partials.values()):
+        return
+    names = [name for each in partials.values() for name in each.available]
+    raise InvalidOptionError.unknown([annotation], names, what="annotation")
+
+
+def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -> None:
+    available = {window for each in partials.values() for window in each.windows}
+    unknown = sorted(set(steps or ()) - available)
+    if unknown or (steps is not None and not steps):
+        raise InvalidOptionError.unknown(unknown, available, what="step")
+
+
+def _compared(found: pl.DataFrame) -> pl.DataFrame:
+    """Return each collective of each rank that another rank has as well, with `wait_ns` and so on."""
+    duration = pl.col("end_ns") - pl.col("start_ns")
+    per_operation = found.group_by(OPERATION).agg(
+        duration.min().alias("shortest"),
+        duration.max().alias("longest"),
+        (duration == duration.min()).sum().alias("shortest_count"),
+        (duration - duration.min()).sum().alias("waited_by_all"),
+        pl.len().alias("rank_count"),
+    )
+    shared = per_operation.filter(pl.col("rank_count") > 1)
+    is_last = (duration == pl.col("shortest")) & (pl.col("shortest_count") == 1)
+    return found.join(shared, on=OPERATION).select(
+        "row",
+        "rank",
+        "window",
+        (duration - pl.col("shortest")).alias("wait_ns"),
+        (pl.col("longest") - duration).alias("lateness_ns"),
+        "waited_by_all",
+        is_last.alias("is_last"),
+        pl.when(is_last).then("waited_by_all").otherwise(0).alias("caused_wait_ns"),
+    )
+
+
+def _per_rank(compared: pl.DataFrame, uncompared: pl.DataFrame) -> pl.DataFrame:
+    sums = compared.group_by("rank").agg(
+        pl.len().cast(pl.Int64).alias("collective_count"),
+        pl.col("wait_ns").sum(),
+        pl.col("wait_ns").mean().alias("mean_wait_ns"),
+        pl.col("lateness_ns").mean().alias("mean_lateness_ns"),
+        pl.col("is_last").sum().cast(pl.Int64).alias("last_count"),
+        pl.col("caused_wait_ns", "waited_by_all", "lateness_ns").sum(),
+    )
+    elsewhere = covered_by_group(uncompared, ["rank"], name="uncompared_ns")
+    total = pl.col("waited_by_all")
+    shares = sums.join(elsewhere, on="rank", how="left").with_columns(
+        pl.col("uncompared_ns").fill_null(0),
+        (pl.col("last_count") / pl.col("collective_count")).alias("last_fraction"),
+        pl.when(total > 0).then(pl.col("caused_wait_ns") / total).alias("caused_fraction"),
+    )
+    waits_least = pl.col("mean_wait_ns") <= LEAST_WAIT * pl.col("mean_wait_ns").median()
+    is_straggler = waits_least & (pl.col("caused_fraction") > MOST_CAUSED).fill_null(value=False)
+    own_waiting = pl.col("wait_ns") + pl.col("uncompared_ns")
+    is_cause = is_straggler & (own_waiting < MOST_EXPLAINED * pl.col("lateness_ns"))
+    judged = shares.with_columns(is_straggler.alias("is_straggler"), is_cause.alias("is_cause"))
+    return judged.select(pl.col(name).cast(kind) for name, kind in _PER_RANK.items()).sort("rank")
+
+
+def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
+    sums = compared.group_by(pl.col("window").alias("step"), "rank").agg(
+        pl.len().alias("collective_count"),
+        pl.col("wait_ns").sum(),
+        pl.col("lateness_ns").mean().alias("mean_lateness_ns"),
+        pl.col("is_last").sum().alias("last_count"),
+    )
+    return sums.select(pl.col(name).cast(kind) for name, kind in _PER_STEP.items()).sort("step", "rank")
+
+
+def _findings(
+    partials: dict[int, _Partial], found: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
+) -> tuple[str, ...]:
+    if per_rank.is_empty():
+        return (_nothing_compared(partials, found),)
+    late = per_rank.filter("is_straggler").sort("caused_wait_ns", descending=True).head(_MOST_NAMED)
+    found_late = [_late_sentence(row) for row in late.iter_rows(named=True)]
+    return (*found_late, *_doubts(partials, found, per_rank, uneven_count))
+
+
+def _late_sentence(row: dict[str, Any]) -> str:
+    return (
+        f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
+        f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
+        f"{row['last_count']:,} of {row['collective_count']:,} collectives{_doubt(row)}"
+    )
+
+
+def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
+    """Return the stragglers that matter in a job of this length, rows of `Stragglers.per_rank`, the worst first.
+
+    One that is the cause comes before one that may not be.
+    """
+    others = max(1, len(per_rank) - 1)
+    matters = pl.col("caused_wait_ns") / others >= LEAST_SHARE * recorded_ns
+    chosen = per_rank.filter(pl.col("is_straggler") & matters)
+    return chosen.sort("is_cause", "caused_wait_ns", "rank", descending=[True, True, False]).to_dicts()
+
+
+def late_clause(row: dict[str, Any]) -> str:
+    """Say of a straggler, a row of `per_rank`, that it is late or, where it may not be the cause, that it comes last."""
+    return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
+
+
+def _doubt(row: dict[str, Any]) -> str:
+    if row["is_cause"]:
+        return ""
+    return (
+        f"; it waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
+        "other communication, so another rank may be the cause"
+    )
+
+
+def _nothing_compared(partials: dict[int, _Partial], found: pl.DataFrame) -> str:
+    if len(partials) == 1:
+        return f"there is only rank {next(iter(partials))}: waiting shows when several ranks are compared"
+    communicating = found["rank"].n_unique()
+    if not communicating:
+        return "no rank has collectives, so no rank waits for another in one"
+    return f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some)"
+
+
+def _doubts(partials: dict[int, _Partial], found: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int) -> list[str]:
+    alone = sorted(set(partials) - set(per_rank["rank"]))
+    named = ", ".join(map(str, alone[:_MOST_NAMED])) + (", …" if len(alone) > _MOST_NAMED else "")
+    by_order = int(found["by_order"].sum())
+    sentences = [
+        (alone, f"no collective of rank {named} was recorded on another rank too"),
+        (by_order, f"{by_order:,} of {len(found):,} collectives were matched by kind and order: they have no number"),
+        (uneven_count, f"{uneven_count:,} kinds of collectives were left out: their number differs between ranks"),
+    ]
+    return [sentence for is_told, sentence in sentences if is_told]

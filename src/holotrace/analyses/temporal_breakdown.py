@@ -1,0 +1,101 @@
+"""How was the time of each device spent: computing, on other work, or idle?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_length
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+_PER_DEVICE = pl.Schema(
+    {
+        "rank": pl.Int32(),
+        "device": pl.Int32(),
+        "window_ns": pl.Int64(),
+        "compute_ns": pl.Int64(),
+        "non_compute_ns": pl.Int64(),
+        "idle_ns": pl.Int64(),
+        "compute_fraction": pl.Float64(),
+        "non_compute_fraction": pl.Float64(),
+        "idle_fraction": pl.Float64(),
+        "start_ns": pl.Int64(),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalBreakdown(EqualByContent):
+    """How each device spent the time from its first to its last work.
+
+    per_device  one row for each rank and device, sorted by them:
+
+        rank                  int32
+        device                int32
+        window_ns             int64    from the start of the first work to the end of the last
+        compute_ns            int64    at least one computation kernel runs
+        non_compute_ns        int64    something runs, but no computation
+        idle_ns               int64    nothing runs; the three add up to window_ns
+        compute_fraction      float64  0..1 of the window; null where the window has no length
+        non_compute_fraction  float64  likewise
+        idle_fraction         float64  likewise
+        start_ns              int64    when the window begins, ns since the Unix epoch
+
+    findings    a sentence for each rank that is left out
+    """
+
+    per_device: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> TemporalBreakdown:
+    """Divide the time of each device into computation, other work and idle time.
+
+    With |x| the length of the union of the intervals in x, on all streams of the device:
+
+        window      = last end - first start
+        idle        = window - |all work|
+        compute     = |computation|
+        non_compute = window - compute - idle
+
+    Raises:
+        MissingDataError: no rank has device work.
+
+    Source: docs/reference/analyses/temporal_breakdown.md derives it and compares other tools.
+    """
+    return _combine(trace.map(with_current_rules(_one_rank), executor))
+
+
+def _one_rank(rank_trace: RankTrace) -> pl.DataFrame | NoDeviceWork:
+    work = device_work(rank_trace)
+    if work.is_empty():
+        return NoDeviceWork.of(rank_trace)
+    rows = [{"rank": rank_trace.rank, "device": device} | _one_device(part) for device, part in by_device(work)]
+    return pl.DataFrame(rows, schema=_PER_DEVICE)
+
+
+def _one_device(work: pl.DataFrame) -> dict[str, Any]:
+    starts, ends = intervals_of(work)
+    start, window = int(starts.min()), int(ends.max() - starts.min())
+    compute = covered_length(*intervals_of(work, KernelKind.COMPUTATION))
+    idle = window - covered_length(starts, ends)
+    times = {"compute": compute, "non_compute": window - compute - idle, "idle": idle}
+    return (
+        {"window_ns": window, "start_ns": start}
+        | {f"{name}_ns": length for name, length in times.items()}
+        | {f"{name}_fraction": length / window if window else None for name, length in times.items()}
+    )
+
+
+def _combine(partials: dict[int, pl.DataFrame | NoDeviceWork]) -> TemporalBreakdown:
+    found, findings = with_device_work("temporal_breakdown", partials)
+    return TemporalBreakdown(pl.concat(found.values()), findings)

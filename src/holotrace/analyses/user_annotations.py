@@ -1,0 +1,269 @@
+"""How long do the annotated parts of the program take, and what do they run?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.summary import summary_by_number
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.annotations import (
+    annotation_of_work,
+    device_annotations,
+    device_ranges,
+    has_recorded_device_annotations,
+    host_annotations,
+)
+from holotrace.enrich.device_work import device_work
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.errors import InvalidOptionError, what_exists
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+Side: TypeAlias = Literal["cpu", "gpu"]
+
+STEPS = "ProfilerStep"
+"""What `ProfilerStep#1`, `ProfilerStep#2` … are called where they are merged."""
+
+_STEP_NUMBER = r"^ProfilerStep\s*#\s*\d+$"
+_MOST_LISTED = 20
+_PER_ANNOTATION = {
+    "rank": pl.Int32,
+    "side": pl.String,
+    "name": pl.String,
+    "call_count": pl.Int64,
+    "inclusive_ns": pl.Int64,
+    "exclusive_ns": pl.Int64,
+    "kernel_count": pl.Int64,
+    "kernel_ns": pl.Int64,
+    "mean_ns": pl.Float64,
+    "std_ns": pl.Float64,
+    "min_ns": pl.Int64,
+    "max_ns": pl.Int64,
+}
+_PER_KERNEL = {
+    "rank": pl.Int32,
+    "annotation": pl.String,
+    "name": pl.String,
+    "call_count": pl.Int64,
+    "sum_ns": pl.Int64,
+}
+
+_NAMES_OF_STATISTICS = {
+    "count": "call_count",
+    "sum": "inclusive_ns",
+    **{name: f"{name}_ns" for name in ("mean", "std", "min", "max")},
+}
+_DURATION = (
+    pl.len().cast(pl.Int64).alias("call_count"),
+    pl.col("ns").sum().alias("inclusive_ns"),
+    pl.col("ns").mean().alias("mean_ns"),
+    pl.col("ns").std(ddof=1).fill_null(0.0).alias("std_ns"),
+    pl.col("ns").min().alias("min_ns"),
+    pl.col("ns").max().alias("max_ns"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class UserAnnotations(EqualByContent):
+    """The time of user annotations on the host and on the devices, and their kernels.
+
+    per_annotation  one row for each name, sorted by rank, side and name:
+
+        rank          int32
+        side          str      `gpu`: as projected on the streams; `cpu`: on the host
+        name          str
+        call_count    int64    ranges of that name; on the gpu one for each stream
+        inclusive_ns  int64    their summed durations; nested annotations count in both
+        exclusive_ns  int64    the part in which no shorter annotation of the same stream or thread runs
+        kernel_count  int64    pieces of device work whose innermost annotation it is; null on the cpu
+        kernel_ns     int64    their summed durations; null on the cpu
+        mean_ns, std_ns  float64  of the durations; std_ns of a sample, 0 for one range
+        min_ns, max_ns   int64
+
+    per_kernel  what runs under each annotation, the longest first within a rank and annotation:
+
+        rank        int32
+        annotation  str      the innermost one; null for work under none
+        name        str      of the kernel, copy or memset
+        call_count  int64
+        sum_ns      int64
+
+    findings    ranks whose annotations the profiler did not project, and ranks without any
+    """
+
+    per_annotation: pl.DataFrame
+    per_kernel: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_annotation: pl.DataFrame
+    per_kernel: pl.DataFrame
+    names: tuple[str, ...]
+    is_derived: bool
+
+
+def user_annotations(
+    trace: Trace,
+    *,
+    allow: Sequence[str] | None = None,
+    merge_steps: bool = False,
+    executor: Executor = IN_PROCESS,
+) -> UserAnnotations:
+    """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
+
+    On the GPU an annotation reaches, on each stream, from the first to the last work launched inside it. Where the
+    profiler did not record that, it is worked out from the launches. Work belongs to the innermost annotation: the
+    shortest one of its device and stream in which it begins; see `holotrace.enrich.annotations`.
+
+    Args:
+        trace: the job.
+        allow: regular expressions; only annotations in whose name one is found anywhere are returned.
+        merge_steps: add `ProfilerStep#1`, `ProfilerStep#2` … up under the name `ProfilerStep`.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: an expression is not valid, or none is found in any name; the message lists the names.
+
+    Source: docs/reference/analyses/user_annotations.md derives it and compares other tools.
+    """
+    patterns = None if allow is None else tuple(map(_compiled, allow))
+    one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
+    return _combine(trace.map(with_current_rules(one_rank), executor), allow)
+
+
+def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
+    """Return the durations of each rank's annotations: of `UserAnnotations.per_annotation` the rows of one side.
+
+    Exclusive times and kernels, which take longest, are left out, and so are rank and side.
+    """
+    return trace.map(partial(_durations_of_rank, side=side), executor)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        message = f"{pattern!r} is no regular expression: {error}"
+        raise InvalidOptionError(message) from error
+
+
+def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | None, merge_steps: bool) -> _Partial:
+    host, device = rank_trace.derive(host_annotations), rank_trace.derive(device_annotations)
+    work = device_work(rank_trace).select("event_index", "name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
+    owned = work.hstack(annotation_of_work(rank_trace).select("annotation"))
+    kernels = _per_kernel(rank_trace, owned, merge_steps=merge_steps)
+    sides = [
+        _durations(rank_trace, device, "gpu", merge_steps=merge_steps).join(_totals(kernels), on="name", how="left"),
+        _durations(rank_trace, host, "cpu", merge_steps=merge_steps).with_columns(
+            pl.lit(None, pl.Int64).alias("kernel_count"), pl.lit(None, pl.Int64).alias("kernel_ns")
+        ),
+    ]
+    names = tuple(pl.concat([side["name"] for side in sides]).unique().to_list())
+    chosen = [name for name in names if patterns is None or any(pattern.search(name) for pattern in patterns)]
+    per_annotation = pl.concat(
+        [_filled(side.filter(pl.col("name").is_in(chosen)), rank_trace.rank) for side in sides]
+    ).sort("side", "name", descending=[True, False])
+    belongs = pl.lit(value=True) if patterns is None else pl.col("annotation").is_in(chosen)
+    per_kernel = kernels.filter(belongs).select(pl.lit(rank_trace.rank, pl.Int32).alias("rank"), pl.all())
+    is_derived = bool(len(device)) and not has_recorded_device_annotations(rank_trace)
+    return _Partial(per_annotation, per_kernel, names, is_derived)
+
+
+def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
+    found = summary_by_number(*_names_and_durations(rank_trace, side))
+    names = rank_trace.texts(pl.Series(found.number))
+    return pl.DataFrame(
+        {"name": names, **{column: getattr(found, name) for name, column in _NAMES_OF_STATISTICS.items()}}
+    )
+
+
+def _names_and_durations(rank_trace: RankTrace, side: Side) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    kind = EventKind.USER_ANNOTATION if side == "cpu" else EventKind.GPU_USER_ANNOTATION
+    recorded = rank_trace.events_of([kind], ["name", "duration_ns"])
+    if side == "cpu" or len(recorded):
+        return recorded["name"].to_numpy(), recorded["duration_ns"].to_numpy().clip(min=0)
+    projected = device_ranges(rank_trace)
+    return projected["name"].to_numpy(), (projected["end_ns"] - projected["start_ns"]).to_numpy()
+
+
+def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:
+    sums = owned.group_by("annotation", "name").agg(
+        pl.len().cast(pl.Int64).alias("call_count"), pl.col("ns").sum().alias("sum_ns")
+    )
+    named = sums.with_columns(
+        _named(rank_trace, sums["annotation"], merge_steps=merge_steps), rank_trace.texts(sums["name"])
+    )
+    merged = named.group_by("annotation", "name").agg(pl.col("call_count", "sum_ns").sum())
+    return merged.sort("annotation", "sum_ns", "name", descending=[False, True, False], nulls_last=True)
+
+
+def _totals(kernels: pl.DataFrame) -> pl.DataFrame:
+    totals = kernels.group_by(pl.col("annotation").alias("name")).agg(pl.col("call_count", "sum_ns").sum())
+    return totals.rename({"call_count": "kernel_count", "sum_ns": "kernel_ns"})
+
+
+def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: Side, *, merge_steps: bool) -> pl.DataFrame:
+    named = ranges.with_columns(
+        _named(rank_trace, ranges["name"], merge_steps=merge_steps),
+        (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
+    )
+    return named.group_by("name").agg(pl.lit(side).alias("side"), *_DURATION, pl.col("exclusive_ns").sum())
+
+
+def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Series:
+    distinct = ids.unique().drop_nulls()
+    texts = rank_trace.texts(distinct)
+    shown = texts.str.replace(_STEP_NUMBER, STEPS) if merge_steps else texts
+    return ids.replace_strict(distinct, shown, return_dtype=pl.String, default=None)
+
+
+def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
+    """Give annotations of the gpu without work of their own a zero, and every column its place and type."""
+    has_work = pl.col("side") == "gpu"
+    counted = side.with_columns(
+        pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")
+    )
+    columns = counted.with_columns(pl.lit(rank).alias("rank"))
+    return columns.select(pl.col(name).cast(kind) for name, kind in _PER_ANNOTATION.items())
+
+
+def _combine(partials: dict[int, _Partial], allow: Sequence[str] | None) -> UserAnnotations:
+    names = {name for each in partials.values() for name in each.names}
+    per_annotation = pl.concat([each.per_annotation for each in partials.values()])
+    if allow is not None and names and per_annotation.is_empty():
+        listed = what_exists(names, wanted=next(iter(allow), ""))
+        message = f"no annotation matches {' or '.join(map(repr, allow)) or 'an empty list'}; there are: {listed}"
+        raise InvalidOptionError(message)
+    per_kernel = pl.concat([each.per_kernel for each in partials.values()])
+    return UserAnnotations(
+        per_annotation,
+        per_kernel.select(pl.col(name).cast(kind) for name, kind in _PER_KERNEL.items()),
+        _findings(partials),
+    )
+
+
+def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
+    derived = [rank for rank, each in partials.items() if each.is_derived]
+    without = [rank for rank, each in partials.items() if not each.names]
+    sentences = (
+        (derived, f"GPU annotations of {_ranks(derived)} are worked out from launches: the profiler recorded none"),
+        (without, f"{_ranks(without)} has no user annotations: mark parts with torch.profiler.record_function"),
+    )
+    return tuple(sentence for ranks, sentence in sentences if ranks)
+
+
+def _ranks(ranks: list[int]) -> str:
+    named = ", ".join(map(str, ranks[:_MOST_LISTED])) + (", …" if len(ranks) > _MOST_LISTED else "")
+    return f"rank {named}"

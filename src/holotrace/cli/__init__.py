@@ -1,0 +1,1 @@
+"""The command `holotrace`; each command has its own file."""

@@ -1,0 +1,179 @@
+"""What the commands print: on a terminal tables that fit it, elsewhere whole lines; and JSON.
+
+Everything that a command writes to stdout passes through here, which makes names harmless (`holotrace.visible_text`) and a
+full disk an error of one line. A pipe or a file gets every column and every name whole, one row a line, whatever
+COLUMNS says: what reads it there is `grep`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from holotrace.catalogue import Result
+from holotrace.cli.stdout import writing_to_stdout
+from holotrace.tables import Cell, PrintedTable
+from holotrace.visible_text import bounded, visible, visible_json
+
+UNLIMITED = 1_000_000
+"""The width of a console that wraps and cuts nothing."""
+
+MOST_FINDINGS = 8
+_NARROWEST_TEXT = 24
+_FEWEST_COLUMNS = 2
+_BETWEEN = 3
+_WIDEST_PADDING = 80
+"""Where nothing is cut, cells are padded up to this width; what is longer moves the rest of its row to the right."""
+
+
+def console() -> Console:
+    """Return the console on stdout; where that is no terminal, it wraps and cuts nothing."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, width=UNLIMITED, force_jupyter=False)
+
+
+def print_line(to: Console, text: str, style: str = "") -> None:
+    """Print a sentence, wrapped at the width of a terminal; markup in it is text."""
+    with writing_to_stdout():
+        to.print(Text(visible(text), style=style), soft_wrap=to.width >= UNLIMITED)
+
+
+def print_findings(to: Console, findings: Sequence[str]) -> None:
+    """Print what was noticed, one finding a line; of many, the first."""
+    for finding in findings[:MOST_FINDINGS]:
+        print_line(to, f"· {bounded(finding)}", "yellow")
+    if len(findings) > MOST_FINDINGS:
+        print_line(to, f"· and {len(findings) - MOST_FINDINGS:,} more; --json prints all", "yellow")
+
+
+def print_table(to: Console, table: PrintedTable) -> None:
+    """Print a table; columns that a narrow terminal has no room for are left out from the right, and named."""
+    print_line(to, table.caption, "dim")
+    shown = len(table.headings) if to.width >= UNLIMITED else _print_fitting(to, table)
+    if to.width >= UNLIMITED:
+        for line in _whole_lines(table):
+            print_line(to, line)
+    for note in _notes(table, shown):
+        print_line(to, note, "dim")
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print JSON on stdout: valid everywhere, so unknown and infinite numbers are null."""
+    print_text(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def print_text(text: str) -> None:
+    """Print a text of several lines as it is, whose letters the caller has made harmless."""
+    with writing_to_stdout():
+        sys.stdout.write(f"{text}\n")
+
+
+def print_json_text(text: str) -> None:
+    """Print a text that is JSON already."""
+    print_text(visible_json(text))
+
+
+def tables_of(result: Result) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables of a result as rows, under their names."""
+    return {name: value.to_dicts() for name, value in vars(result).items() if isinstance(value, pl.DataFrame)}
+
+
+def _print_fitting(to: Console, table: PrintedTable) -> int:
+    """Print the columns that fit a terminal; return how many these are."""
+    widths = _fitting_widths(table, to.width)
+    with writing_to_stdout():
+        to.print(_rich_table(table, widths))
+    return len(widths)
+
+
+def _rich_table(table: PrintedTable, widths: list[int]) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, width in enumerate(widths):
+        justify: JustifyMethod = "right" if _is_number(table, index) else "left"
+        shown.add_column(Text(visible(table.headings[index])), justify=justify, no_wrap=True, width=width)
+    for row in table.rows:
+        shown.add_row(*(Text(visible(cell.text), overflow="ellipsis") for cell in row[: len(widths)]))
+    return shown
+
+
+def _whole_lines(table: PrintedTable) -> Iterator[str]:
+    """Return the lines of a table with every column and every name whole, the columns below each other."""
+    rows = [[_whole(cell) for cell in row] for row in table.rows]
+    headings = list(map(visible, table.headings))
+    are_numbers = [_is_number(table, index) for index in range(len(headings))]
+    widths = [min(_WIDEST_PADDING, max(map(cell_len, column))) for column in zip(headings, *rows, strict=True)]
+    yield _aligned(headings, widths, are_numbers)
+    yield (" " * _BETWEEN).join("─" * width for width in widths)
+    for row in rows:
+        yield _aligned(row, widths, are_numbers)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]) -> str:
+    padded = []
+    for text, width, is_number in zip(cells, widths, are_numbers, strict=True):
+        padding = " " * (width - cell_len(text))
+        padded.append(padding + text if is_number else text + padding)
+    return (" " * _BETWEEN).join(padded).rstrip()
+
+
+def _whole(cell: Cell) -> str:
+    return visible(bounded(cell.whole or cell.text))
+
+
+def _fitting_widths(table: PrintedTable, room: int) -> list[int]:
+    """Return the width of each column that fits; where all do not, the widest text gives way first."""
+    widths = [_width(table, index) for index in range(len(table.headings))]
+    while _taken(widths) > room and len(widths) > _FEWEST_COLUMNS:
+        widest = _widest_text(table, widths)
+        missing = _taken(widths) - room
+        if widest is None or widths[widest] - missing < _NARROWEST_TEXT:
+            widths.pop()
+        else:
+            widths[widest] -= missing
+    return widths
+
+
+def _widest_text(table: PrintedTable, widths: list[int]) -> int | None:
+    texts = [index for index in range(len(widths)) if not _is_number(table, index)]
+    return max(texts, key=widths.__getitem__, default=None)
+
+
+def _taken(widths: list[int]) -> int:
+    return sum(widths) + _BETWEEN * (len(widths) - 1)
+
+
+def _width(table: PrintedTable, index: int) -> int:
+    return max(map(cell_len, map(visible, [table.headings[index], *(row[index].text for row in table.rows)])))
+
+
+def _is_number(table: PrintedTable, index: int) -> bool:
+    return bool(table.rows) and all(row[index].is_number for row in table.rows)
+
+
+def _notes(table: PrintedTable, count: int) -> list[str]:
+    notes = []
+    if table.left_out:
+        shown, rows = len(table.rows), len(table.rows) + table.left_out
+        notes.append(f"{shown} of {rows:,} rows, those with the largest “{table.chosen_by}”; --json prints all")
+    if count < len(table.headings):
+        notes.append(f"no room for: {', '.join(table.headings[count:])}")
+    return notes
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

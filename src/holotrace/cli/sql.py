@@ -1,0 +1,200 @@
+"""`holotrace sql`: a question in SQL."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import sys
+from decimal import Decimal
+from enum import Enum
+from typing import IO, Annotated
+
+import polars as pl
+import typer
+from polars import selectors
+
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.options import Force, RawText, Target
+from holotrace.cli.output import console, print_json_text, print_line, print_table, print_text
+from holotrace.errors import InvalidOptionError
+from holotrace.export.csv_text import json_text, write_csv
+from holotrace.export.new_file import expect_writable, new_file
+from holotrace.locations import Location, located
+from holotrace.sql.query import DEFAULT_TIMEOUT_S, named_views
+from holotrace.sql.views import VIEWS
+from holotrace.tables import Cell, PrintedTable
+from holotrace.visible_text import visible
+
+_MOST_ROWS = 100
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_PREFIXES = ("", "k", "m", "g", "t")
+
+
+class ResultFormat(str, Enum):
+    """What `--format` takes."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+Query = Annotated[
+    str,
+    typer.Argument(metavar="QUERY", help=f"One SELECT over the views {', '.join(VIEWS)}, and stored.<table>."),
+]
+Format = Annotated[
+    ResultFormat | None,
+    typer.Option("--format", help="By default a table or, with --output, what the ending of its name says."),
+]
+Output = Annotated[
+    Target | None,
+    typer.Option("--output", "-o", parser=located, metavar="FILE", help="Write the rows there, a path or a URL."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=0, metavar="SECONDS", help="Stop the query after so many seconds; 0 for no limit."),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="4GiB", help="What the query may take of memory; by default half of what is free."
+    ),
+]
+
+
+@with_option_groups
+def sql(  # noqa: PLR0913 -- one argument an option
+    job: JobOptions,
+    query: Query,
+    *,
+    result_format: Format = None,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    memory_limit: MemoryLimit = None,
+    raw_text: RawText = False,
+    force: Force = False,
+) -> None:
+    """Answer a question in SQL about a trace or a store; the documentation lists the views and their columns."""
+    chosen = _format(result_format, output)
+    if output is not None:
+        expect_writable(output, overwrite=force)
+    _expect_a_view(query)
+    memory_bytes = None if memory_limit is None else parse_size(memory_limit)
+    with opened_job(job) as (trace, executor):
+        rows = trace.sql(query, timeout_s=timeout or None, memory_limit_bytes=memory_bytes, executor=executor)
+    if output is not None:
+        with new_file(output, overwrite=force) as file:
+            _write(rows, file, chosen, raw_text=raw_text)
+    elif chosen is ResultFormat.table:
+        _print(rows)
+    else:
+        text = io.BytesIO()
+        _write(rows, text, chosen, raw_text=raw_text)
+        _print_text(text.getvalue().decode().rstrip("\n"), chosen)
+
+
+def parse_size(text: str) -> int:
+    """Read an amount of memory such as `500MB` or `4GiB`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        message = f"{text!r} is no amount of memory; write it like 500MB or 4GiB"
+        raise typer.BadParameter(message)
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1_024 if binary else 1_000) ** _PREFIXES.index(prefix.lower()))
+
+
+def _print_text(text: str, chosen: ResultFormat) -> None:
+    """Print JSON or CSV; on a terminal, the texts in CSV are made harmless, elsewhere they stay exact."""
+    if chosen is ResultFormat.json:
+        print_json_text(text)
+    else:
+        print_text("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text)
+
+
+def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat:
+    """Return the format that is meant.
+
+    Raises:
+        InvalidOptionError: the options do not tell it, or contradict each other.
+    """
+    if target is None:
+        if asked in (ResultFormat.parquet, ResultFormat.arrow):
+            message = f"--format {asked.value} is no text; name a file with --output"
+            raise InvalidOptionError(message)
+        return asked or ResultFormat.table
+    ending = target.name.rpartition(".")[2].lower()
+    written = {each.value: each for each in ResultFormat if each is not ResultFormat.table}
+    known = written.get(ending)
+    if asked is ResultFormat.table or not (asked or known):
+        message = f"{target} may be .csv, .json, .parquet or .arrow; or name one of these with --format"
+        raise InvalidOptionError(message)
+    if asked and known and asked is not known:
+        message = f"{target} says {known.value}, and --format {asked.value}; let both say the same"
+        raise InvalidOptionError(message)
+    return asked or written[ending]
+
+
+def _expect_a_view(query: str) -> None:
+    """Tell whoever mistakes the order of the arguments."""
+    if not any(named_views(query)) and "select" not in query.lower():
+        message = f"{query!r} is no query over {', '.join(VIEWS)}; name the trace first and the query last"
+        raise InvalidOptionError(message)
+
+
+def _print(rows: pl.DataFrame) -> None:
+    """Print the first rows as they are, numbers without units."""
+    to, shown = console(), rows.head(_MOST_ROWS)
+    cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
+    more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""
+    print_table(to, PrintedTable(f"{len(shown):,} rows{more}", tuple(rows.columns), cells, 0, ""))
+    if more:
+        print_line(to, "--format and --output give all of them", "dim")
+
+
+def _cell(value: object) -> Cell:
+    if value is None:
+        return Cell("", is_number=True)
+    if isinstance(value, bytes):
+        return Cell(value.hex(), is_number=False)
+    if isinstance(value, list | dict):
+        return Cell(json_text(value), is_number=False)
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return Cell(f"{value:g}" if isinstance(value, float) else str(value), is_number=is_number)
+
+
+def _write(rows: pl.DataFrame, file: IO[bytes], chosen: ResultFormat, *, raw_text: bool) -> None:
+    if chosen is ResultFormat.csv:
+        write_csv(rows, file, escape_formulas=not raw_text)
+    elif chosen is ResultFormat.json:
+        _write_json(rows, file)
+    elif chosen is ResultFormat.parquet:
+        rows.write_parquet(file)
+    else:
+        rows.write_ipc(file)
+
+
+def _write_json(rows: pl.DataFrame, file: IO[bytes]) -> None:
+    """Write an array of objects; decimals as other numbers, those that JSON does not know as null, bytes in hex."""
+    plain = rows.with_columns(selectors.decimal().cast(pl.Float64), selectors.binary().bin.encode("hex"))
+    if any(each.is_nested() for each in plain.schema.values()):
+        file.write(json.dumps(_finite(plain.to_dicts()), default=_number_or_text, allow_nan=False).encode())
+        return
+    finite = selectors.float()
+    file.write(plain.with_columns(pl.when(finite.is_finite()).then(finite)).write_json().encode())
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number_or_text(value: object) -> object:
+    return float(value) if isinstance(value, Decimal) else str(value)

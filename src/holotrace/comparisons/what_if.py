@@ -1,0 +1,219 @@
+"""How long would a window take if something were different?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.longest_path import Edges, earliest_times
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.event_graph import EdgeType, PathClass
+from holotrace.errors import InconsistentTimesError, InvalidOptionError
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.enrich.event_graph import EventGraph
+    from holotrace.enrich.path_graph import PathGraph
+
+REPLAY_TOLERANCE = 0.01
+"""By which share of the window an unchanged replay may differ from what was measured."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Device work takes `factor` times as long; host ranges do for the time outside of inner ranges.
+
+    `where` is a polars expression over the columns of `EventGraph.activities`, with `name` as text and `duration_ns`.
+    """
+
+    where: pl.Expr
+    factor: float
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Device work takes no time; host ranges take none outside of inner ranges. `where` as in `Scale`."""
+
+    where: pl.Expr
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Device work takes this long; host ranges do outside of inner ranges. `where` as in `Scale`."""
+
+    where: pl.Expr
+    duration_ns: int
+
+
+@dataclass(frozen=True)
+class NoLaunchOverhead:
+    """Calls that launch work take no time, and work waits for nothing but what comes before it on the devices."""
+
+
+@dataclass(frozen=True)
+class PerfectOverlap:
+    """Nothing but other communication and the end of the window waits for communication of devices."""
+
+
+Change: TypeAlias = Scale | Remove | Replace | NoLaunchOverhead | PerfectOverlap
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The length of a window, measured and predicted.
+
+    measured_ns   of the window
+    replayed_ns   what the graph gives without any change; the difference from `measured_ns` is the error of the method
+    predicted_ns  with the changes: measured_ns less what the changes save in the replay
+    """
+
+    measured_ns: int
+    replayed_ns: int
+    predicted_ns: int
+
+    @property
+    def saved_ns(self) -> int:
+        """How much shorter the window gets; negative where it gets longer."""
+        return self.measured_ns - self.predicted_ns
+
+    @property
+    def saved_fraction(self) -> float | None:
+        """The share of the window that is saved; None for a window without length."""
+        return self.saved_ns / self.measured_ns if self.measured_ns else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Replay(EqualByContent):
+    """A graph whose edges may still be changed."""
+
+    edges: Edges
+    length_ns: npt.NDArray[np.float64]
+
+
+def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
+    """Predict how long the window of a critical path would take with these changes, made one after the other.
+
+    All that has to happen before something else still does, and delays beyond that stay as they were measured, as do
+    gaps between host ranges. Then every start and end is computed anew.
+
+    Args:
+        found: what `critical_path_graph` returns.
+        changes: what is different.
+
+    Raises:
+        InconsistentTimesError: without any change the replay misses the measured length by more than 1 %.
+        InvalidOptionError: a change selects nothing, or asks for a negative duration.
+
+    Source: docs/reference/analyses/critical_path.md says how the graph is made.
+    """
+    graph = found.graph
+    measured_ns = graph.window_end_ns - graph.window_start_ns
+    replay = _unchanged(graph)
+    replayed_ns = _window_ns(replay)
+    if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
+        message = (
+            f"what_if: without any change the replay takes {replayed_ns:,} ns and {found.window} took "
+            f"{measured_ns:,} ns, because {graph.contradicted_count:,} dependencies end before they begin by the clocks "
+            "of the trace; a prediction would mean nothing"
+        )
+        raise InconsistentTimesError(message)
+    for change in changes:
+        replay = _changed(found, replay, change)
+    return WhatIf(measured_ns, replayed_ns, measured_ns - (replayed_ns - _window_ns(replay)))
+
+
+def _unchanged(graph: EventGraph) -> _Replay:
+    length = graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series()
+    return _Replay(graph.order(), length.cast(pl.Float64).to_numpy())
+
+
+def _window_ns(replay: _Replay) -> int:
+    return int(earliest_times(replay.edges, np.rint(replay.length_ns).astype(np.int64))[-1])
+
+
+def _changed(found: PathGraph, replay: _Replay, change: Change) -> _Replay:
+    if isinstance(change, PerfectOverlap):
+        return _with_perfect_overlap(found.graph, replay)
+    if isinstance(change, NoLaunchOverhead):
+        return _without_launch_overhead(found.graph, replay)
+    selected = _selected(found, change.where)
+    own = _own_time(found.graph, len(replay.length_ns))
+    if isinstance(change, Replace):
+        factors = _checked(change.duration_ns) / np.maximum(_sums(own, replay.length_ns, len(selected)), 1)
+    else:
+        factors = np.full(len(selected), _checked(change.factor) if isinstance(change, Scale) else 0.0)
+    rows = np.flatnonzero((own >= 0) & selected[own])
+    return _scaled(replay, rows, factors[own[rows]])
+
+
+def _scaled(replay: _Replay, rows: npt.NDArray[np.int64], factors: npt.NDArray[np.float64] | float) -> _Replay:
+    length_ns = replay.length_ns.copy()
+    length_ns[rows] *= factors
+    return _Replay(replay.edges, length_ns)
+
+
+def _selected(found: PathGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
+    activities = found.graph.activities.join(found.names, on="name", how="left", maintain_order="left")
+    readable = activities.with_columns(
+        pl.col("text").alias("name"), (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
+    )
+    selected = readable.select(where.fill_null(value=False).alias("selected"))["selected"].to_numpy()
+    if not selected.any():
+        message = f"what_if: none of the {len(activities):,} activities of {found.window} is selected by {where}"
+        raise InvalidOptionError(message)
+    return selected
+
+
+def _own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
+    """Return the activity whose own time each edge is; -1 for gaps, delays, and edges added on the way."""
+    is_own = (pl.col("type") == EdgeType.OPERATOR) | (
+        (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") == PathClass.CPU_OPERATOR)
+    )
+    own = graph.edges.select(pl.when(is_own).then("activity").cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
+    return np.concatenate([own, np.full(count - len(own), -1)])
+
+
+def _sums(own: npt.NDArray[np.int64], length_ns: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    known = own >= 0
+    return np.bincount(own[known], length_ns[known], count).astype(np.float64)
+
+
+def _checked(value: float) -> float:
+    if value < 0:
+        message = f"what_if: {value} is negative; nothing takes less than no time"
+        raise InvalidOptionError(message)
+    return value
+
+
+def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
+    nodes, edges = graph.nodes["activity"], graph.edges
+    launches = edges.filter(pl.col("type") == EdgeType.LAUNCH)
+    calls = nodes.gather(launches["source"]).unique()
+    own = _own_time(graph, len(replay.length_ns))
+    overhead = np.zeros(len(replay.length_ns), np.bool_)
+    is_overhead = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.UNKNOWN)
+    overhead[: len(edges)] = edges.select(is_overhead).to_series().to_numpy()
+    return _scaled(replay, np.flatnonzero(overhead | np.isin(own, calls.to_numpy())), 0.0)
+
+
+def _with_perfect_overlap(graph: EventGraph, replay: _Replay) -> _Replay:
+    """Let go of the edges from communication to anything else, and let the window end after communication."""
+    kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
+    of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
+    is_communication = of_node == KernelKind.COMMUNICATION
+    source, target = replay.edges.source, replay.edges.target
+    last = len(is_start) - 1
+    freed = is_communication[source] & ~is_start[source] & ~is_communication[target] & (target != last)
+    ends = np.unique(source[freed])
+    edges = Edges(
+        replay.edges.node_count,
+        np.concatenate([np.where(freed, 0, source), ends]).astype(np.uint32),
+        np.concatenate([target, np.full(len(ends), last)]).astype(np.uint32),
+    )
+    return _Replay(edges, np.concatenate([np.where(freed, 0.0, replay.length_ns), np.zeros(len(ends))]))

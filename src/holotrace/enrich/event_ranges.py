@@ -1,0 +1,30 @@
+"""Events of some kinds with both of their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holotrace.schema import EventKind
+    from holotrace.store.trace import RankTrace
+
+_STORED = {"end_ns": ("start_ns", "duration_ns")}
+_END = (pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0)).alias("end_ns")
+
+
+def event_ranges(
+    rank_trace: RankTrace, kinds: Iterable[EventKind], columns: Sequence[str], *, names: pl.Series | None = None
+) -> pl.DataFrame:
+    """Return the events of these kinds, in file order.
+
+    `columns` are columns of `events`, or `end_ns`: start_ns + duration_ns, at least start_ns. With `names`, string ids,
+    only events with one of these names.
+    """
+    stored = dict.fromkeys(each for column in columns for each in _STORED.get(column, (column,)))
+    events = rank_trace.events_of(kinds, list(stored if names is None else stored | {"name": None}))
+    named = events if names is None else events.filter(pl.col("name").is_in(names.implode()))
+    return named.select(_END if column == "end_ns" else column for column in columns)

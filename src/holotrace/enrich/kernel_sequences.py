@@ -1,0 +1,43 @@
+"""The kernels of calls in the order in which they ran, as sequences that can be compared and counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_BETWEEN_IDS = ","
+
+
+def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Join the kernels of each owner, in the order of the rows.
+
+    Args:
+        kernels: `by` (the owner), `name` (string id) and `kernel_ns`.
+        by: the column of the owner.
+
+    Returns:
+        One row for each owner, in the order of their first kernels: `by`, then
+
+        sequence      str    string ids joined by commas: equal for equal sequences
+        kernel_count  int64
+        kernel_ns     int64  summed duration
+    """
+    return kernels.group_by(by, maintain_order=True).agg(
+        pl.col("name").cast(pl.String).str.join(_BETWEEN_IDS).alias("sequence"),
+        pl.len().cast(pl.Int64).alias("kernel_count"),
+        pl.col("kernel_ns").sum(),
+    )
+
+
+def sequence_texts(rank_trace: RankTrace, found: pl.Series, separator: str) -> pl.Series:
+    """Return the names of sequences of string ids, joined by a separator."""
+    ids = found.str.split(_BETWEEN_IDS)
+    names = rank_trace.texts(ids.explode().cast(pl.UInt32))
+    place = pl.Series("place", range(len(found)), dtype=pl.UInt32)
+    owner = place.repeat_by(ids.list.len()).explode() if len(found) else place
+    joined = pl.DataFrame({"place": owner, "name": names}).group_by("place", maintain_order=True).agg("name")
+    return joined["name"].list.join(separator).alias(found.name)

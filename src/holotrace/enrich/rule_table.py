@@ -1,0 +1,122 @@
+"""Rules about names, as `kernel_kind` and `tensor_cores` keep them: which are in force, and how a file of them is read.
+
+The most important come first: those that a program added, those of the file that an environment variable names, those
+that ship.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from holotrace.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Rule = TypeVar("Rule")
+
+
+class RuleTable(Generic[Rule]):
+    """The rules that answer one question.
+
+    Args:
+        shipped: the rules that come with the product.
+        variable: environment variable with the path of a rule file.
+        wanted: what the objects of such a file hold, for the message where they do not.
+        read: makes a rule of one such object; its second argument says in messages where the object stands.
+    """
+
+    def __init__(
+        self,
+        shipped: tuple[Rule, ...],
+        *,
+        variable: str,
+        wanted: str,
+        read: Callable[[dict[str, Any], str], Rule],
+    ) -> None:
+        self._shipped, self._variable, self._wanted, self._read = shipped, variable, wanted, read
+        self._added: list[Rule] = []
+        self._in_force: ContextVar[tuple[Rule, ...] | None] = ContextVar(variable, default=None)
+
+    def add(self, rule: Rule) -> None:
+        """Put a rule before all others."""
+        self._added.insert(0, rule)
+
+    def remove_added(self) -> None:
+        """Forget every rule of `add`."""
+        self._added.clear()
+
+    def active(self) -> tuple[Rule, ...]:
+        """Return the rules in force, the most important first."""
+        in_force = self._in_force.get()
+        if in_force is not None:
+            return in_force
+        path = os.environ.get(self._variable)
+        return (*self._added, *(self.from_file(path) if path else ()), *self._shipped)
+
+    @contextmanager
+    def in_force(self, rules: tuple[Rule, ...]) -> Iterator[None]:
+        """Let exactly these rules be active here, as they were where the work was given out."""
+        token = self._in_force.set(rules)
+        try:
+            yield
+        finally:
+            self._in_force.reset(token)
+
+    def from_file(self, path: str | Path) -> tuple[Rule, ...]:
+        """Read the list `rules` of a JSON or TOML file.
+
+        Raises:
+            InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
+        """
+        try:
+            entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")
+        except OSError as error:
+            message = f"the rules {path} cannot be read: {error.strerror}"
+            raise InvalidOptionError(message) from error
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            message = f"{path} holds no list `rules` of objects with {self._wanted}"
+            raise InvalidOptionError(message)
+        return tuple(self._read(entry, f"{path}, rule {number}") for number, entry in enumerate(entries, start=1))
+
+
+def checked_pattern(pattern: object, where: str) -> str:
+    """Return the pattern of a rule if it is one; `where` says in the message which rule is wrong.
+
+    Raises:
+        InvalidOptionError: it is no text, empty, or no regular expression.
+    """
+    try:
+        re.compile(str(pattern))
+    except re.error as error:
+        message = f"{where}: {pattern!r} is no regular expression: {error}"
+        raise InvalidOptionError(message) from error
+    if not isinstance(pattern, str) or not pattern:
+        message = f"{where}: a rule needs a pattern, a text that is not empty"
+        raise InvalidOptionError(message)
+    return pattern
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    try:
+        content = _toml(path, text) if path.endswith(".toml") else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"{path} is no valid {'TOML' if path.endswith('.toml') else 'JSON'}: {error}"
+        raise InvalidOptionError(message) from error
+    return content if isinstance(content, dict) else {}
+
+
+def _toml(path: str, text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415 -- absent from Python 3.10
+
+        return tomllib.loads(text)
+    message = f"{path}: reading TOML needs Python 3.11; write the rules as JSON"
+    raise InvalidOptionError(message)

@@ -1,0 +1,54 @@
+"""Work over ranks on a Dask cluster.
+
+In Python `client.get_executor()` of Dask itself is an executor that fits; this one is for the command line, which
+connects by an address and tells errors in a line. Dask does by itself again what a lost worker did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from holotrace.errors import InvalidOptionError, WorkerLostError
+from holotrace.execution.extras import imported
+from holotrace.execution.handed_on import handed_on
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PATIENCE = "10s"
+
+
+class DaskExecutor(Executor):
+    """Runs calls where the client of a Dask cluster runs them."""
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401 -- distributed has no types
+        """Use a connected `distributed.Client`."""
+        self._executor = client.get_executor()
+        self._killed_worker = imported("distributed", extra="dask").KilledWorker
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` on a worker, which has to have holotrace as well."""
+        return handed_on(self._executor.submit(fn, *args, **kwargs), self._told)
+
+    def _told(self, error: BaseException) -> BaseException:
+        return WorkerLostError.on_cluster("Dask", error) if isinstance(error, self._killed_worker) else error
+
+
+@contextmanager
+def dask(address: str) -> Iterator[DaskExecutor]:
+    """Connect to the scheduler at `address`, such as tcp://10.0.0.1:8786, for the time of a `with` block.
+
+    Raises:
+        InvalidOptionError: no scheduler answers there, or Dask is not installed.
+    """
+    distributed = imported("distributed", extra="dask")
+    try:
+        client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        message = f"--dask {address}: no scheduler answers there ({error})"
+        raise InvalidOptionError(message) from error
+    with client:
+        yield DaskExecutor(client)

@@ -1,0 +1,64 @@
+"""Work over ranks on a Ray cluster, which does by itself again what a lost worker did."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, ParamSpec, TypeVar
+
+from holotrace.errors import InvalidOptionError, WorkerLostError
+from holotrace.execution.extras import imported
+from holotrace.execution.handed_on import handed_on
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_RETRIES = 3
+
+
+class RayExecutor(Executor):
+    """Runs calls as tasks of Ray.
+
+    Uses the connection that `ray.init` made; where there is none it makes one, and ends it with `shutdown`, that is,
+    with the `with` block.
+    """
+
+    def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
+        """Connect to the cluster at `address`: "auto" finds that of this machine, "local" starts one.
+
+        Raises:
+            InvalidOptionError: there is no such cluster, or Ray is not installed.
+        """
+        self._ray = imported("ray", extra="ray")
+        self._is_own = not self._ray.is_initialized()
+        if self._is_own:
+            self._connect(address, options)
+        self._run = self._ray.remote(max_retries=_RETRIES)(_run)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in a worker, which has to have holotrace as well."""
+        return handed_on(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._told)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
+        """End the connection, if it was made here."""
+        if self._is_own:
+            self._ray.shutdown()
+
+    def _connect(self, address: str | None, options: dict[str, Any]) -> None:
+        quiet = {"log_to_driver": False, "logging_level": "error"}
+        try:
+            self._ray.init(address, **quiet | options)
+        except (OSError, ValueError, RuntimeError) as error:
+            message = f"no Ray cluster answers at {address!r} ({error})"
+            raise InvalidOptionError(message) from error
+
+    def _told(self, error: BaseException) -> BaseException:
+        """Return the error that a call raised, without the layers around it, or that its worker was lost."""
+        cause = error.cause if isinstance(error, self._ray.exceptions.RayTaskError) else error
+        is_ours = not isinstance(cause, self._ray.exceptions.RayError)
+        return cause if is_ours else WorkerLostError.on_cluster("Ray", cause)
+
+
+def _run(call: Callable[[], T]) -> T:
+    return call()

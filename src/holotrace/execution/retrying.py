@@ -1,0 +1,162 @@
+"""Calls that are done again where the worker is lost that ran them."""
+
+from __future__ import annotations
+
+import functools
+import queue
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from holotrace.errors import WorkerLostError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MOST_LOSSES = 3
+"""A call over which as many workers were lost, the last of them while it ran alone, is to blame."""
+
+
+class Pool(Protocol):
+    """An executor that is of no use any more once it has lost a worker, such as a pool of processes."""
+
+    def submit(self, fn: Callable[..., Any], /) -> Future[Any]:
+        """Call `fn` in a worker."""
+
+    def shutdown(self) -> None:
+        """Wait for what was submitted, then end the workers."""
+
+    def terminate(self) -> None:
+        """End the workers now."""
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call, who waits for it, and how many workers were lost while it ran."""
+
+    run: Callable[[], Any]
+    future: Future[Any]
+    losses: int = 0
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether this is the last try, which shows whether the call is to blame."""
+        return self.losses == _MOST_LOSSES - 1
+
+
+class RetryingExecutor(Executor):
+    """Passes calls on to a pool, and makes a new one where a worker is lost.
+
+    What ran meanwhile is done again, once more beside other calls, then alone; a call over which that worker is lost,
+    too, ends with WorkerLostError. Left through an exception, such as Ctrl-C, a `with` block interrupts what is running.
+    """
+
+    def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
+        """Have `at_once` calls in the pool at a time: all of them come under suspicion where a worker is lost."""
+        self._make_pool = make_pool
+        self._at_once = at_once
+        self._pool: Pool | None = None
+        self._waiting: deque[_Call] = deque()
+        self._sent: set[_Call] = set()
+        self._is_closing = False
+        self._is_terminated = False
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, daemon=True)  # alone touches what stands above
+        self._thread.start()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in a worker; it and its arguments have to be picklable."""
+        if self._is_closing:
+            message = "cannot submit to an executor that was shut down"
+            raise RuntimeError(message)
+        call = _Call(functools.partial(fn, *args, **kwargs), Future())
+        self._inbox.put(functools.partial(self._waiting.append, call))
+        return call.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- Executor's
+        """Take no more calls, and end the workers when all are done; `cancel_futures` drops those not begun."""
+        self._is_closing = True
+        self._inbox.put(functools.partial(self._close, cancel_waiting=cancel_futures))
+        if wait:
+            self._thread.join()
+
+    def terminate(self) -> None:
+        """End the workers now; what is running is interrupted and cleans up after itself."""
+        self._is_terminated = True
+        self.shutdown(cancel_futures=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for what is running; after an exception nobody will ask for its result."""
+        if kind is None:
+            self.shutdown()
+        else:
+            self.terminate()
+
+    def _serve(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):  # inherited by the processes started here: they never get Ctrl-C
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        while not self._is_closing or self._waiting or self._sent:
+            self._inbox.get()()
+            self._send()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _close(self, *, cancel_waiting: bool) -> None:
+        while cancel_waiting and self._waiting:
+            future = self._waiting.popleft().future
+            if not future.cancel():  # it was tried before
+                future.set_exception(CancelledError())
+        if self._is_terminated and self._pool is not None:
+            self._pool.terminate()
+
+    def _send(self) -> None:
+        while self._waiting and self._may_send(self._waiting[0]):
+            call = self._waiting.popleft()
+            if call.losses or call.future.set_running_or_notify_cancel():
+                self._sent.add(call)
+                self._start(call)
+
+    def _may_send(self, call: _Call) -> bool:
+        if call.runs_alone or any(sent.runs_alone for sent in self._sent):
+            return not self._sent
+        return len(self._sent) < self._at_once
+
+    def _start(self, call: _Call) -> None:
+        try:
+            pool = self._pool = self._pool or self._make_pool()
+            inner = pool.submit(call.run)
+        except BrokenExecutor:  # a worker was lost just now
+            self._pool = None
+            self._start(call)
+        except Exception as error:  # noqa: BLE001 -- whoever waits must hear of it
+            self._sent.discard(call)
+            call.future.set_exception(error)
+        else:
+            inner.add_done_callback(lambda inner: self._inbox.put(lambda: self._finish(call, pool, inner)))
+
+    def _finish(self, call: _Call, pool: Pool, inner: Future[Any]) -> None:
+        self._sent.discard(call)
+        error = CancelledError() if inner.cancelled() else inner.exception()
+        if error is None:
+            call.future.set_result(inner.result())
+        elif isinstance(error, BrokenExecutor) and not self._is_terminated:
+            self._pool = None if self._pool is pool else self._pool
+            self._try_again(call)
+        else:
+            call.future.set_exception(error)
+
+    def _try_again(self, call: _Call) -> None:
+        call.losses += 1
+        if call.losses == _MOST_LOSSES:
+            call.future.set_exception(WorkerLostError.after(_MOST_LOSSES))
+        elif call.runs_alone:
+            self._waiting.append(call)
+        else:
+            self._waiting.appendleft(call)

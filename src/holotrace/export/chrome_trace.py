@@ -1,0 +1,254 @@
+"""Copies of a trace file with further or other events; a file of any size takes a few MiB of memory.
+
+`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes events, or leaves
+them out, as was decided beforehand; the native module does that. `rewritten` reads every event and writes what a function
+makes of it, which takes ten times as long. All keep whatever else the file holds, before and after its events.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace import _native
+from holotrace.errors import UnreadableTraceError
+from holotrace.export.event_json import events_text
+from holotrace.export.event_reader import EventReader, read_event
+from holotrace.export.new_file import new_file
+from holotrace.export.trace_text import pieces
+from holotrace.locations import Address, Location, address_text, native_source
+from holotrace.store.trace import RankTrace
+
+Event: TypeAlias = Mapping[str, Any]
+"""An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` gives its `ts`."""
+
+Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
+"""Gets an event and returns it, changed or not, or another one; None leaves the event out."""
+
+KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
+"""The fates of an event in an edited copy, as `holotrace._native.EditedCopy` knows them."""
+
+
+class Edits(NamedTuple):
+    """What becomes of the events of a file in an edited copy, in its order; events beyond the end are kept.
+
+    fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: of an event with a duration, `ph` X, the name
+            becomes a number, and the args are left out
+    values  the place of the text in `texts`, or the number
+    texts   args as JSON, without braces: `"critical":1`
+    """
+
+    fates: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.uint32]
+    texts: Sequence[str] = ()
+
+    def of(self, event_index: int) -> tuple[int, int]:
+        """Return the fate of an event and its value."""
+        is_known = event_index < len(self.fates)
+        return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
+
+
+_EVENTS_AT_ONCE = 1_000
+_BLANK = b" \t\r\n"
+
+
+def with_events(
+    rank_trace: RankTrace, target: Location, events: Iterable[Event | str], *, overwrite: bool = False
+) -> None:
+    """Copy the file of a rank, and add events at the end of its list of events.
+
+    A file that ends within its events, because its recording was cut off, is closed behind its last whole event.
+
+    Args:
+        rank_trace: whose file; what is selected of it plays no part.
+        target: where to write; compressed where the name ends in `.gz`.
+        events: events, or their JSON text, taken one after the other while writing.
+        overwrite: replace what is there.
+
+    Raises:
+        InvalidOptionError: the target exists and may not be replaced, its folder is missing or cannot be written, or
+            the source is compressed with zstd and no installed module reads that.
+        UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
+        OSError: writing failed; nothing is left behind.
+    """
+    end = rank_trace.health.events_end
+    if end is None:
+        _whole_rewritten(rank_trace, target, _unchanged, events, overwrite=overwrite)
+        return
+    if any(finding.kind == "another_document" for finding in rank_trace.health.findings):
+        raise _damaged(rank_trace, "it holds several documents, each with a clock of its own")
+    with new_file(target, overwrite=overwrite) as file:
+        for piece in _with_events(rank_trace.source, end, iter(events)):
+            file.write(piece)
+
+
+def rewritten(
+    source: Address,
+    target: Location,
+    change: Change,
+    events: Iterable[Event | str] = (),
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Copy a trace file with every event as `change` returns it, and add events at the end.
+
+    Events come in the order of the file, so the n-th call gets the event with the `event_index` n. Numbers keep all
+    their digits: those that a double would cut off are a `Decimal`.
+
+    Raises:
+        InvalidOptionError, OSError: see `with_events`.
+        UnreadableTraceError: the source cannot be read, or an event is no JSON.
+    """
+    path = address_text(source)
+    reader = EventReader(path, pieces(path))
+    with new_file(target, overwrite=overwrite) as file:
+        for text in _rewritten(reader, change, events):
+            file.write(text.encode())
+
+
+def edited(
+    rank_trace: RankTrace,
+    target: Location,
+    edits: Edits,
+    events: Iterable[Event | str] = (),
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Copy the file of a rank, change some of its events, and add others at the end.
+
+    All else is copied letter by letter. A file that had to be repaired when it was read is rewritten instead.
+
+    Args:
+        rank_trace: whose file; what is selected of it plays no part.
+        target: where to write; compressed where the name ends in `.gz`.
+        edits: what becomes of its events.
+        events: events, or their JSON text, to add.
+        overwrite: replace what is there.
+
+    Raises:
+        InvalidOptionError, OSError: see `with_events`.
+        UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
+    """
+    if rank_trace.health.events_end is None or not rank_trace.health.is_clean:
+        _whole_rewritten(rank_trace, target, _in_order(edits), events, overwrite=overwrite)
+        return
+    with new_file(target, overwrite=overwrite) as file:
+        for piece in _edited(rank_trace, edits, iter(events)):
+            file.write(piece)
+
+
+def _whole_rewritten(
+    rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
+) -> None:
+    """Rewrite the file of a rank, unless what is read here is not what the tables hold, event by event."""
+    numbers = itertools.count()
+
+    def counted(event: dict[str, Any]) -> Event | None:
+        next(numbers)
+        return change(event)
+
+    def after_all() -> Iterator[Event | str]:
+        is_cut_off = any(finding.kind == "truncated_json" for finding in rank_trace.health.findings)
+        missing = rank_trace.health.event_count - next(numbers)
+        if missing not in ({0, 1} if is_cut_off else {0}):
+            raise _damaged(rank_trace, "only a part of its events would be in the copy")
+        yield from events
+
+    rewritten(rank_trace.source, target, counted, after_all(), overwrite=overwrite)
+
+
+def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) -> Iterator[bytes]:
+    source = address_text(rank_trace.source)
+    try:
+        with native_source(source) as opened:
+            copy = _native.EditedCopy(opened, *edits)
+            yield from iter(copy.events, None)
+            if (copy.event_count, copy.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
+                raise _changed_meanwhile(source)
+            for index, text in enumerate(_joined(events)):
+                yield (f",{text}" if index == 0 and copy.holds_event else text).encode()
+            yield from iter(copy.rest, None)
+    except _native.NotATraceError as error:
+        raise _changed_meanwhile(source) from error
+    except OSError as error:
+        message = f"{source} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+
+
+def _in_order(edits: Edits) -> Change:
+    """Return the change of `rewritten`, which gets all events one after the other, that does the same."""
+    numbers = itertools.count()
+
+    def changed(event: dict[str, Any]) -> Event | None:
+        fate, value = edits.of(next(numbers))
+        if fate == LEFT_OUT:
+            return None
+        if fate == MARKED:
+            return _with_args(event, edits.texts[value])
+        is_numbered = fate == NUMBERED and event.get("ph") == "X"
+        return {**event, "name": str(value), "args": {}} if is_numbered else event
+
+    return changed
+
+
+def _with_args(event: dict[str, Any], added: str) -> Event:
+    args = event.get("args")
+    return {**event, "args": {**(args if isinstance(args, dict) else {}), **read_event(f"{{{added}}}")}}
+
+
+def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str]) -> Iterator[str]:
+    yield reader.head()
+    changed = (event for event in map(change, reader.events()) if event is not None)
+    yield from _joined(itertools.chain(changed, events))
+    yield from reader.tail()
+
+
+def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
+    """Yield the bytes of the file, with events before the bracket that ends at `end`."""
+    passed, last = 0, b""
+    for piece in pieces(source):
+        bracket = end - 1 - passed
+        if 0 <= bracket < len(piece):
+            last = piece[:bracket].rstrip(_BLANK)[-1:] or last
+            yield piece[:bracket]
+            yield from _inserted(source, piece[bracket : bracket + 1], last, events)
+            yield piece[bracket:]
+        else:
+            last = piece.rstrip(_BLANK)[-1:] or last
+            yield piece
+        passed += len(piece)
+    if passed < end:
+        raise _changed_meanwhile(source)
+
+
+def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
+    """Yield the events, after a comma where the list has some already."""
+    if bracket != b"]":
+        raise _changed_meanwhile(source)
+    for index, text in enumerate(_joined(events)):
+        yield (f",{text}" if index == 0 and last not in {b"[", b","} else text).encode()
+
+
+def _joined(events: Iterator[Event | str]) -> Iterator[str]:
+    """Put commas between events, many events to a piece."""
+    separator = "\n"
+    while batch := list(itertools.islice(events, _EVENTS_AT_ONCE)):
+        yield separator + events_text(batch)
+        separator = ",\n"
+
+
+def _unchanged(event: dict[str, Any]) -> dict[str, Any]:
+    return event
+
+
+def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
+    source = address_text(rank_trace.source)
+    return UnreadableTraceError(f"{source} cannot be copied: {why}; `holotrace check` lists the damage")
+
+
+def _changed_meanwhile(source: str) -> UnreadableTraceError:
+    return UnreadableTraceError(f"{source} has changed since it was opened: its events no longer end where they did")

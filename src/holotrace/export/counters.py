@@ -1,0 +1,94 @@
+"""Queue lengths and bandwidths as counters that a timeline draws above the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Flag, auto
+
+import polars as pl
+
+from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.queue_length import queue_series
+from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.errors import MissingDataError
+from holotrace.export.json_columns import decimal_text, joined, track_texts
+from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.trace import RankTrace, Trace
+
+_ROWS_AT_ONCE = 50_000
+
+
+class TimeSeriesTypes(Flag):
+    """Which counters to add to a trace."""
+
+    QUEUE_LENGTH = auto()
+    MEMCPY_BANDWIDTH = auto()
+
+
+ALL_COUNTERS = TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
+
+
+def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS) -> Iterator[str]:
+    """Yield the JSON text of counter events: one for each moment at which a queue or a bandwidth changes.
+
+        Queue Length   `id` is the stream, the value counts what is launched and has not begun
+        Memcpy DtoH …  one for each kind of copy, the value is in GB/s
+
+    Both stand in the process of their device. A rank without device work has none.
+    """
+    if TimeSeriesTypes.QUEUE_LENGTH in kinds:
+        yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)
+    if TimeSeriesTypes.MEMCPY_BANDWIDTH in kinds:
+        yield from _texts(rank_trace, _bandwidths, _BANDWIDTH)
+
+
+_QUEUE_LENGTH = (
+    joined('"ph":"C","name":"Queue Length","id":', pl.col("stream")),
+    joined('"Queue Length":', pl.col("queue_length")),
+)
+_BANDWIDTH = (
+    joined('"ph":"C","name":"', pl.col("name"), '"'),
+    joined('"Memcpy BW":', decimal_text(pl.col("bytes_per_s"), 9)),  # GB/s
+)
+
+
+def _texts(
+    rank_trace: RankTrace, changes: Callable[[Trace], pl.DataFrame], counter: tuple[pl.Expr, pl.Expr]
+) -> Iterator[str]:
+    try:
+        table = changes(Trace({rank_trace.rank: rank_trace}))
+    except MissingDataError:
+        return
+    tracks, base = _processes(rank_trace), rank_trace.header.base_time_ns
+    for rows in table.iter_slices(_ROWS_AT_ONCE):
+        placed = rows.join(tracks, on="work_index", how="left", maintain_order="left")
+        yield from placed.select(_text(*counter, base)).to_series().to_list()
+
+
+def _queues(trace: Trace) -> pl.DataFrame:
+    series = pl.concat(trace.map(with_current_rules(queue_series)).values())
+    columns = series.select("device", "stream", "time_ns", "work_index", "queue_length")
+    return columns.filter(_is_last_of_moment("device", "stream", "time_ns"))
+
+
+def _bandwidths(trace: Trace) -> pl.DataFrame:
+    series = memory_bandwidth(trace).series.rename({"event_index": "work_index"})
+    return series.filter(_is_last_of_moment("device", "name", "time_ns"))
+
+
+def _is_last_of_moment(*keys: str) -> pl.Expr:
+    """Say which rows are the last of several changes at one moment; the others are no values a timeline could show."""
+    return pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in keys)
+
+
+def _text(which: pl.Expr, value: pl.Expr, base_time_ns: int) -> pl.Expr:
+    """Return the JSON text of a counter event, its time in microseconds from the file's base."""
+    place = joined(',"pid":', pl.col("pid"), ',"tid":0,"ts":', decimal_text(pl.col("time_ns") - base_time_ns, 3))
+    return joined("{", which, place, ',"args":{', value, "}}")
+
+
+def _processes(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return work_index and the JSON text of the pid of all device work."""
+    work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
+    named = work.join(track_texts(rank_trace), on="track_id")
+    return named.select(pl.col("event_index").alias("work_index"), "pid")

@@ -1,0 +1,189 @@
+"""A copy of a trace in which the critical path is marked: its events, and arrows where it goes from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.event_graph import EdgeType
+from holotrace.export.chrome_trace import KEPT, LEFT_OUT, MARKED, Edits, edited
+from holotrace.export.json_columns import decimal_text, joined, track_texts
+from holotrace.locations import Location, name_of
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.enrich.path_graph import PathGraph
+    from holotrace.store.trace import RankTrace
+
+MARK = "critical"
+"""The arg of events on the path; it is 1."""
+
+ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
+    {
+        EdgeType.OPERATOR: "critical_path_operator",
+        EdgeType.HOST_GAP: "critical_path_dependency",
+        EdgeType.LAUNCH: "critical_path_kernel_launch_delay",
+        EdgeType.STREAM_ORDER: "critical_path_kernel_kernel_delay",
+        EdgeType.EVENT_WAIT: "critical_path_sync_dependency",
+        EdgeType.HOST_SYNCHRONISATION: "critical_path_sync_dependency",
+        EdgeType.HAND_OVER: "critical_path_dependency",
+        EdgeType.WINDOW: "critical_path_dependency",
+    }
+)
+"""The arg `type` of each arrow: five texts, which HTA's copies have too."""
+
+BETWEEN_ACTIVITIES = (
+    EdgeType.HOST_GAP,
+    EdgeType.LAUNCH,
+    EdgeType.EVENT_WAIT,
+    EdgeType.HOST_SYNCHRONISATION,
+    EdgeType.HAND_OVER,
+)
+"""The edges of the path that become arrows: those that lead to another place of the timeline, not along one row."""
+
+_ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
+_ROWS_AT_ONCE = 50_000
+
+
+def overlaid_path_name(source: str, copy: int = 1) -> str:
+    """Return the name of the copy of a file: `overlaid_critical_path_<name>`, or `overlaid_critical_path_2_<name>`."""
+    name = name_of(source)
+    plain = name.removesuffix(".zst").removesuffix(".zstd")
+    number = "" if copy == 1 else f"{copy}_"
+    return f"overlaid_critical_path_{number}{plain if plain == name else f'{plain}.gz'}"
+
+
+def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to write
+    rank_trace: RankTrace,
+    path_graph: PathGraph,
+    target: Location,
+    *,
+    path_edges: pl.Series | None = None,
+    only_critical: bool = True,
+    all_edges: bool = False,
+    zero_launches: bool = False,
+    arrows: Collection[EdgeType] = BETWEEN_ACTIVITIES,
+    overwrite: bool = False,
+) -> None:
+    """Copy a rank's file, mark the events of the critical path, and draw its edges as arrows.
+
+    A marked event has the arg `critical`. An arrow is a flow of the category `critical_path` with the args `weight`
+    (µs), `critical` and `type`. What is not marked is copied letter by letter; a file of any size takes little memory.
+
+    Args:
+        rank_trace: whose file.
+        path_graph: `holotrace.critical_path_graph` of it.
+        target: where to write; compressed where the name ends in `.gz`.
+        path_edges: rows of the graph's edges that are drawn as the path; by default those of its segments.
+        only_critical: leave out events with a duration that are not on the path, except annotations and Python
+            functions, and the arrows that the profiler drew.
+        all_edges: draw all edges of the graph, not those of the path alone.
+        zero_launches: of all edges, draw those too that lead from a launch to its work and took no time.
+        arrows: of the edges of the path, draw these types.
+        overwrite: replace what is there.
+
+    Raises:
+        InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
+        UnreadableTraceError: the file can no longer be read, or has changed.
+    """
+    edges = _edges(path_graph, path_graph.segments["edge"] if path_edges is None else path_edges)
+    is_critical = edges["is_critical"]
+    if all_edges:
+        is_zero_launch = (edges["type"] == EdgeType.LAUNCH) & (edges["length_ns"] == 0) & ~is_critical
+        drawn = edges if zero_launches else edges.filter(~is_zero_launch)
+    else:
+        drawn = edges.filter(is_critical & edges["type"].is_in([int(each) for each in arrows]))
+    fates = _fates(rank_trace, _events(path_graph, edges.filter(is_critical)), only_critical=only_critical)
+    edits = Edits(fates, np.zeros(len(fates), np.uint32), [f'"{MARK}":1'])
+    edited(rank_trace, target, edits, _flows(rank_trace, path_graph, drawn), overwrite=overwrite)
+
+
+def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
+    """Return the edges with their length, weight and delay together, and whether they are on the path."""
+    edges = path_graph.graph.edges
+    is_critical = np.zeros(len(edges), np.bool_)
+    is_critical[path_edges.to_numpy()] = True
+    length = (pl.col("weight_ns") + pl.col("delay_ns")).alias("length_ns")
+    return edges.select("source", "target", "type", length, pl.Series("is_critical", is_critical))
+
+
+def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
+    """Return the `event_index` of every event in which one of these edges begins or ends."""
+    nodes = pl.concat([edges["source"], edges["target"]]).unique()
+    activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
+    return path_graph.graph.activities["event_index"].gather(activities)
+
+
+def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -> npt.NDArray[np.uint8]:
+    """Say of each event whether it is kept, marked or left out."""
+    fates = np.full(rank_trace.health.event_count, KEPT, np.uint8)
+    if only_critical:
+        everything = rank_trace.unselected
+        events = everything.table("events", ["event_index", "kind"])
+        fates[events.filter(~pl.col("kind").is_in(list(map(int, _ALWAYS_SHOWN))))["event_index"].to_numpy()] = LEFT_OUT
+        fates[everything.table("flows", ["event_index"])["event_index"].to_numpy()] = LEFT_OUT
+    fates[critical.to_numpy()] = MARKED
+    return fates
+
+
+def _flows(rank_trace: RankTrace, path_graph: PathGraph, edges: pl.DataFrame) -> Iterator[str]:
+    """Yield the JSON text of two events for each edge: where its arrow leaves, and where it arrives."""
+    places = _places(rank_trace, path_graph)
+    ends = edges.filter(_has_event(places, edges["source"]) & _has_event(places, edges["target"]))
+    for rows in ends.with_row_index("flow").iter_slices(_ROWS_AT_ONCE):
+        leaving, arriving = (
+            rows.hstack(places[rows[end].to_numpy()]).select(_flow_text(is_start=end == "source")).to_series().to_list()
+            for end in ("source", "target")
+        )
+        for pair in zip(leaving, arriving, strict=True):
+            yield from pair
+
+
+def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
+    return places["pid"].is_not_null().gather(nodes)
+
+
+def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
+    """Return for each node the JSON text of pid, tid and ts; null for the two ends of the window.
+
+    The end of an event is drawn a nanosecond early: an arrow belongs to an event that runs at its moment.
+    """
+    graph = path_graph.graph
+    events = graph.activities.select("event_index", "start_ns", "end_ns").join(
+        rank_trace.unselected.table("events", ["event_index", "track_id"]),
+        on="event_index",
+        how="left",
+        maintain_order="left",
+    )
+    tracks = events.join(track_texts(rank_trace), on="track_id", how="left", maintain_order="left")
+    rows = tracks.select("pid", "tid", "start_ns", "end_ns").select(pl.all().gather(graph.nodes["activity"]))
+    last = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
+    moment = pl.when(graph.nodes["is_start"]).then("start_ns").otherwise(last) - rank_trace.header.base_time_ns
+    return rows.select("pid", "tid", decimal_text(moment, 3).alias("ts"))
+
+
+def _flow_text(*, is_start: bool) -> pl.Expr:
+    begin = '{"ph":"s"' if is_start else '{"ph":"f","bp":"e"'
+    kinds = pl.col("type").replace_strict({int(each): text for each, text in ARROW_TYPES.items()})
+    return joined(
+        f'{begin},"cat":"critical_path","name":"critical_path","id":',
+        pl.col("flow"),
+        ',"pid":',
+        pl.col("pid"),
+        ',"tid":',
+        pl.col("tid"),
+        ',"ts":',
+        pl.col("ts"),
+        ',"args":{"weight":',
+        decimal_text(pl.col("length_ns"), 3),
+        ',"critical":',
+        pl.when("is_critical").then(pl.lit("true")).otherwise(pl.lit("false")),
+        ',"type":"',
+        kinds,
+        '"}}',
+    )

@@ -1,0 +1,46 @@
+"""Files that are there whole or not at all, and never in the place of others unless asked."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+from holotrace.errors import InvalidOptionError
+from holotrace.locations import Location, drafted, expect_writable_folder
+
+_COMPRESSION_LEVEL = 3
+"""A trace shrinks to a fifteenth; higher levels take several times as long for a few percent."""
+
+
+def expect_writable(target: Location, *, overwrite: bool) -> None:
+    """Check, before any work, that a file can be written there.
+
+    Raises:
+        InvalidOptionError: the file exists and `overwrite` is false, or its folder is missing or cannot be written.
+    """
+    expect_writable_folder(target.absolute().parent)
+    if target.is_dir():
+        message = f"{target} is a folder; name a file"
+        raise InvalidOptionError(message)
+    if target.exists() and not overwrite:
+        message = f"{target} exists already; remove it, choose another name, or ask for it to be overwritten"
+        raise InvalidOptionError(message)
+
+
+@contextmanager
+def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for writing bytes, compressed where its name ends in `.gz`; it appears when the block ends.
+
+    Raises:
+        InvalidOptionError: see `expect_writable`.
+        OSError: writing failed, for instance because the disk is full; nothing is left behind.
+    """
+    expect_writable(target, overwrite=overwrite)
+    with drafted(target) as plain:
+        if target.suffix == ".gz":
+            with gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, plain, mtime=0) as compressed:
+                yield cast("BinaryIO", compressed)
+        else:
+            yield plain

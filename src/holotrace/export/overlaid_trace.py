@@ -1,0 +1,149 @@
+"""A copy of a trace in which the most frequent kernel sequences are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
+from holotrace.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
+from holotrace.export.event_json import event_text
+from holotrace.locations import Location, expect_writable_folder, name_of
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+MARK = "Patterns"
+"""The arg of marked events: `{pattern: count}`."""
+
+_SPAN, _SPANS_PROCESS = "PyTorch Profiler", "Spans"
+_SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, "tid": _SPAN, "ts": 0, "dur": 0}
+_ZSTD_ENDINGS = (".zst", ".zstd")
+
+LONGEST_LABEL = 1_000
+"""Characters of a pattern that are written into each event; a sequence of thousands of kernels is half a MiB long."""
+
+
+def overlaid_name(source: str, copy: int = 1) -> str:
+    """Return the name of the copy of a file: `overlaid_<name>`, of further copies `overlaid_2_<name>` and so on.
+
+    A later `open_trace` of the folder leaves these names out. A copy of a zstd file is compressed with gzip.
+    """
+    name = name_of(source)
+    stem = next((f"{name.removesuffix(ending)}.gz" for ending in _ZSTD_ENDINGS if name.endswith(ending)), name)
+    return f"overlaid_{stem}" if copy == 1 else f"overlaid_{copy}_{stem}"
+
+
+def free_overlaid_path(source: str, folder: Location) -> Location:
+    """Return the first path for a copy in the folder that is not taken.
+
+    Raises:
+        InvalidOptionError: the folder is missing or cannot be written.
+    """
+    expect_writable_folder(folder)
+    copy = 1
+    while (path := folder / overlaid_name(source, copy)).exists():
+        copy += 1
+    return path
+
+
+def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
+    rank_trace: RankTrace,
+    target: Location,
+    *,
+    operator_name: str | None = None,
+    min_kernel_count: int = 3,
+    top_count: int = 5,
+    compress_others: bool = True,
+    overwrite: bool = False,
+) -> None:
+    """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
+
+    A marked event has the arg `Patterns`, `{pattern: count}`; of a pattern longer than `LONGEST_LABEL` the beginning.
+    What is neither marked nor shortened is copied letter by letter; a file of any size takes little memory.
+
+    Args:
+        rank_trace: whose file.
+        target: where to write; compressed where the name ends in `.gz`.
+        operator_name: see `holotrace.kernel_sequences`, as for `min_kernel_count`.
+        min_kernel_count: calls with fewer kernels are not marked.
+        top_count: how many sequences to mark, the most frequent first.
+        compress_others: leave out the args of all other events with a duration and replace their names by numbers,
+            which the args of the event `PyTorch Profiler` explain; what is marked stays as it is.
+        overwrite: replace what is there.
+
+    Raises:
+        InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
+        UnreadableTraceError: the file can no longer be read.
+    """
+    edits = _marks(rank_trace, operator_name, min_kernel_count, top_count)
+    names = _names(rank_trace) if compress_others else None
+    if names is None:
+        edited(rank_trace, target, edits, overwrite=overwrite)
+        return
+    spans = _spans(rank_trace, names)
+    missing = [] if len(spans) else [{**_SPAN_EVENT, "args": _by_number(names)}]
+    edited(rank_trace, target, _shortened(rank_trace, edits, spans, names), missing, overwrite=overwrite)
+
+
+def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> Edits:
+    """Mark the calls of the most frequent sequences, their launches and their kernels; keep all else."""
+    calls = sequence_calls(rank_trace, operator_name=operator_name, min_kernel_count=min_kernel_count)
+    patterns = sequence_patterns(rank_trace, calls).head(top_count).with_row_index("place")
+    chosen = calls.join(patterns.select("name", "sequence", "place"), on=["name", "sequence"])
+    work = sequence_work(rank_trace, operator_name=operator_name)
+    marked = work.join(chosen.select("operator_index", "place"), on="operator_index")
+    indexes = pl.concat([chosen["operator_index"], marked["event_index"], marked["launch_index"]]).to_numpy()
+    count = rank_trace.health.event_count
+    fates, values = np.full(count, KEPT, np.uint8), np.zeros(count, np.uint32)
+    fates[indexes] = MARKED
+    values[indexes] = pl.concat([chosen["place"], marked["place"], marked["place"]]).to_numpy()
+    labels = [{MARK: {_label(row): row["count"]}} for row in patterns.iter_rows(named=True)]
+    return Edits(fates, values, [_inner(label) for label in labels])
+
+
+def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
+    """Replace the names of what is not marked by numbers, which the args of the profiler's spans explain."""
+    events = rank_trace.unselected.table("events", ["event_index", "name"])
+    others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
+    indexes = others["event_index"].to_numpy()
+    edits.fates[indexes], edits.values[indexes] = NUMBERED, others["name"].to_numpy()
+    explaining = spans.filter(pl.Series(edits.fates[spans.to_numpy()] == NUMBERED)).to_numpy()
+    edits.fates[explaining], edits.values[explaining] = MARKED, len(edits.texts)
+    return edits._replace(texts=[*edits.texts, _inner(_by_number(names))])
+
+
+def _label(row: dict[str, Any]) -> str:
+    """Return a pattern, of a long one the beginning: it stands in every event that is marked."""
+    pattern: str = row["pattern"]
+    if len(pattern) <= LONGEST_LABEL:
+        return pattern
+    return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {row['kernel_count']:,} kernels)"
+
+
+def _names(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the number and the text of every name of an event."""
+    ids = rank_trace.unselected.table("events", ["name"])["name"].unique().sort()
+    return pl.DataFrame({"name": ids, "text": rank_trace.texts(ids)})
+
+
+def _spans(rank_trace: RankTrace, names: pl.DataFrame) -> pl.Series:
+    """Return the `event_index` of the events that stand for the whole recording: their args explain the numbers."""
+    tracks = rank_trace.unselected.table("tracks", ["track_id", "process_text"])
+    places = tracks.filter(pl.Series(rank_trace.texts(tracks["process_text"]) == _SPANS_PROCESS))["track_id"]
+    called = names.filter(pl.col("text").str.starts_with(_SPAN))["name"]
+    events = rank_trace.unselected.table("events", ["event_index", "name", "track_id"])
+    is_span = pl.col("name").is_in(called.implode()) & pl.col("track_id").is_in(places.implode())
+    return events.filter(is_span)["event_index"]
+
+
+def _by_number(names: pl.DataFrame) -> dict[str, str]:
+    return {str(number): text for number, text in names.iter_rows()}
+
+
+def _inner(args: Mapping[str, Any]) -> str:
+    """Return args as JSON, without the braces."""
+    return event_text(args)[1:-1]

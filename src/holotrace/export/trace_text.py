@@ -1,0 +1,72 @@
+"""The text of a trace file, decompressed piece by piece."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, cast
+
+from holotrace.errors import HolotraceError, InvalidOptionError, UnreadableTraceError
+from holotrace.locations import Address, Location, address_text, located
+
+PIECE = 1 << 20
+"""Bytes read at a time."""
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_ZSTD_READERS = ("compression.zstd", "backports.zstd", "zstandard")
+"""Modules that read zstd; the first is part of Python 3.14."""
+
+
+def pieces(path: Address) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file in order; a compressed stream that is cut off ends where it is cut off.
+
+    Raises:
+        UnreadableTraceError: the file cannot be opened or read.
+        InvalidOptionError: it is compressed with zstd, and no installed module reads that.
+    """
+    try:
+        with _opened(located(path)) as file:
+            yield from _pieces_of(file)
+    except HolotraceError:
+        raise
+    except OSError as error:
+        message = f"{address_text(path)} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+
+
+def _pieces_of(file: BinaryIO) -> Iterator[bytes]:
+    try:
+        while piece := cast("io.BufferedReader", file).read1(PIECE):
+            yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile):  # cut off, or damaged: what came before is whole
+        return
+
+
+@contextmanager
+def _opened(path: Location) -> Iterator[BinaryIO]:
+    with path.open("rb") as plain:
+        start = plain.read(len(_ZSTD))
+        plain.seek(0)
+        if start.startswith(_GZIP):
+            with gzip.open(plain, "rb") as text:
+                yield cast("BinaryIO", text)
+        elif start == _ZSTD:
+            with _zstd(path).open(plain, "rb") as text:
+                yield text
+        else:
+            yield plain
+
+
+def _zstd(path: Location) -> Any:  # noqa: ANN401 -- whichever module is there
+    for name in _ZSTD_READERS:
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    message = (
+        f"{path} is compressed with zstd, which this Python cannot decompress for copying; decompress it first "
+        f"(zstd -d), or install one of {', '.join(_ZSTD_READERS[1:])}"
+    )
+    raise InvalidOptionError(message)

@@ -1,0 +1,187 @@
+"""Kernel names for people: short enough for an axis, whole in the hover, never markup.
+
+Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
+labels and hovers, and TeX between dollar signs where MathJax is loaded; `label_text` makes them plain again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from holotrace.algorithms.signatures import demangled, signature
+from holotrace.visible_text import bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+LABEL_LENGTH = 80
+HOVER_WIDTH = 90
+HOVER_LENGTH = 1_800
+
+MOST_COMPARED = 500
+"""So many names that look alike are compared piece by piece; more are numbered."""
+
+_PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
+"""What names are compared by: whole words or, where these are too long to show, what underscores join."""
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
+
+
+def short_name(name: str, length: int = LABEL_LENGTH) -> str:
+    """Shorten a C++ signature to at most `length` characters; short names that are no signatures stay as they are.
+
+    Return type, namespaces and the parameter list go; template arguments stay as far as there is room, since they
+    tell two instances of one kernel apart. Two names may become the same text: `short_names` keeps those of a table
+    apart, and neither is a key.
+    """
+    return _cut(_readable(name), length)
+
+
+def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
+    """Return the short name of each of the names that one table or axis shows; no two names have the same.
+
+    Names that `short_name` makes equal show in which part they differ: the template arguments, else the namespaces,
+    else the parameters. A number tells them apart where no short text does.
+    """
+    short = {name: short_name(name, length) for name in names}
+    for equal in _equal_groups(short):
+        short.update(_if_distinct({name: _cut(_qualified(name), length) for name in equal}))
+    for text in (_readable, demangled):
+        for pieces in _PIECES:
+            for equal in _equal_groups(short):
+                short.update(_with_differences(equal, [pieces.findall(text(name)) for name in equal], length))
+    return _numbered(short, length)
+
+
+def printable(text: str) -> str:
+    """Replace characters that steer a terminal or reverse the reading order; a name must not act, or fill a page."""
+    text = bounded(text)
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def label_text(text: str) -> str:
+    """Escape `text` so that plotly shows it character by character."""
+    return printable(text).translate(_ENTITIES)
+
+
+def short_label(name: str, length: int = LABEL_LENGTH) -> str:
+    """Shorten and escape a name for an axis."""
+    return label_text(short_name(name, length))
+
+
+def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
+    """Shorten and escape the names on one axis; no two have the same label."""
+    return {name: label_text(text) for name, text in short_names(names, length).items()}
+
+
+def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
+    """Cut and escape a name that is no C++ signature for an axis: `aten::mm` keeps its namespace."""
+    return label_text(_cut(name, length))
+
+
+def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
+    """Cut and escape the names on one axis, see `cut_label`."""
+    return {name: cut_label(name, length) for name in names}
+
+
+def hover_text(name: str) -> str:
+    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; what is beyond `HOVER_LENGTH` is counted."""
+    kept = name[:HOVER_LENGTH]
+    lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
+    left_out = len(name) - len(kept)
+    return "<br>".join([*lines, f"… and {left_out:,} more characters"] if left_out else lines)
+
+
+def _readable(name: str) -> str:
+    read = signature(name)
+    return demangled(name).strip() or name if read is None else str(read)
+
+
+def _qualified(name: str) -> str:
+    read = signature(name)
+    return name if read is None else "::".join((*read.scopes, str(read)))
+
+
+def _equal_groups(short: dict[str, str]) -> list[list[str]]:
+    """Return the names that share a short one, in an order that does not depend on that of the table."""
+    groups = defaultdict(list)
+    for name, text in short.items():
+        groups[text].append(name)
+    return [sorted(names) for names in groups.values() if len(names) > 1]
+
+
+def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
+    """Return `kernel<…GemmA, 128…>` for each of the names, with those of its pieces that are not the same in all names.
+
+    Empty where these do not tell all of the names apart.
+    """
+    if len(names) > MOST_COMPARED:
+        return {}
+    told = zip(names, _differences(pieces), strict=True)
+    return _if_distinct({name: _cut(f"{_head(name, length)}<{pieces}>", length) for name, pieces in told})
+
+
+def _if_distinct(told: dict[str, str]) -> dict[str, str]:
+    return told if len(set(told.values())) == len(told) else {}
+
+
+def _differences(pieces: list[list[str]]) -> list[str]:
+    """Return what differs among lists of pieces, an ellipsis for what they have in common."""
+    if len(set(map(len, pieces))) > 1:
+        shared = _shared_ends(pieces)
+        return [_between_ellipses(", ".join(each[shared[0] : len(each) - shared[1]])) for each in pieces]
+    varying = [index for index, column in enumerate(zip(*pieces, strict=True)) if len(set(column)) > 1]
+    return [_between_ellipses(_joined(each, varying)) for each in pieces]
+
+
+def _between_ellipses(text: str) -> str:
+    return f"…{text}…" if text else "…"
+
+
+def _joined(pieces: list[str], kept: list[int]) -> str:
+    """Return the kept pieces: behind a comma those that follow each other, others behind an ellipsis."""
+    gaps = ["…" if index > before + 1 else ", " for before, index in pairwise(kept)]
+    return "".join(f"{gap}{pieces[index]}" for gap, index in zip(["", *gaps], kept, strict=False))
+
+
+def _shared_ends(lists: list[list[str]]) -> tuple[int, int]:
+    """Return how many pieces all lists begin with, and how many they end with."""
+    shortest = min(map(len, lists))
+    ahead = next((at for at in range(shortest) if len({each[at] for each in lists}) > 1), shortest)
+    left = shortest - ahead
+    return ahead, next((at for at in range(left) if len({each[-1 - at] for each in lists}) > 1), left)
+
+
+def _head(name: str, length: int) -> str:
+    read = signature(name)
+    return _cut(name if read is None else read.name, length // 2)
+
+
+def _numbered(short: dict[str, str], length: int) -> dict[str, str]:
+    """Put numbers behind short names that are equal."""
+    taken = set(short.values())
+    for equal in _equal_groups(short):
+        number = 1
+        for name in equal[1:]:
+            while (told := _with_number(short[name], number, length)) in taken:
+                number += 1
+            short[name] = told
+            taken.add(told)
+    return short
+
+
+def _with_number(text: str, number: int, length: int) -> str:
+    ending = f" #{number + 1}"
+    return f"{text[: length - len(ending)]}{ending}"
+
+
+def _cut(name: str, length: int) -> str:
+    """Cut templates at the end, and generated names such as `triton_…_35`, which differ there, in the middle."""
+    if len(name) <= length:
+        return printable(name)
+    tail = 0 if "<" in name else length // 3
+    head = name[: length - 1 - tail].rstrip(" <,(:")
+    return printable(f"{head}…{name[len(name) - tail :]}")

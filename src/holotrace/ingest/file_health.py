@@ -1,0 +1,93 @@
+"""The health of a job's files: what each one is, which rank it is and why, and what the reader had to do to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from holotrace.errors import HolotraceError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.ingest.discover import rank_in_name
+from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.header import Header
+from holotrace.store.health import Finding
+from holotrace.store.trace import RankTrace, Trace
+
+RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
+
+
+@dataclass(frozen=True)
+class FileHealth:
+    """One file of a job.
+
+    path           as given
+    rank           the rank it was opened as, and where that number comes from
+    format         plain, gzip or zstd
+    bytes_read     size of the file; bytes_decoded: size of the JSON text in it
+    event_count    events of every phase
+    gpu_event_count  kernels, copies and memsets among them
+    options        profiler options that were on when it was recorded
+    findings       what was repaired, dropped or noticed
+    error          why it could not be read, None where it could; then all of the above is empty or 0
+    """
+
+    path: str
+    rank: int
+    rank_origin: RankOrigin
+    format: str = ""
+    bytes_read: int = 0
+    bytes_decoded: int = 0
+    event_count: int = 0
+    gpu_event_count: int = 0
+    options: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    error: str | None = None
+
+    @property
+    def state(self) -> Literal["clean", "repaired", "with losses", "unreadable"]:
+        """How it went, in a word."""
+        if self.error is not None:
+            return "unreadable"
+        severities = {finding.severity for finding in self.findings}
+        if "dropped" in severities:
+            return "with losses"
+        return "repaired" if "repaired" in severities else "clean"
+
+
+def file_health(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[FileHealth, ...]:
+    """Return the health of each file of a job, sorted by rank; a file that cannot be read has its error instead."""
+    return tuple(trace.map(_of_rank, executor).values())
+
+
+def _of_rank(rank_trace: RankTrace) -> FileHealth:
+    try:
+        return _of_readable(rank_trace)
+    except HolotraceError as error:
+        return FileHealth(rank_trace.source, rank_trace.rank, _origin(rank_trace, None), error=str(error))
+
+
+def _of_readable(rank_trace: RankTrace) -> FileHealth:
+    health, header = rank_trace.health, rank_trace.header
+    return FileHealth(
+        path=rank_trace.source,
+        rank=rank_trace.rank,
+        rank_origin=_origin(rank_trace, header),
+        format=health.format,
+        bytes_read=health.bytes_read,
+        bytes_decoded=health.bytes_decoded,
+        event_count=health.event_count,
+        gpu_event_count=sum(rank_trace.event_counts().get(kind, 0) for kind in DEVICE_WORK_KINDS),
+        options=tuple(name for name, is_on in header.options.items() if is_on),
+        findings=health.findings,
+    )
+
+
+def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
+    """Tell where the rank came from, in the order in which discovery looks for it."""
+    rank = rank_trace.rank
+    if header is not None and header.rank == rank:
+        return "distributedInfo"
+    if rank_in_name(rank_trace.source) == rank:
+        return "file name"
+    named = header is not None and rank in rank_trace.table("collectives", ["rank"]).get_column("rank")
+    return "collectives" if named else "given or next free number"

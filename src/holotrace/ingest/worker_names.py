@@ -1,0 +1,23 @@
+"""Who recorded a file, and which of several recordings it is, as its name says."""
+
+from __future__ import annotations
+
+import re
+
+from holotrace.locations import name_of
+
+_NAME = re.compile(r"(?P<worker>.+?)(\.(?P<stamp>\d+))?(\.pt)?(\.trace)?\.json(\.gz)?", re.IGNORECASE)
+
+
+def worker_of(path: str) -> str:
+    """Return the worker that the name of a file tells: `host_12` of `host_12.1694128201545.pt.trace.json.gz`."""
+    return worker_and_stamp(path)[0]
+
+
+def worker_and_stamp(path: str) -> tuple[str, int | None]:
+    """Return the worker and the number behind it, None where there is none; other names are workers themselves."""
+    name = name_of(path)
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return name, None
+    return match["worker"], None if match["stamp"] is None else int(match["stamp"])

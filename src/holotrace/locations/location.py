@@ -1,0 +1,58 @@
+"""From what somebody wrote to what is read: a path of this machine or a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+from urllib.parse import unquote
+
+from holotrace.locations.remote_path import RemotePath
+
+Address: TypeAlias = str | os.PathLike[str] | RemotePath
+Location: TypeAlias = Path | RemotePath
+"""A `pathlib.Path`, or what has its methods behind a URL."""
+
+T = TypeVar("T")
+
+_URL = re.compile(r"[A-Za-z][\w.+-]+(://|::[A-Za-z])")
+_FILE = re.compile(r"file://(localhost)?(?=/)", re.IGNORECASE)
+_MOST_AT_ONCE = 16
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is an address such as `s3://bucket/trace.json`, and no path; `file://` is a path."""
+    return _URL.match(text) is not None and _FILE.match(text) is None
+
+
+def address_text(address: Address) -> str:
+    """Return the text by which a file is called from now on: `~` written out, without the secrets of a URL."""
+    text = str(address) if isinstance(address, RemotePath) else os.fspath(address)
+    if is_url(text):
+        return str(RemotePath.of(text))
+    local = _FILE.match(text)
+    return os.path.expanduser(unquote(text[local.end() :]) if local else text)  # noqa: PTH111 -- the path stays the text that was given
+
+
+def located(address: Address) -> Location:
+    """Return what an address names; nothing is opened or asked."""
+    if isinstance(address, RemotePath):
+        return address
+    text = os.fspath(address)
+    return RemotePath.of(text) if is_url(text) else Path(address_text(text))
+
+
+def name_of(address: str) -> str:
+    """Return the name of a file without its folders."""
+    return located(address).name
+
+
+def side_by_side(function: Callable[[str], T], addresses: Sequence[str]) -> list[T]:
+    """Return `function(address)` of each; behind URLs, where most of the time is waiting, of several at once."""
+    if not any(map(is_url, addresses)):
+        return [function(address) for address in addresses]
+    with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(addresses)), thread_name_prefix="holotrace-look") as pool:
+        return list(pool.map(function, addresses))

@@ -1,0 +1,156 @@
+"""Files that are there whole or not at all, here and behind URLs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from holotrace.errors import HolotraceError, InvalidOptionError, UnreachableError
+from holotrace.locations.leftovers import draft_name, drafts_of, remove_left_behind, scratch_folder
+from holotrace.locations.remote_path import RemotePath, writes_at_once
+from holotrace.locations.unreachable import explained_errors
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+@contextmanager
+def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """Open a file for writing; it appears, in the place of one that is there, when the block ends without an error.
+
+    On this machine it is on the disk before it appears, so that not even a power cut leaves a part of it. What goes behind
+    a URL is written to a temporary file first, and sent when it is complete. With `replace` False, a file that another
+    process puts behind the URL meanwhile may stay: replacing it would hide it for a moment where a file system has no
+    such operation.
+
+    Raises:
+        OSError: it cannot be written; behind a URL an UnreachableError. Nothing is left behind.
+    """
+    if isinstance(location, RemotePath):
+        _expect_a_store(location)
+        with scratch_folder() as folder, (folder / "draft").open("xb") as draft:
+            yield draft
+            draft.flush()
+            _send(Path(draft.name), location, replace=replace)
+        return
+    remove_left_behind(drafts_of(location))
+    draft_path = location.with_name(draft_name(location.name))
+    try:
+        with draft_path.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft_path.replace(location)
+        sync_folder(location.parent)
+    except HolotraceError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(location)) from error
+    finally:
+        draft_path.unlink(missing_ok=True)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file is on the disk.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system knows how to."""
+    with suppress(OSError):  # Windows opens no folders, and some network drives do not wait
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def remove_tree(location: Path | RemotePath) -> None:
+    """Remove a folder and all that is in it; what resists, or is not there, stays as it is."""
+    if not isinstance(location, RemotePath):
+        shutil.rmtree(location, ignore_errors=True)
+        return
+    filesystem, path = location.filesystem
+    with suppress(FileNotFoundError, UnreachableError), explained_errors(location, "removed"):
+        filesystem.rm(path, recursive=True)
+
+
+def expect_writable_folder(folder: Path | RemotePath) -> None:
+    """Check, before any work, that files can be made in a folder.
+
+    Raises:
+        InvalidOptionError: it is missing, no folder, or cannot be written.
+    """
+    if isinstance(folder, RemotePath):
+        _expect_reachable(folder)
+        return
+    if not folder.is_dir():
+        message = f"{folder} is no folder; make it first, or choose another"
+        raise InvalidOptionError(message)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        message = f"{folder} cannot be written; choose another folder"
+        raise InvalidOptionError(message)
+
+
+def _expect_reachable(location: RemotePath) -> None:
+    """Look, before any work, whether files can be written there, as far as that can be told without writing.
+
+    Raises:
+        UnreachableError: it is an address of the web, or there is no such bucket, or it may not be looked into.
+    """
+    _expect_a_store(location)
+    filesystem, path = location.filesystem
+    bucket = path.strip("/").partition("/")[0]
+    if not bucket or not writes_at_once(filesystem):
+        return
+    try:
+        with explained_errors(location, "written"):
+            if filesystem.protocol != "memory":
+                filesystem.info(bucket)
+    except FileNotFoundError:
+        message = f"{location} cannot be written: there is no bucket {bucket}"
+        raise UnreachableError(message) from None
+
+
+def _expect_a_store(location: RemotePath) -> None:
+    if location.is_page:  # fsspec would post the file to whatever answers there
+        message = (
+            f"{location} is an address of the web, which files are read from; write to a store, or to this machine"
+        )
+        raise UnreachableError(message)
+
+
+def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
+    filesystem, path = location.filesystem
+    if writes_at_once(filesystem):
+        with explained_errors(location, "written"):
+            filesystem.put_file(str(draft), path)
+        return
+    beside = f"{path.rpartition('/')[0]}/{draft_name(location.name)}"
+    try:
+        with explained_errors(location, "written"):
+            filesystem.put_file(str(draft), beside)
+            if replace and filesystem.exists(path):
+                with suppress(FileNotFoundError):  # another process was faster
+                    filesystem.rm_file(path)
+            filesystem.mv(beside, path)
+    except BaseException:
+        _remove(filesystem, beside)
+        raise
+    if not replace:  # WebHDFS neither replaces a file nor says that it did not
+        _remove(filesystem, beside)
+
+
+def _remove(filesystem: AbstractFileSystem, path: str) -> None:
+    with suppress(Exception):
+        if filesystem.exists(path):
+            filesystem.rm_file(path)

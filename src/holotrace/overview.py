@@ -1,0 +1,347 @@
+"""All analyses at once, and the one sentence that sums them up."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.stragglers import Stragglers, late_clause, late_ranks
+from holotrace.catalogue import ANALYSES, Analysis, Result
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.findings import ranks_text
+from holotrace.enrich.one_job import CUT_OFF_KINDS, Wholeness, wholeness
+from holotrace.enrich.steps import steps
+from holotrace.errors import MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.recommendations.advice import Advice, advice_from
+from holotrace.schema import EventKind
+from holotrace.store.health import loss_text
+from holotrace.store.together import asked_together
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import duration_text
+
+VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap", "stragglers")
+"""What the verdict rests on; a job without GPU work has the last one alone."""
+
+MOSTLY = 0.5
+"""With more than this share of the idle time, one category counts as its cause."""
+
+BUSY = 0.1
+"""Devices that idle less than this share of the time are called busy."""
+
+STANDS_OUT = 0.05
+"""A rank stands out where it idles by this much more of its time than the median rank."""
+
+LATE_COMMUNICATION = 0.8
+LATE_COMPUTATION = 1.05
+FEWEST_RANKS = 3
+"""A rank seems to be late where it communicates for at most this part of the median rank's time, while it computes for
+at least this many times the median rank's, among at least that many ranks: those that arrive early wait in their
+collectives, and that waiting is communication."""
+
+SLOW_STEP = 1.1
+"""A rank stands out where its mean step is this much longer than that of the median rank."""
+
+MOST_RANKS_NAMED = 8
+"""Ranks listed in a finding; of more, the first are named."""
+
+_CAUSES = {
+    "host_wait": "mostly waiting for the host",
+    "kernel_wait": "mostly in short gaps between kernels",
+    "other": "mostly waiting for neither the host nor a kernel's start",
+}
+_CPU_SCHEMA = {
+    "rank": pl.Int32,
+    "event_count": pl.Int64,
+    "operator_count": pl.Int64,
+    "step_count": pl.Int64,
+    "mean_step_ns": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Overview(EqualByContent):
+    """What all analyses found.
+
+    verdict   one sentence on the whole job
+    results   the result of each analysis that could be made, by its name, in the order of the catalogue
+    missing   why the others could not be made, by their name
+    cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
+              without steps; empty where there is GPU work
+    advice    what to try first
+    findings  what the analyses noticed, without repetitions
+    doubts    why the verdict may not be one on a whole job: unrelated traces, files cut off, unreadable or read in part
+    """
+
+    verdict: str
+    results: dict[str, Result]
+    missing: dict[str, str]
+    cpu_side: pl.DataFrame
+    advice: Advice
+    findings: tuple[str, ...] = field(default_factory=tuple)
+    doubts: tuple[str, ...] = ()
+
+
+def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
+    """Make every analysis of the catalogue, and say in one sentence what matters.
+
+    A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
+    """
+    traces = asked_together(trace, _ASKS, executor)
+    results, missing = _results(traces, executor)
+    tips = advice_from(traces["advice"], results, executor=executor)
+    whole = wholeness(traces["wholeness"], executor=executor)
+    verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
+    doubts = (*whole.sentences, *losses(traces["losses"], executor=executor))
+    return Overview(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
+
+
+def verdict_on(
+    trace: Trace, results: Mapping[str, Any], whole: Wholeness, *, executor: Executor = IN_PROCESS
+) -> tuple[str, pl.DataFrame]:
+    """Return `verdict` and `cpu_side` of an `Overview`.
+
+    `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
+    """
+    has_gpu_work = "temporal_breakdown" in results
+    cpu_side = pl.DataFrame(schema=_CPU_SCHEMA) if has_gpu_work else _cpu_side(trace, executor)
+    verdict = (
+        _gpu_verdict(results) if has_gpu_work else _cpu_verdict(cpu_side, results.get("stragglers"), whole.cpu_only)
+    )
+    if whole.unrelated:
+        verdict = f"Taken together, though they do not look like one job: {verdict[:1].lower()}{verdict[1:]}"
+    return verdict, cpu_side
+
+
+def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
+    answers = {analysis.name: _answer(analysis, traces[analysis.name], executor) for analysis in ANALYSES}
+    missing = {name: str(answer) for name, answer in answers.items() if isinstance(answer, MissingDataError)}
+    return {name: answer for name, answer in answers.items() if not isinstance(answer, MissingDataError)}, missing
+
+
+def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | MissingDataError:
+    try:
+        return analysis.compute(trace, executor=executor)
+    except MissingDataError as error:
+        return error
+
+
+def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
+    """Say which files could be read only in part, and what is lost; those that end too early are said elsewhere."""
+    lost = {rank: found for rank, found in trace.map(_losses_of_rank, executor).items() if found is not None}
+    if not lost:
+        return ()
+    ranks = ", ".join(map(str, list(lost)[:MOST_RANKS_NAMED])) + (", …" if len(lost) > MOST_RANKS_NAMED else "")
+    events, size = (sum(column) for column in zip(*lost.values(), strict=True))
+    amount = f"{loss_text(events, size)} lost" if events or size else "what is lost cannot be counted"
+    count = f"{len(lost):,} of {len(trace.ranks):,} files" if len(trace.ranks) > 1 else "The file"
+    return (f"{count} could be read only in part (rank {ranks}): {amount}; holotrace check says why.",)
+
+
+_ASKS: dict[str, Callable[[Trace], object]] = {
+    **{analysis.name: analysis.compute for analysis in ANALYSES},
+    "losses": losses,
+    "wholeness": wholeness,
+    "advice": partial(advice_from, results={}),
+}
+"""What is asked about every rank in one visit to it."""
+
+
+def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:
+    """Return the events and bytes that are lost where parts could not be read; None where none were."""
+    dropped = [
+        each for each in rank_trace.health.findings if each.severity == "dropped" and each.kind not in CUT_OFF_KINDS
+    ]
+    if not dropped:
+        return None
+    return sum(each.events_lost for each in dropped), sum(each.bytes_lost for each in dropped)
+
+
+def _findings(results: dict[str, Result]) -> tuple[str, ...]:
+    """Return what the analyses noticed, once; one whose tables are empty only says what the job does not have."""
+    told = (result for result in results.values() if _has_rows(result))
+    return tuple(dict.fromkeys(finding for result in told for finding in result.findings))
+
+
+def shown_analyses(found: Overview) -> list[Analysis]:
+    """Return the analyses that were made; of a job without GPU work those that show anything."""
+    made = [analysis for analysis in ANALYSES if analysis.name in found.results]
+    return [each for each in made if found.cpu_side.is_empty() or _has_rows(found.results[each.name])]
+
+
+def _has_rows(result: Result) -> bool:
+    return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
+
+
+def _gpu_verdict(results: Mapping[str, Any]) -> str:
+    per_device = results["temporal_breakdown"].per_device
+    clauses = [
+        _idle_clause(per_device, results["idle_time"].per_device),
+        _communication_clause(per_device, results["communication_overlap"].per_rank),
+        _straggler_clause(results.get("stragglers"), _recorded_ns(per_device))
+        or _late_clause(results, per_device)
+        or _rank_clause(per_device),
+    ]
+    return "; ".join(filter(None, clauses)) + "."
+
+
+def _idle_clause(per_device: pl.DataFrame, idle: pl.DataFrame) -> str:
+    share = _ratio(per_device, "idle_ns", "window_ns")
+    subject, verb = ("The GPU", "is") if len(per_device) == 1 else ("The GPUs", "are")
+    if share < BUSY:
+        return f"{subject} {verb} busy {_percent(1 - share)} of the time"
+    return f"{subject} {verb} idle {_percent(share)} of the time, {_cause(idle)}"
+
+
+def _cause(idle: pl.DataFrame) -> str:
+    total = _sum(idle, "idle_ns")
+    by_category = idle.group_by("category").agg(pl.col("idle_ns").sum()).sort("idle_ns", "category", descending=True)
+    category, longest = by_category.row(0) if len(by_category) else ("", 0)
+    return _CAUSES[category] if longest > MOSTLY * total else "for no single reason"
+
+
+def _communication_clause(per_device: pl.DataFrame, per_rank: pl.DataFrame) -> str:
+    window, communication = _sum(per_device, "window_ns"), _sum(per_rank, "comm_ns")
+    if not communication or not window:
+        computing = f"computation takes {_percent(_ratio(per_device, 'compute_ns', 'window_ns'))}"
+        return f"{computing}, and no rank communicates" if len(per_rank) > 1 else computing
+    hidden = _ratio(per_rank, "overlap_ns", "comm_ns")
+    part = f"{_percent(hidden)} of it is" if hidden else "none of it is"
+    return f"communication takes {_percent(communication / window)} and {part} hidden behind computation"
+
+
+def _recorded_ns(per_device: pl.DataFrame) -> float:
+    """Return how long the ranks worked, on average."""
+    windows = per_device.group_by("rank").agg(pl.col("window_ns").max())["window_ns"].to_list()
+    return statistics.fmean(windows) if windows else 0.0
+
+
+def _straggler_clause(result: Stragglers | None, recorded_ns: float) -> str:
+    """Name the rank that the others wait for in their collectives, where that is known and matters."""
+    late = [] if result is None else late_ranks(result.per_rank, recorded_ns)
+    if not late:
+        return ""
+    waited = duration_text(late[0]["caused_wait_ns"])
+    doubt = "" if late[0]["is_cause"] else ", though it may itself wait for another rank"
+    return f"{late_clause(late[0])}: the others together wait {waited} for it{doubt}"
+
+
+def _late_clause(results: Mapping[str, Any], per_device: pl.DataFrame) -> str:
+    """Name the rank that computes longer than the others while they spend more time in their collectives.
+
+    It rests on sums alone, and is for jobs whose collectives cannot be compared one by one.
+    """
+    compared = results.get("stragglers")
+    if compared is not None and len(compared.per_rank):
+        return ""
+    per_rank = results["communication_overlap"].per_rank
+    computing = per_device.group_by("rank").agg(pl.col("compute_ns").sum())
+    ranks = per_rank.filter(pl.col("comm_ns") > 0).join(computing, on="rank").sort("comm_ns", "rank")
+    if len(ranks) < FEWEST_RANKS:
+        return ""
+    first = ranks.row(0, named=True)
+    waits_least = first["comm_ns"] <= LATE_COMMUNICATION * statistics.median(ranks["comm_ns"])
+    computes_longer = first["compute_ns"] >= LATE_COMPUTATION * statistics.median(ranks["compute_ns"])
+    if not (waits_least and computes_longer):
+        return ""
+    return f"rank {first['rank']} computes longer and communicates least, so the others seem to wait for it"
+
+
+def _rank_clause(per_device: pl.DataFrame) -> str:
+    sums = per_device.group_by("rank").agg(pl.col("idle_ns", "window_ns").sum()).filter(pl.col("window_ns") > 0)
+    shares = {rank: idle / window for rank, idle, window in sums.sort("rank").iter_rows()}
+    worst = max(shares, key=shares.__getitem__, default=None)
+    if worst is None or shares[worst] - statistics.median(shares.values()) < STANDS_OUT:
+        return ""
+    return f"rank {worst} is the most idle ({_percent(shares[worst])})"
+
+
+def _cpu_side(trace: Trace, executor: Executor) -> pl.DataFrame:
+    rows = [{"rank": rank, **facts} for rank, facts in trace.map(_cpu_facts, executor).items()]
+    return pl.DataFrame(rows, schema=_CPU_SCHEMA)
+
+
+def _cpu_facts(rank_trace: RankTrace) -> dict[str, Any]:
+    counts = rank_trace.event_counts()
+    lengths = _step_lengths(rank_trace)
+    return {
+        "event_count": sum(counts.values()),
+        "operator_count": counts.get(EventKind.CPU_OP, 0),
+        "step_count": len(lengths),
+        "mean_step_ns": lengths.mean(),
+    }
+
+
+def _step_lengths(rank_trace: RankTrace) -> pl.Series:
+    """Return the length of each step, over all threads that announce it."""
+    length = pl.col("end_ns").max() - pl.col("start_ns").min()
+    return rank_trace.derive(steps).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
+
+
+def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None, cut_off: tuple[int, ...]) -> str:
+    """Say that there is no GPU work, what to switch on, and what the CPU side shows.
+
+    Files that are `cut_off` tell nothing of GPU work, which comes last in them.
+    """
+    clauses = [
+        _no_gpu_work(len(cpu_side), cut_off),
+        f"the CPU side holds {_sum(cpu_side, 'event_count'):,} events and {_steps_text(cpu_side)}",
+        _straggler_clause(stragglers, _stepped_ns(cpu_side)) or _slow_rank_clause(cpu_side),
+    ]
+    return "; ".join(filter(None, clauses)) + "."
+
+
+def _stepped_ns(cpu_side: pl.DataFrame) -> float:
+    """Return how long the steps of a rank took, on average over the ranks that have any."""
+    lengths = [count * mean_ns for count, mean_ns in _means(cpu_side).values()]
+    return statistics.fmean(lengths) if lengths else 0.0
+
+
+def _no_gpu_work(ranks: int, cut_off: tuple[int, ...]) -> str:
+    where = "the one rank" if ranks == 1 else f"any of the {ranks:,} ranks"
+    if not cut_off:
+        why = "this job ran on the CPU, or was recorded without ProfilerActivity.CUDA"
+        return f"No GPU work was recorded on {where}: {why}"
+    files = "its file is" if ranks == 1 else f"the files of {ranks_text(list(cut_off))} are"
+    return f"No GPU work could be read on {where}: {files} cut off, and GPU work may have followed"
+
+
+def _steps_text(cpu_side: pl.DataFrame) -> str:
+    count = _sum(cpu_side, "step_count")
+    if not count:
+        return "no profiler steps"
+    total_ns = sum(number * mean_ns for number, mean_ns in _means(cpu_side).values())
+    return f"{count:,} step{'' if count == 1 else 's'} of {duration_text(total_ns / count)} on average"
+
+
+def _slow_rank_clause(cpu_side: pl.DataFrame) -> str:
+    means = {rank: mean_ns for rank, (_, mean_ns) in _means(cpu_side).items()}
+    slowest = max(means, key=means.__getitem__, default=None)
+    if slowest is None or len(means) == 1 or means[slowest] < SLOW_STEP * statistics.median(means.values()):
+        return ""
+    return f"those of rank {slowest} are the longest ({duration_text(means[slowest])})"
+
+
+def _means(cpu_side: pl.DataFrame) -> dict[int, tuple[int, float]]:
+    """Return {rank: (number of steps, their mean length)} of the ranks that have steps."""
+    stepping = cpu_side.drop_nulls("mean_step_ns").select("rank", "step_count", "mean_step_ns")
+    return {rank: (count, mean_ns) for rank, count, mean_ns in stepping.iter_rows()}
+
+
+def _ratio(table: pl.DataFrame, part: str, whole: str) -> float:
+    total = _sum(table, whole)
+    return _sum(table, part) / total if total else 0.0
+
+
+def _sum(table: pl.DataFrame, column: str) -> int:
+    return int(table.get_column(column).sum())
+
+
+def _percent(fraction: float) -> str:
+    rounded = round(100 * fraction)
+    return f"{rounded} %" if rounded or not fraction else "less than 1 %"

@@ -1,0 +1,493 @@
+"""The rules: what to look for on a rank, and what to try where it is found.
+
+A rule is a function that returns its cases on one rank, and one that says in a sentence what to do about all cases of
+the job. The limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from holotrace.analyses.stragglers import MOST_CAUSED, late_clause
+from holotrace.enrich.findings import ranks_text
+from holotrace.errors import InvalidOptionError
+from holotrace.recommendations.facts import (
+    DATA_PARALLEL,
+    DISTRIBUTED_DATA_PARALLEL,
+    EVENTS,
+    RankFacts,
+    uses_device_library,
+)
+from holotrace.units import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_NCCL_CAPABILITY = (3, 5)
+_TENSOR_CORE_CAPABILITY = 7
+_MOSTLY = 0.5
+_MOST_NAMED = 8
+_MUCH_WAITING = 0.2
+"""Where a rank is known to be late and this part of the time in collectives is waiting, that is what to see to."""
+
+_OF_IDLE = {
+    "dataloader": (
+        "the rest is mostly waiting for the data loader: load in several processes (num_workers), and prefetch"
+    ),
+    "memcpy": "copies take most of the rest: copy less, and asynchronously from pinned memory",
+    "host_wait": (
+        "the rest is mostly waiting for the host: let it launch less and sooner (torch.compile, graphs, fused optimizers), "
+        "and avoid what makes it wait, such as .item()"
+    ),
+    "kernel_wait": (
+        "the rest is mostly short gaps between kernels: fuse them (torch.compile), launch them as a graph, or give each "
+        "more to do with a larger batch"
+    ),
+    "other": (
+        "for most of the rest work was launched and held up, by other streams for example, or by work of before the "
+        "recording: holotrace critical-path shows by what"
+    ),
+    "": "a larger batch fills them, if the host is not what they wait for",
+}
+"""What to try where devices idle, by what they mostly wait for; an empty text for no known cause."""
+
+_WITHOUT_TENSOR_CORES = "GTX 16"
+"""GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
+
+_WITHOUT_MATRIX_CORES = ("MI25", "MI50", "MI60", "Vega", "Radeon VII", "Pro VII")
+"""gfx900 and gfx906 count as 9.0 like CDNA: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
+
+_RDNA_WITH_MATRIX_CORES = 11
+_CDNA = 9
+_AMPERE = 8
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """From which values on a rule advises; all are fractions of 1.
+
+    loading        of the mean step, spent waiting for the data loader
+    communication  of the mean step, spent communicating and nothing else
+    utilization    of the steps in which a kernel runs; below it a device is said to have room
+    eligible       of the kernels' time, launched by operators whose work tensor cores could do
+    memory         of the device's memory, allocated at the peak
+    """
+
+    loading: float = 0.05
+    communication: float = 0.10
+    utilization: float = 0.50
+    eligible: float = 0.0
+    memory: float = 0.90
+
+    def __post_init__(self) -> None:
+        """Refuse what is no fraction."""
+        for name, value in vars(self).items():
+            if not 0 <= value <= 1:
+                message = f"{name}={value}: a threshold is a fraction from 0 to 1"
+                raise InvalidOptionError(message)
+
+
+class Case(NamedTuple):
+    """That a rule applies: on which device, if it is about one, and by which numbers.
+
+    value, limit  the fraction that was measured, and what it may be; None where the rule is about none
+    worth_ns      of the mean step, at most to be won; None where that cannot be said
+    events        what lies behind it, with the columns of `holotrace.recommendations.facts.EVENTS`
+    """
+
+    device: int | None
+    value: float | None
+    limit: float | None
+    worth_ns: float | None
+    events: pl.DataFrame
+
+
+class Found(NamedTuple):
+    """A case and the rank it is about."""
+
+    rank: int
+    facts: RankFacts
+    case: Case
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    name      what it is about
+    measure   what its value is a share of, or what it looks for
+    analysis  the analysis that shows more
+    needs     says what is lacking to ask it; None where nothing is
+    check     returns its cases on a rank
+    say       says what to do about all cases, of which there is at least one
+    is_first  whether to see to it before all others, whatever these are worth
+    """
+
+    name: str
+    measure: str
+    analysis: str
+    needs: Callable[[RankFacts], str | None]
+    check: Callable[[RankFacts, Thresholds], list[Case]]
+    say: Callable[[Sequence[Found]], str]
+    is_first: bool = False
+
+
+def _late_rank(facts: RankFacts, _: Thresholds) -> list[Case]:
+    return [
+        Case(None, row["caused_fraction"], MOST_CAUSED, row["longest_wait_ns"], _operations(facts))
+        for row in facts.late_ranks
+        if row["rank"] == facts.rank
+    ]
+
+
+def _say_late_rank(found: Sequence[Found]) -> str:
+    (late, *others) = found[0].facts.late_ranks
+    waited = f"the others together wait {duration_text(late['caused_wait_ns'])} for it"
+    share = f"{percent_text(late['caused_fraction'])} of all waiting in its collectives"
+    too = f"; ranks {_listed([each['rank'] for each in others])} too" if others else ""
+    way_out = (
+        "find what its host, its data or its device does longer than those of another rank"
+        if late["is_cause"]
+        else "it may itself wait for another rank, so find what it waits for"
+    )
+    return f"{late_clause(late)}: {waited}, {share}{too}: {way_out}, before anything else"
+
+
+def _loading(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    mean_ns, fraction = facts.step.get("dataloader", (0.0, None))
+    if fraction is None or fraction <= limits.loading:
+        return []
+    return [Case(None, fraction, limits.loading, mean_ns, facts.host.loading)]
+
+
+def _say_loading(found: Sequence[Found]) -> str:
+    return (
+        f"{_share_of_step(found)} is spent waiting for the data loader: load in several processes (num_workers), "
+        f"pin memory, or prefetch"
+    )
+
+
+def _data_parallel(facts: RankFacts, _: Thresholds) -> list[Case]:
+    calls = facts.host.wrappers.filter(pl.col("event") == DATA_PARALLEL)
+    if calls.is_empty() or facts.host.used_devices < 2:  # noqa: PLR2004 -- more than one
+        return []
+    return [Case(None, None, None, None, calls)]
+
+
+def _say_data_parallel(found: Sequence[Found]) -> str:
+    return (
+        f"DataParallel drives {found[0].facts.host.used_devices} devices from one process ({_where(found)}): "
+        f"DistributedDataParallel, with a process a device, is faster"
+    )
+
+
+def _ddp_backend(facts: RankFacts, _: Thresholds) -> list[Case]:
+    calls = facts.host.wrappers.filter(pl.col("event") == DISTRIBUTED_DATA_PARALLEL)
+    has_another = bool(facts.host.libraries) or facts.compat is not None  # without any, nothing communicates
+    is_able = any(_capability(each) >= _NCCL_CAPABILITY for each in facts.host.properties)
+    if calls.is_empty() or uses_device_library(facts.host.libraries) or not (has_another and is_able):
+        return []
+    mean_ns, fraction = facts.step.get("communication", (None, None))
+    return [Case(None, fraction, None, mean_ns, pl.concat([calls, _operations(facts)]))]
+
+
+def _say_ddp_backend(found: Sequence[Found]) -> str:
+    libraries = ", ".join(sorted({name for each in found for name in each.facts.host.libraries})) or "another library"
+    return (
+        f"DistributedDataParallel communicates by {libraries} although the devices could ({_where(found)}): initialise "
+        f"the process group with the backend nccl"
+    )
+
+
+def _communication(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    mean_ns, fraction = facts.step.get("communication", (0.0, None))
+    if fraction is None or fraction <= limits.communication:
+        return []
+    return [Case(None, fraction, limits.communication, mean_ns, _operations(facts))]
+
+
+def _say_communication(found: Sequence[Found]) -> str:
+    waiting, late = _waiting_fraction(found), found[0].facts.late_ranks
+    told = f"{_share_of_step(found)} is communication that nothing hides"
+    if late and waiting is not None and waiting > _MUCH_WAITING:
+        return (
+            f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, most of it where "
+            f"{late_clause(late[0])}: see to that first, and look again"
+        )
+    if waiting is not None and waiting > _MOSTLY:
+        return (
+            f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance them"
+        )
+    return (
+        f"{told}: accumulate gradients over several batches, send them in a smaller type, or take larger batches; the "
+        f"first and the last change what is learnt from a step"
+    )
+
+
+def _waiting_fraction(found: Sequence[Found]) -> float | None:
+    means = pl.concat([each.facts.mean_steps for each in found if each.facts.compat is None] or [pl.DataFrame()])
+    if means.is_empty():
+        return None
+    waiting, whole = means.select(pl.col("synchronising_ns", "collective_ns").sum()).row(0)
+    return waiting / whole if whole else None
+
+
+def _utilization(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    return [
+        Case(
+            row["device"],
+            row["utilization_fraction"],
+            limits.utilization,
+            facts.step_ns * (1 - row["utilization_fraction"]),
+            _categories(facts),
+        )
+        for row in facts.devices.iter_rows(named=True)
+        if row["utilization_fraction"] is not None and row["utilization_fraction"] < limits.utilization
+    ]
+
+
+def _say_utilization(found: Sequence[Found]) -> str:
+    least = min(found, key=_value)
+    devices = sorted({each.case.device for each in found if each.case.device is not None})
+    which = f"GPU {devices[0]}" if len(devices) == 1 else f"GPUs {_listed(devices)}"
+    runs = "runs" if len(devices) == 1 else "run"
+    return (
+        f"{which} ({_where(found)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, rank "
+        f"{least.rank} in {percent_text(_value(least))}: {_OF_IDLE[_cause(found)]}"
+    )
+
+
+def _cause(found: Sequence[Found]) -> str:
+    """Return what the devices mostly wait for: a key of `_OF_IDLE`, empty where nothing has more than half of it.
+
+    Where the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after the
+    last one has no category; where it is most of the idle time, the gaps between kernels decide, as in the verdict.
+    """
+    if found[0].facts.compat is not None:  # the plugin knew none
+        return ""
+    idle_ns = sum(each.facts.step_ns * each.facts.step_count * (1 - _value(each)) for each in found)
+    of_ranks = {each.rank: each.facts for each in found}.values()
+    waits = {name: sum(_in_steps(facts, name) for facts in of_ranks) for name in ("dataloader", "memcpy")}
+    gaps = dict(
+        pl.concat([_gaps(each) for each in found]).group_by("category").agg(pl.col("idle_ns").sum()).iter_rows()
+    )
+    return _most_of({**waits, **gaps}, idle_ns) or _most_of(gaps, sum(gaps.values()))
+
+
+def _most_of(told: Mapping[str, float], whole: float) -> str:
+    return next((name for name in _OF_IDLE if told.get(name, 0) > _MOSTLY * whole), "")
+
+
+def _in_steps(facts: RankFacts, category: str) -> float:
+    mean_ns, _ = facts.step.get(category, (0.0, None))
+    return mean_ns * facts.step_count
+
+
+def _gaps(found: Found) -> pl.DataFrame:
+    """Return the idle time of the device by what it waited for: category and idle_ns."""
+    idle = found.facts.idle
+    if idle.is_empty():
+        return pl.DataFrame(schema={"category": pl.String, "idle_ns": pl.Int64})
+    return idle.filter(device=found.case.device).select(pl.col("category").cast(pl.String), "idle_ns")
+
+
+def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    host, eligible = facts.host, facts.host.eligible
+    is_unknown = facts.compat is None and bool(host.unknown)  # of kernels that the names do not tell, nothing is said
+    is_able = _plugin_is_able(facts) if facts.compat else bool(_types(facts))
+    if eligible is None or eligible <= limits.eligible or host.used or is_unknown or not is_able:
+        return []
+    mean_ns = host.eligible_ns / facts.step_count if facts.step_count else None
+    worth_ns = None if mean_ns is None else min(mean_ns, facts.step["kernel"][0])
+    return [Case(None, eligible, limits.eligible, worth_ns, host.slow_eligible)]
+
+
+def _say_precision(found: Sequence[Found]) -> str:
+    most = max(found, key=_value)
+    return (
+        f"{percent_text(_value(most))} of the kernels' time on rank {most.rank} is launched by operators that tensor "
+        f"cores could speed up, and no kernel uses them ({_where(found)}): {_as_types(found)}"
+    )
+
+
+def _as_types(found: Sequence[Found]) -> str:
+    """Name the types that the tensor cores of all these devices know."""
+    common = set.intersection(*({*_types(each.facts)} for each in found))
+    if "TF32" in common:
+        return "autocast to bfloat16 or float16, or allow TF32"
+    return "autocast to bfloat16 or float16" if "bfloat16" in common else "autocast to float16 with a GradScaler"
+
+
+def _plugin_is_able(facts: RankFacts) -> bool:
+    return any(_capability(each)[0] >= _TENSOR_CORE_CAPABILITY for each in facts.host.properties[:1])
+
+
+def _types(facts: RankFacts) -> tuple[str, ...]:
+    """Return the types of lower precision that the tensor or matrix cores of all devices of the rank know."""
+    if facts.devices.is_empty():
+        return ()
+    known = [
+        _amd_types(*row) if facts.host.is_rocm else _nvidia_types(*row)
+        for row in facts.devices.select("device_name", "compute_capability").iter_rows()
+    ]
+    return tuple(name for name in known[0] if all(name in each for each in known))
+
+
+def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
+    """https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications."""
+    major = _major(capability)
+    if major < _TENSOR_CORE_CAPABILITY or _WITHOUT_TENSOR_CORES in (name or ""):
+        return ()
+    return ("float16", "bfloat16", "TF32") if major >= _AMPERE else ("float16",)
+
+
+def _amd_types(name: str | None, capability: str | None) -> tuple[str, ...]:
+    """https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
+    major = _major(capability)
+    is_vega = any(each in (name or "") for each in _WITHOUT_MATRIX_CORES)
+    has_matrix_cores = major >= _RDNA_WITH_MATRIX_CORES or (major == _CDNA and not is_vega)
+    return ("float16", "bfloat16") if has_matrix_cores else ()
+
+
+def _major(capability: str | None) -> int:
+    return int(capability.partition(".")[0]) if capability else 0
+
+
+def _memory(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    rows = _plugin_memory(facts) if facts.compat else facts.memory.filter(pl.col("device_type") != "cpu")
+    over = rows.filter(pl.col("peak_bytes") > limits.memory * pl.col("capacity_bytes"))
+    cases = [
+        Case(row["device_id"], row["peak_bytes"] / row["capacity_bytes"], limits.memory, None, _alive(facts, row))
+        for row in over.iter_rows(named=True)
+    ]
+    return cases[:1] if facts.compat else cases
+
+
+def _plugin_memory(facts: RankFacts) -> pl.DataFrame:
+    """Return the devices with the memory that the plugin took for theirs: the last GPU's for the CPU, by mistake."""
+    sizes = [each.get("totalGlobalMem") for each in facts.host.properties]
+    numbers = facts.memory["device_id"]
+    capacity = [sizes[number] if -len(sizes) <= number < len(sizes) else None for number in numbers]
+    return facts.memory.with_columns(pl.Series("capacity_bytes", capacity, pl.Int64))
+
+
+def _say_memory(found: Sequence[Found]) -> str:
+    most = max(found, key=_value)
+    return (
+        f"device {most.case.device} of rank {most.rank} had {percent_text(_value(most))} of its memory allocated at "
+        f"the peak ({_where(found)}): checkpoint activations, shard the optimizer's state, or lower the precision"
+    )
+
+
+def _operations(facts: RankFacts) -> pl.DataFrame:
+    if facts.operations.is_empty():
+        return pl.DataFrame(schema=EVENTS)
+    return facts.operations.select(
+        pl.concat_str("collective", "dtype", separator=" ", ignore_nulls=True).alias("event"),
+        pl.col("call_count").cast(pl.Int64).alias("calls"),
+        pl.col("latency_ns").cast(pl.Int64).alias("total_ns"),
+        pl.col("bytes").cast(pl.Int64),
+        pl.lit(None, pl.Int64).alias("at_ns"),
+    )
+
+
+def _categories(facts: RankFacts) -> pl.DataFrame:
+    """Return what fills the mean step besides kernels, the longest first."""
+    rows = [
+        {"event": f"{name} (mean of a step)", "calls": None, "total_ns": round(mean_ns), "bytes": None, "at_ns": None}
+        for name, (mean_ns, _) in sorted(facts.step.items(), key=lambda each: -each[1][0])
+        if name != "kernel" and mean_ns
+    ]
+    return pl.DataFrame(rows, schema=EVENTS)
+
+
+def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
+    """Return what was allocated at the peak of a device."""
+    is_here = (pl.col("device_type") == device["device_type"]) & (pl.col("device_id") == device["device_id"])
+    return (
+        facts.at_peak.filter(is_here)
+        .head(_MOST_NAMED)
+        .select(
+            pl.col("operator").alias("event"),
+            pl.col("block_count").alias("calls"),
+            pl.lit(None, pl.Int64).alias("total_ns"),
+            "bytes",
+            pl.lit(device["peak_ns"], pl.Int64).alias("at_ns"),
+        )
+    )
+
+
+def _capability(properties: dict[str, Any]) -> tuple[int, int]:
+    """Return the compute capability as numbers, so that 8.10 is more than 8.9; nothing is less than any."""
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    return (major, minor) if isinstance(major, int) and isinstance(minor, int) else (0, 0)
+
+
+def _share_of_step(found: Sequence[Found]) -> str:
+    most = max(found, key=_value)
+    worth = "" if most.case.worth_ns is None else f" ({duration_text(most.case.worth_ns)})"
+    others = "" if len(found) == 1 else f", as on {len(found) - 1} other rank{'s' if len(found) > 2 else ''},"  # noqa: PLR2004
+    return f"{percent_text(_value(most))} of the mean step{worth} of rank {most.rank}{others}"
+
+
+def _value(found: Found) -> float:
+    return found.case.value or 0.0
+
+
+def _where(found: Sequence[Found]) -> str:
+    return ranks_text(sorted({each.rank for each in found}))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:_MOST_NAMED])) + (", …" if len(numbers) > _MOST_NAMED else "")
+
+
+def _needs_steps(facts: RankFacts) -> str | None:
+    return None if facts.step else "nothing was recorded that could be a step: record with ProfilerActivity.CPU"
+
+
+def _needs_kernels(facts: RankFacts) -> str | None:
+    return None if len(facts.devices) else "no kernels were recorded: record with ProfilerActivity.CUDA"
+
+
+def _needs_memory(facts: RankFacts) -> str | None:
+    if facts.memory.is_empty():
+        return "no memory events were recorded: record with profile_memory=True"
+    on_devices = facts.memory.filter(pl.col("device_type") != "cpu")
+    is_unknown = len(on_devices) > 0 and on_devices["capacity_bytes"].null_count() == len(on_devices)
+    return "the file does not say how much memory the devices have" if is_unknown else None
+
+
+def _needs_nothing(_: RankFacts) -> str | None:
+    return None
+
+
+RULES = (
+    Rule(
+        "late_rank",
+        "of all waiting in its collectives",
+        "stragglers",
+        _needs_nothing,
+        _late_rank,
+        _say_late_rank,
+        is_first=True,
+    ),
+    Rule("data_loading", "of the mean step", "step_time", _needs_steps, _loading, _say_loading),
+    Rule(
+        "data_parallel",
+        "several devices, one process",
+        "gpu_summary",
+        _needs_nothing,
+        _data_parallel,
+        _say_data_parallel,
+    ),
+    Rule("ddp_backend", "of the mean step", "distributed", _needs_nothing, _ddp_backend, _say_ddp_backend),
+    Rule("communication", "of the mean step", "distributed", _needs_steps, _communication, _say_communication),
+    Rule("low_utilization", "of the steps", "gpu_summary", _needs_kernels, _utilization, _say_utilization),
+    Rule("mixed_precision", "of the kernels' time", "operators", _needs_kernels, _precision, _say_precision),
+    Rule("memory_limit", "of the device's memory", "memory_timeline", _needs_memory, _memory, _say_memory),
+)
+"""Those of the plugin in its order, after our own."""

@@ -1,0 +1,189 @@
+"""From an overview to one HTML file.
+
+The page carries as much of plotly.js as its figures need, its data and its styles, and forbids itself every connection:
+the policy in its head lets only the two scripts run whose hashes it names. All text from traces passes through jinja2's
+escaping or, inside the JSON of the figures, through `_json_in_html`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+import plotly.io
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+import holotrace
+from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.figures.names import printable
+from holotrace.figures.plotly_js import plotly_js_for
+from holotrace.figures.theme import SURFACES, template
+from holotrace.ingest.file_health import FileHealth
+from holotrace.locations import Location, name_of
+from holotrace.overview import Overview, shown_analyses
+from holotrace.report.atomic import write_atomically
+from holotrace.store.trace import SkippedFile
+from holotrace.tables import PrintedTable, print_frame, print_view
+from holotrace.units import percent_text, size_text
+
+MOST_BYTES = 8_000_000
+"""Size of the file, which goes by mail and into tickets."""
+
+MOST_FIGURE_BYTES = 1_500_000
+"""Room for all figures; the largest are left out where they need more."""
+
+MOST_ROWS = (200, 50, 10)
+"""Rows of one table: the first number with which the file is not too large. What is beyond is counted, and named is the
+command that prints all."""
+
+MOST_FINDINGS = 12
+"""Findings shown at once; the others are folded away."""
+
+MOST_FINDINGS_LISTED = 500
+"""Findings in all."""
+
+MOST_FILES = 512
+"""Rows of the table of files, and of the one of skipped files."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a report shows: where the traces are, what was found in them, and the health of their files."""
+
+    source: str
+    overview: Overview
+    files: tuple[FileHealth, ...]
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Section:
+    """One analysis on the page, and its place among them; `missing` says why its tables are empty, where they are."""
+
+    place: int
+    analysis: Analysis
+    tables: tuple[PrintedTable, ...]
+    missing: tuple[str, ...]
+    python: str
+
+
+def write_report(contents: Contents, path: Location) -> None:
+    """Write the report to `path`, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written there.
+    """
+    write_atomically(path, render_report(contents))
+
+
+def render_report(contents: Contents) -> str:
+    """Return the report as the text of an HTML file of at most `MOST_BYTES`; what that leaves out is said in its place."""
+    figures = _fitting(_figures(contents.overview))
+    for rows in MOST_ROWS:
+        text = _rendered(contents, figures, rows)
+        if len(text.encode()) <= MOST_BYTES:
+            break
+    return text
+
+
+def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["size"] = size_text
+    environment.filters["percent"] = percent_text
+    environment.filters["printable"] = printable
+    environment.filters["file_name"] = name_of
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(figures.values()), _resource("script.js"))]  # noqa: S704 -- ours
+    return environment.from_string(_resource("template.html.j2")).render(
+        contents=contents,
+        overview=contents.overview,
+        sections=_sections(contents, rows),
+        drawn=figures.keys(),
+        most_bytes=MOST_BYTES,
+        recommendations=contents.overview.advice.recommendations.to_dicts(),
+        titles={each.name: each.title for each in shown_analyses(contents.overview)},
+        missing_titles=[each.title for each in ANALYSES if each.name in contents.overview.missing],
+        cpu_side=_cpu_side(contents.overview, rows),
+        most_files=MOST_FILES,
+        most_findings=MOST_FINDINGS,
+        most_listed=MOST_FINDINGS_LISTED,
+        policy=_policy(scripts),
+        style=Markup(_resource("style.css")),  # noqa: S704 -- ours
+        scripts=scripts,
+        figures=Markup(_json_in_html(_with_templates(figures))),  # noqa: S704 -- escaped for this place
+        version=holotrace.__version__,
+        made_at=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        event_count=sum(file.event_count for file in contents.files),
+        byte_count=sum(file.bytes_read for file in contents.files),
+    )
+
+
+def _sections(contents: Contents, rows: int) -> list[_Section]:
+    return [_section(place, each, contents, rows) for place, each in enumerate(shown_analyses(contents.overview))]
+
+
+def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
+    result = contents.overview.results[analysis.name]
+    tables = tuple(print_view(view, result, rows) for view in analysis.views)
+    missing = () if any(table.rows for table in tables) else result.findings[:MOST_FINDINGS]
+    return _Section(
+        place, analysis, tables, missing, f"holotrace.{analysis.name}(holotrace.open_trace({contents.source!r}))"
+    )
+
+
+def _cpu_side(overview: Overview, rows: int) -> PrintedTable:
+    return print_frame("The CPU side of each rank", overview.cpu_side, rows, telling="mean_step_ns")
+
+
+def _figures(overview: Overview) -> dict[str, Any]:
+    figures = {each.name: each.plot(overview.results[each.name]) for each in shown_analyses(overview)}
+    return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
+
+
+def _fitting(figures: dict[str, Any]) -> dict[str, Any]:
+    """Keep the smallest figures, as many as there is room for, in their order."""
+    sizes = {name: len(_json_in_html(figure)) for name, figure in figures.items()}
+    rising = sorted(sizes, key=lambda name: sizes[name])
+    kept = {
+        name
+        for name, total in zip(rising, accumulate(sizes[each] for each in rising), strict=True)
+        if total <= MOST_FIGURE_BYTES
+    }
+    return {name: figure for name, figure in figures.items() if name in kept}
+
+
+def _with_templates(figures: dict[str, Any]) -> dict[str, Any]:
+    return {"figures": figures, "templates": {theme: template(theme).to_plotly_json() for theme in SURFACES}}
+
+
+def _json_in_html(value: object) -> str:
+    """Return JSON that no parser of HTML can take for markup."""
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    """Return the content security policy: these scripts, inline styles, images made by the page; no connection."""
+    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {hashes}; {rest}"
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _script(text: str) -> str:
+    """Return a script as a browser sees it, so that its hash agrees: with plain line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _resource(name: str) -> str:
+    return files("holotrace.report").joinpath(name).read_text(encoding="utf-8")

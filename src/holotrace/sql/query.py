@@ -1,0 +1,265 @@
+"""Asking DuckDB about a trace.
+
+The views that a query names are written as Parquet files into a temporary folder, rank by rank; what a store on this
+machine holds already is linked there. DuckDB sees that folder and nothing else: no other file, no network, no
+extension, no variable of Python; it cannot change its settings, and runs a single SELECT.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from platform import node
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.errors import HolotraceError, InvalidOptionError, LimitReachedError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.execution.processes import available_cores, available_memory_bytes
+from holotrace.locations import scratch_folder
+from holotrace.schema import TABLES
+from holotrace.sql.running import Limits, RunningQuery
+from holotrace.sql.views import VIEWS, SqlView
+from holotrace.store.job_store import StoredFile
+from holotrace.store.parquet_tables import parquet_types, write_parquet
+from holotrace.units import size_text
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace, Trace
+
+STORED = "stored"
+"""The schema of DuckDB that holds the tables as a store has them."""
+
+DEFAULT_TIMEOUT_S = 600.0
+"""Seconds that a query may take, without the time in which its views are written."""
+
+_SHARE_OF_MEMORY = 2
+_LEAST_MEMORY_BYTES = 128 << 20
+_UNKNOWN_MEMORY_BYTES = 4 << 30
+_LEAST_SETTING_BYTES = 16 << 20
+_SHARE_OF_DISK = 2
+"""The part of the free disk that a query may fill with what does not fit into memory."""
+
+_DUCKDB_TYPES: dict[Any, str] = {
+    pl.Int64: "BIGINT",
+    pl.Int32: "INTEGER",
+    pl.UInt32: "UINTEGER",
+    pl.UInt64: "UBIGINT",
+    pl.UInt8: "UTINYINT",
+    pl.Float64: "DOUBLE",
+    pl.Boolean: "BOOLEAN",
+    pl.String: "VARCHAR",
+}
+
+
+def sql(
+    trace: Trace,
+    query: str,
+    *,
+    memory_limit_bytes: int | None = None,
+    timeout_s: float | None = DEFAULT_TIMEOUT_S,
+    executor: Executor = IN_PROCESS,
+) -> pl.DataFrame:
+    """Answer a query; see `Trace.sql`."""
+    duckdb = _duckdb()
+    memory_bytes = _memory_bytes(memory_limit_bytes)
+    stored, derived = named_views(query)
+    with scratch_folder("sql-") as folder:
+        if stored or derived:
+            write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
+            trace.map(with_current_rules(write), executor)
+        with _errors_told(duckdb, query, memory_bytes):
+            connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
+            running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))
+            try:
+                _make_views(connection, folder, stored, derived)
+                _lock(connection, [folder, *_linked_stores(trace)])
+                _expect_one_select(connection, duckdb, query)
+                answer = _plain(running.answer(query))
+            finally:
+                if not running.is_stuck:  # closing would wait for it
+                    connection.close()
+        for file in _stored_files(trace):
+            file.expect_unchanged()
+        return answer
+
+
+def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the stored tables and the views that a query may need: those whose names occur in it."""
+    stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
+    views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
+    stored.update(name for view in views for name in view.needs)
+    return tuple(sorted(stored)), tuple(view.name for view in views)
+
+
+def _duckdb() -> Any:  # noqa: ANN401 -- a module
+    try:
+        import duckdb  # noqa: PLC0415 -- an extra, and slow to import
+    except ImportError as error:
+        message = "SQL needs DuckDB: pip install 'holotrace[sql]'"
+        raise InvalidOptionError(message) from error
+    return duckdb
+
+
+def _write_rank(rank_trace: RankTrace, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:
+    """Put the files of a rank into the folder, those with rows."""
+    if not folder.is_dir():
+        message = (
+            f"SQL is answered on one machine, and a worker on {node()} does not see {folder}; use holotrace.processes()"
+        )
+        raise InvalidOptionError(message)
+    for name in stored:
+        _put_table(rank_trace, name, _file(folder, f"{STORED}.{name}", rank_trace.rank))
+    for name in derived:
+        view = VIEWS[name]
+        if view.rows is not None:
+            _put_view(view, view.rows(rank_trace), _file(folder, name, rank_trace.rank))
+
+
+def _file(folder: Path, view: str, rank: int) -> Path:
+    return folder / view / f"rank={rank}" / "rows.parquet"
+
+
+def _put_table(rank_trace: RankTrace, name: str, target: Path) -> None:
+    file = rank_trace.file
+    if isinstance(file, StoredFile) and not rank_trace.has_selections:
+        if name in file.table_names:
+            file.put_table(name, _emptied(target))
+        return
+    rows = rank_trace.table(name)
+    if len(rows):
+        with _emptied(target).open("xb") as written:
+            write_parquet(rows.lazy(), len(rows), name, rank_trace.unselected.strings, written)
+
+
+def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
+    if len(rows):
+        columns = [pl.col(name).cast(each) for name, each in view.types.items()]
+        rows.select(columns).write_parquet(_emptied(target), compression="lz4", row_group_size=1 << 17)
+
+
+def _emptied(target: Path) -> Path:
+    """Make room for a file; a worker that was lost may have begun it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    return target
+
+
+def _memory_bytes(asked: int | None) -> int:
+    """Return the memory that a query may take: by default half of what is free.
+
+    Raises:
+        InvalidOptionError: less is asked for than DuckDB needs for anything.
+    """
+    if asked is None:
+        free = available_memory_bytes()
+        return _UNKNOWN_MEMORY_BYTES if free is None else max(_LEAST_MEMORY_BYTES, free // _SHARE_OF_MEMORY)
+    if asked < _LEAST_SETTING_BYTES:
+        message = f"a memory limit of {size_text(asked)} is too small; give {size_text(_LEAST_SETTING_BYTES)} or more"
+        raise InvalidOptionError(message)
+    return asked
+
+
+def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
+    """Return the settings under which the views are made: what is temporary goes into the folder as well."""
+    return {
+        "memory_limit": f"{memory_bytes}B",
+        "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
+        "threads": str(available_cores()),
+        "temp_directory": str(folder / "spilled"),
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "python_enable_replacements": "false",
+    }
+
+
+def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is loaded late
+    connection.execute(f"CREATE SCHEMA {STORED}")
+    for name in stored:
+        _make_view(connection, f"{STORED}.{name}", _of_files(folder, f"{STORED}.{name}", parquet_types(name)))
+    for name in derived:
+        view = VIEWS[name]
+        _make_view(connection, name, view.select or _of_files(folder, name, view.types))
+
+
+def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401 -- as above
+    connection.execute(f"CREATE VIEW {name} AS {select}")
+
+
+def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
+    """Return the query over the files of a view; where no rank has rows, one that gives none."""
+    if not (folder / view).is_dir():
+        nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[each]} AS "{name}"' for name, each in types.items())
+        return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
+    pattern = f"{glob.escape(str(folder))}/{view}/rank=*/rows.parquet"
+    columns = ", ".join(f'"{name}"' for name in types)
+    return (
+        f"SELECT rank, {columns} FROM read_parquet({_text(pattern)}, hive_partitioning = true, "  # noqa: S608 -- our names
+        "hive_types = {'rank': INTEGER})"
+    )
+
+
+def _linked_stores(trace: Trace) -> set[Path]:
+    """Return the stores whose files the folder links to."""
+    folders = (file.folder.parent for file in _stored_files(trace))
+    return {folder for folder in folders if isinstance(folder, Path)}
+
+
+def _stored_files(trace: Trace) -> list[StoredFile]:
+    return [each.file for each in trace.ranks.values() if isinstance(each.file, StoredFile)]
+
+
+def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- as above
+    """Shut out everything but the folders, for good."""
+    paths = [str(folder.resolve()) for folder in folders]
+    readable = ", ".join(_text(f"{path}/") for path in {*paths, *map(glob.escape, paths)})  # patterns are compared too
+    connection.execute(f"SET allowed_directories = [{readable}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- as above
+    """Refuse what is not one SELECT: statements that write could write into the folder."""
+    found = connection.extract_statements(query)
+    if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
+        message = "SQL answers one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) at a time"
+        raise InvalidOptionError(message)
+
+
+def _plain(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return sums of whole numbers, which DuckDB makes wider than any other column, as int64 where they fit."""
+    wide = [name for name, each in rows.schema.items() if isinstance(each, pl.Decimal) and each.scale == 0]
+    narrow = [rows[name].cast(pl.Int64, strict=False) for name in wide]
+    return rows.with_columns(each for each in narrow if each.null_count() == rows[each.name].null_count())
+
+
+@contextmanager
+def _errors_told(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        message = (
+            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; sum up or "
+            "join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
+        )
+        raise LimitReachedError(message) from error
+    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # errors in the midst of the rows are OSErrors
+        if isinstance(error, HolotraceError):
+            raise
+        told = " ".join(re.split(r"\n\s*\n|\nLINE \d", str(error), maxsplit=1)[0].split())
+        others = f"the tables of {STORED}: {', '.join(TABLES)}" if STORED in query else f"and {STORED}.<table>"
+        message = f"{told.rstrip('.')}. The views are: {', '.join(VIEWS)}; {others}"
+        raise InvalidOptionError(message) from error
+
+
+def _text(value: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,187 @@
+"""The rows of the views of one rank, from the same facts as the analyses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.enrich.annotations import annotation_of_work, device_annotations, host_annotations
+from holotrace.enrich.attribution import host_nodes
+from holotrace.enrich.collectives import IS_POINT_TO_POINT, communication
+from holotrace.enrich.device_work import device_work
+from holotrace.enrich.event_ranges import event_ranges
+from holotrace.enrich.host_names import NodeClass
+from holotrace.enrich.kernel_calls import kernel_calls
+from holotrace.enrich.launches import asked_for, launched_work, of_work
+from holotrace.enrich.memory_events import memory_events, nodes_of_memory_events
+from holotrace.enrich.node_times import node_times
+from holotrace.enrich.operators import launching_operator
+from holotrace.enrich.steps import device_extended_windows, steps, window_of, windows
+from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
+from holotrace.store.header import rank_or_none
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_KERNEL_KINDS = {int(kind): kind.name.lower() for kind in KernelKind}
+_EVENT_KINDS = {int(kind): kind.name.lower() for kind in EventKind}
+_DURATION = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
+
+
+def rank_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the one row of `ranks`."""
+    header, health = rank_trace.header, rank_trace.health
+    kinds = set(EventKind) - {EventKind.INSTANT, EventKind.MEMORY}
+    span = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"])
+    devices = header.device_properties
+    row = {
+        "source": rank_trace.source,
+        "host_name": header.host_name,
+        "world_size": rank_or_none(header.world_size),
+        "backend": header.backend,
+        "device_name": next((str(each["name"]) for each in devices if "name" in each), None),
+        "device_count": len(devices),
+        "event_count": sum(rank_trace.event_counts().values()),
+        "device_work_count": len(device_work(rank_trace)),
+        **header.options,
+        "is_clean": health.is_clean,
+    }
+    bounds = span.select(pl.col("start_ns").min(), pl.col("end_ns").max()).with_columns(_DURATION)
+    return pl.DataFrame([row], infer_schema_length=None).hstack(bounds)
+
+
+def device_work_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `device_work`."""
+    copies = rank_trace.table("copies", ["event_index", "bytes"])
+    return rank_trace.derive(_work).join(copies, on="event_index", how="left", maintain_order="left")
+
+
+def kernel_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `kernels`."""
+    shapes = kernel_calls(rank_trace).drop("name", "start_ns", "end_ns", "device")
+    return rank_trace.derive(_work).join(shapes, on="event_index", how="inner", maintain_order="left")
+
+
+def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `launches`, by their start."""
+    work = rank_trace.derive(_work).filter(pl.col("launch_index").is_not_null())
+    launched = work.group_by("launch_index").agg(
+        pl.len().cast(pl.Int64).alias("work_count"),
+        pl.col("duration_ns").sum().alias("work_ns"),
+        pl.col("start_ns").min().alias("first_start_ns"),
+        pl.col("operator_index", "operator").first(),
+    )
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "track_id"])
+    rows = calls.join(launched, left_on="event_index", right_on="launch_index", maintain_order="left")
+    named = rows.with_columns(rank_trace.texts(rows["name"]), _thread(rank_trace, rows["track_id"]))
+    return named.with_columns(_DURATION, delay_ns=pl.col("first_start_ns") - pl.col("end_ns")).sort("start_ns")
+
+
+def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `operators`, by thread and start."""
+    nodes = host_nodes(rank_trace)
+    parent, is_operator = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
+    rows = np.flatnonzero(is_operator)
+    chosen = nodes[rows].hstack(node_times(rank_trace)[rows])
+    around = pl.Series(nearest_above(parent, is_operator, rows)).replace(NO_PARENT, None)
+    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "input_types"])
+    described = chosen.join(inputs, on="event_index", how="left", maintain_order="left")
+    return described.with_columns(
+        _DURATION,
+        rank_trace.texts(described["name"]),
+        rank_trace.texts(described["input_dims"]),
+        rank_trace.texts(described["input_types"]),
+        nodes["event_index"].gather(around).alias("parent_index"),
+        _thread(rank_trace, described["tree"]),
+        _step(rank_trace, described["start_ns"]),
+    )
+
+
+def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `collectives`, by their start."""
+    found = communication(rank_trace)
+    return found.with_columns(
+        _DURATION,
+        _step(rank_trace, found["asked_ns"]),
+        IS_POINT_TO_POINT.alias("is_point_to_point"),
+        collective=pl.col("family"),
+        bytes=pl.col("byte_count"),
+        process_group=pl.col("group"),
+        communication_id=pl.when(pl.col("communication_id") != 0).then("communication_id"),
+    )
+
+
+def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `memory`, by device and time."""
+    found, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace)
+    is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
+    around = itself_or_above(nodes["parent"].to_numpy(), is_operator, nodes_of_memory_events(rank_trace))
+    node = pl.Series(around).replace(NO_PARENT, None)
+    return found.with_columns(
+        _thread(rank_trace, found["track_id"]),
+        nodes["event_index"].gather(node).alias("operator_index"),
+        rank_trace.texts(nodes["name"].gather(node)).alias("operator"),
+    )
+
+
+def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `steps`, by their start."""
+    if rank_trace.derive(steps).is_empty():
+        return pl.DataFrame()
+    with_work = device_extended_windows(rank_trace).rename(
+        {"start_ns": "with_work_start_ns", "end_ns": "with_work_end_ns"}
+    )
+    found = windows(rank_trace).join(with_work, on="window", how="left", maintain_order="left")
+    return found.with_columns(_DURATION, step=pl.col("window"))
+
+
+def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `annotations`: those of the host, then those of devices."""
+    host, device = rank_trace.derive(host_annotations), rank_trace.derive(device_annotations)
+    on_host = host.with_columns(_thread(rank_trace, host["track_id"]), is_on_device=pl.lit(value=False))
+    both = pl.concat([on_host, device.with_columns(is_on_device=pl.lit(value=True))], how="diagonal_relaxed")
+    return both.with_columns(_DURATION, rank_trace.texts(both["name"]))
+
+
+def _work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return what `device_work` and `kernels` have in common."""
+    work = launched_work(rank_trace)
+    around = of_work(rank_trace.derive(launching_operator), work)
+    kinds = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "kind"])
+    asked_ns = of_work(rank_trace.derive(asked_for), work)["asked_ns"]
+    return work.join(kinds, on="event_index", how="left", maintain_order="left").with_columns(
+        _DURATION,
+        rank_trace.texts(work["name"]),
+        pl.col("kernel_kind").replace_strict(_KERNEL_KINDS, return_dtype=pl.String),
+        pl.col("kind").replace_strict(_EVENT_KINDS, return_dtype=pl.String).alias("event_kind"),
+        (pl.col("start_ns") - pl.col("launch_end_ns")).alias("delay_ns"),
+        around["operator_index"],
+        _name_of(rank_trace, around["operator_index"]).alias("operator"),
+        around["top_operator_index"],
+        _name_of(rank_trace, around["top_operator_index"]).alias("top_operator"),
+        _step(rank_trace, asked_ns),
+        rank_trace.texts(annotation_of_work(rank_trace)["annotation"]),
+    )
+
+
+def _name_of(rank_trace: RankTrace, operator_index: pl.Series) -> pl.Series:
+    names = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "name"])
+    asked = operator_index.to_frame("event_index")
+    return rank_trace.texts(asked.join(names, on="event_index", how="left", maintain_order="left")["name"])
+
+
+def _thread(rank_trace: RankTrace, track_id: pl.Series) -> pl.Series:
+    """Return the thread of each track as the file writes it."""
+    tracks = rank_trace.table("tracks", ["thread_id", "thread_text"])
+    written = rank_trace.texts(tracks["thread_text"])
+    threads = pl.select(pl.coalesce(written, tracks["thread_id"].cast(pl.String)).alias("thread")).to_series()
+    return threads.gather(track_id.cast(pl.UInt32))
+
+
+def _step(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
+    if rank_trace.derive(steps).is_empty():
+        return pl.Series("step", [None] * len(moments), pl.Int64)
+    return window_of(windows(rank_trace), moments).alias("step")

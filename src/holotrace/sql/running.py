@@ -1,0 +1,121 @@
+"""Running a query of DuckDB so that it ends: when it is done, at a limit, or at a signal.
+
+DuckDB works in a thread of its own. The thread that asked only waits, so that Python handles signals at once, and then
+interrupts DuckDB (https://duckdb.org/docs/stable/clients/python/conversion).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitedTooLong
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from holotrace.errors import LimitReachedError
+from holotrace.sql.columns import as_frame, representable
+from holotrace.units import size_text
+
+GRACE_S = 3.0
+"""How long an interrupted query may take to end; a few functions of DuckDB do not look whether they are interrupted."""
+
+_ROWS_AT_ONCE = 100_000
+_NEVER_S = 1_000_000_000.0
+_POLL_S = 0.5
+"""On Windows, a thread that waits without an end hears no signal."""
+
+
+@dataclass
+class Abandoned:
+    """Queries that did not end though they were interrupted; their process should end without waiting for them."""
+
+    count: int = 0
+
+
+ABANDONED = Abandoned()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a query may take: seconds, None for any number, and bytes for its result."""
+
+    timeout_s: float | None
+    result_bytes: int
+
+
+@dataclass
+class RunningQuery:
+    """A query on a connection; `is_stuck` when it went on after it was interrupted, so that nobody may close it."""
+
+    connection: Any
+    limits: Limits
+    is_stuck: bool = field(default=False, init=False)
+
+    def answer(self, query: str) -> pl.DataFrame:
+        """Return the rows.
+
+        Raises:
+            LimitReachedError: it took too long, or its result is too large.
+            duckdb.Error: DuckDB refuses it, or cannot do it.
+        """
+        return self._awaited(lambda: self._rows(query))
+
+    def _rows(self, query: str) -> pl.DataFrame:
+        relation = representable(self.connection.sql(query))
+        make_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader  # the name before 1.4
+        batches, byte_count = [], 0
+        reader = make_reader(_ROWS_AT_ONCE)
+        for batch in reader:
+            batches.append(batch)
+            byte_count += batch.nbytes
+            if byte_count > self.limits.result_bytes:
+                message = (
+                    f"the result is larger than {size_text(self.limits.result_bytes)}; sum it up or add a LIMIT, or "
+                    "raise the limit with --memory-limit (memory_limit_bytes=)"
+                )
+                raise LimitReachedError(message)
+        return as_frame(reader.schema, batches)
+
+    def _awaited(self, work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        outcome: Future[pl.DataFrame] = Future()
+        threading.Thread(target=_fulfil, args=(outcome, work), name="holotrace-sql", daemon=True).start()
+        try:
+            return _wait(outcome, self.limits.timeout_s)
+        except WaitedTooLong:
+            self._stop(outcome)
+            message = (
+                f"the query took longer than {self.limits.timeout_s:g} s and was stopped; ask for less, or raise the "
+                "limit with --timeout (timeout_s=), 0 for none"
+            )
+            raise LimitReachedError(message) from None
+        except (KeyboardInterrupt, SystemExit):
+            self._stop(outcome)
+            raise
+
+    def _stop(self, outcome: Future[pl.DataFrame]) -> None:
+        self.connection.interrupt()
+        try:
+            outcome.exception(GRACE_S)
+        except WaitedTooLong:
+            self.is_stuck = True
+            ABANDONED.count += 1
+
+
+def _fulfil(outcome: Future[pl.DataFrame], work: Callable[[], pl.DataFrame]) -> None:
+    try:
+        outcome.set_result(work())
+    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it, whatever it is
+        outcome.set_exception(error)
+
+
+def _wait(outcome: Future[pl.DataFrame], timeout_s: float | None) -> pl.DataFrame:
+    deadline_s = time.monotonic() + (_NEVER_S if timeout_s is None else timeout_s)
+    while (remaining_s := deadline_s - time.monotonic()) > _POLL_S and not outcome.done():
+        with suppress(WaitedTooLong):
+            outcome.exception(_POLL_S)
+    return outcome.result(max(0.0, remaining_s))

@@ -1,0 +1,283 @@
+"""The views that SQL sees: every column with its type, unit and meaning, and how the rows of a rank are made.
+
+Beside these, each table of `holotrace.schema.TABLES` is the view `stored.<table>`, with the columns that a store has.
+Every view begins with `rank` (int32). docs/reference/schema.md shows them; a test holds it to this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.schema import Column
+from holotrace.sql.rows import (
+    annotation_rows,
+    collective_rows,
+    device_work_rows,
+    kernel_rows,
+    launch_rows,
+    memory_rows,
+    operator_rows,
+    rank_rows,
+    step_rows,
+)
+from holotrace.store.arrow_tables import polars_type
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+
+@dataclass(frozen=True)
+class SqlView:
+    """A view: what one row is, its columns without `rank`, and either of two ways to its rows.
+
+    rows    gives those of a rank
+    select  a query over stored tables, `needs` their names
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    rows: Callable[[RankTrace], pl.DataFrame] | None = None
+    select: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> pl.Schema:
+        """The Polars type of every column, in order."""
+        return pl.Schema({column.name: polars_type(column.type) for column in self.columns})
+
+
+_EVENT = Column("event_index", "uint32", "number of the event in its file, from 0; joins views of one rank")
+_START = Column("start_ns", "int64", "when it began", "ns since the Unix epoch")
+_END = Column("end_ns", "int64", "when it ended", "ns since the Unix epoch")
+_DURATION = Column("duration_ns", "int64", "end_ns - start_ns", "ns")
+_RANGE = (_START, _END, _DURATION)
+_DEVICE = Column("device", "int32", "device ordinal; -1 where the file does not say")
+_STREAM = Column("stream", "int64", "stream or queue; -1 where the file does not say")
+_THREAD = Column("thread", "text", "thread of the host, as the file writes it")
+_STEP = Column("step", "int64", "the N of ProfilerStep#N in which the host began or launched it; null outside")
+_WORK = (
+    _EVENT,
+    *_RANGE,
+    Column("name", "text", "as written in the file"),
+    Column("kernel_kind", "text", "computation, communication, memory or other"),
+    Column("event_kind", "text", "kernel, gpu_memcpy, gpu_memset, collective_comm or accelerator"),
+    _DEVICE,
+    _STREAM,
+    Column("correlation", "int64", "joins it with its launch; -1 where there is none"),
+    Column("launch_index", "uint32", "event_index of the call that launched it; null where none is known"),
+    Column("launch_start_ns", "int64", "when that call began", "ns since the Unix epoch"),
+    Column("launch_end_ns", "int64", "when that call ended", "ns since the Unix epoch"),
+    Column("delay_ns", "int64", "from the end of the call to the start; negative where it starts before", "ns"),
+    Column("operator_index", "uint32", "event_index of the innermost operator around the launch"),
+    Column("operator", "text", "its name"),
+    Column("top_operator_index", "uint32", "event_index of the outermost operator around the launch"),
+    Column("top_operator", "text", "its name"),
+    _STEP,
+    Column("annotation", "text", "innermost user annotation that it belongs to"),
+)
+
+VIEWS: dict[str, SqlView] = {
+    view.name: view
+    for view in (
+        SqlView(
+            "ranks",
+            "a rank: where it ran, what was recorded, and how sound the file is",
+            (
+                Column("source", "text", "the trace file: a path or a URL"),
+                Column("host_name", "text", "as written in the file"),
+                Column("world_size", "int64", "ranks of the job"),
+                Column("backend", "text", "nccl, gloo, …"),
+                Column("device_name", "text", "name of the first device"),
+                Column("device_count", "int64", "devices that the rank saw"),
+                Column("start_ns", "int64", "start of the first event that is a range", "ns since the Unix epoch"),
+                Column("end_ns", "int64", "end of the last one", "ns since the Unix epoch"),
+                _DURATION,
+                Column("event_count", "int64", "rows of events"),
+                Column("device_work_count", "int64", "rows of device_work"),
+                Column("record_shapes", "bool", "whether this option of the profiler was on"),
+                Column("profile_memory", "bool", "likewise"),
+                Column("with_stack", "bool", "likewise"),
+                Column("with_modules", "bool", "likewise"),
+                Column("with_flops", "bool", "likewise"),
+                Column("is_clean", "bool", "nothing in the file had to be repaired or dropped"),
+            ),
+            rank_rows,
+        ),
+        SqlView(
+            "events",
+            "an event of the file, whatever it is: all that has a beginning and a length, and instants",
+            (
+                _EVENT,
+                *_RANGE,
+                Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
+                Column("category", "text", "the category as written in the file"),
+                Column("name", "text", "as written in the file"),
+                Column("device", "int32", "device ordinal; null on the host"),
+                Column("stream", "int64", "stream or queue; -1 is the whole device; null on the host"),
+                Column("correlation", "int64", "joins a host call with the device rows it caused"),
+                Column("external_id", "int64", "joins runtime and device rows with their operator"),
+                Column("track_id", "uint32", "number of its process and thread within the rank"),
+                Column("process", "text", "process, as the file writes it"),
+                _THREAD,
+            ),
+            select=(
+                "SELECT rank, event_index, start_ns, start_ns + greatest(duration_ns, 0) AS end_ns, "
+                "greatest(duration_ns, 0) AS duration_ns, kind, category, name, device, stream, correlation, "
+                "external_id, track_id, coalesce(process_text, process_id::VARCHAR) AS process, "
+                "coalesce(thread_text, thread_id::VARCHAR) AS thread "
+                "FROM stored.events LEFT JOIN stored.tracks USING (rank, track_id)"
+            ),
+            needs=("events", "tracks"),
+        ),
+        SqlView(
+            "device_work",
+            "a kernel, copy or memset; what only waits or marks is none",
+            (*_WORK, Column("bytes", "int64", "bytes copied or set; null on kernels", "bytes")),
+            device_work_rows,
+        ),
+        SqlView(
+            "kernels",
+            "a kernel, with its launch shape",
+            (
+                *_WORK,
+                *(Column(f"grid_{axis}", "int64", "blocks of the launch") for axis in "xyz"),
+                *(Column(f"block_{axis}", "int64", "threads of a block") for axis in "xyz"),
+                Column("registers_per_thread", "int64", "registers a thread"),
+                Column("shared_memory_bytes", "int64", "shared memory a block", "bytes"),
+                Column("blocks_per_sm", "float64", "blocks over the SM count"),
+                Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
+                Column("uses_tensor_cores", "bool", "null where the name does not tell"),
+            ),
+            kernel_rows,
+        ),
+        SqlView(
+            "launches",
+            "a runtime or driver call that launched work; a CUDA graph is one",
+            (
+                Column("event_index", "uint32", "the call: launch_index of its work"),
+                *_RANGE,
+                Column("name", "text", "the function called"),
+                _THREAD,
+                Column("work_count", "int64", "pieces of work that it launched"),
+                Column("work_ns", "int64", "their summed duration", "ns"),
+                Column("first_start_ns", "int64", "start of the first of them", "ns since the Unix epoch"),
+                Column("delay_ns", "int64", "first_start_ns - end_ns", "ns"),
+                Column("operator_index", "uint32", "event_index of the innermost operator around it"),
+                Column("operator", "text", "its name"),
+            ),
+            launch_rows,
+        ),
+        SqlView(
+            "operators",
+            "a call of a PyTorch operator on the host",
+            (
+                _EVENT,
+                *_RANGE,
+                Column("name", "text", "the operator"),
+                Column("host_self_ns", "int64", "outside operators and runtime calls inside it", "ns"),
+                Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
+                Column("device_self_ns", "int64", "of it, not launched inside an operator inside it", "ns"),
+                Column("parent_index", "uint32", "event_index of the operator around it; null where there is none"),
+                Column("depth", "int32", "number of operators, annotations and modules around it"),
+                _THREAD,
+                _STEP,
+                Column("input_dims", "text", "JSON: shape of each argument; null where it was not recorded"),
+                Column("input_types", "text", "JSON: type of each argument"),
+                Column("is_tensor_core_eligible", "bool", "tensor or matrix cores could do some of its work"),
+            ),
+            operator_rows,
+        ),
+        SqlView(
+            "collectives",
+            "an operation between ranks, sends and receives included: the kernel or, without one, the host's range",
+            (
+                _EVENT,
+                *_RANGE,
+                Column(
+                    "asked_ns",
+                    "int64",
+                    "when the host asked for it; null before the recording",
+                    "ns since the Unix epoch",
+                ),
+                Column("name", "text", "of the kernel or annotation"),
+                Column("collective", "text", "all_reduce, all_gather, …, send, recv, or unknown"),
+                Column("is_point_to_point", "bool", "whether it is a send or a receive"),
+                Column("dtype", "text", "element type"),
+                Column("bytes", "int64", "bytes that this rank puts in; null where that is not known", "bytes"),
+                Column("process_group", "text", "equal on all ranks of the group; null where it is not known"),
+                Column("sequence", "int64", "number within the group; null where it was not recorded"),
+                Column("communication_id", "uint64", "equal on all ranks of one operation; null where not recorded"),
+                _STEP,
+            ),
+            collective_rows,
+        ),
+        SqlView(
+            "memory",
+            "an allocation or a release of memory; needs `profile_memory=True`",
+            (
+                _EVENT,
+                Column("time_ns", "int64", "when", "ns since the Unix epoch"),
+                Column("device_type", "text", "cpu, cuda (also for HIP), xpu, …"),
+                Column("device_id", "int64", "device ordinal; -1 for the CPU"),
+                Column("change_bytes", "int64", "negative where memory was released", "bytes"),
+                Column("address", "uint64", "null where the file does not say"),
+                Column("allocated_bytes", "int64", "in use after it", "bytes"),
+                Column("reserved_bytes", "int64", "held by PyTorch after it; null where not recorded", "bytes"),
+                _THREAD,
+                Column("operator_index", "uint32", "event_index of the innermost operator around it"),
+                Column("operator", "text", "its name"),
+            ),
+            memory_rows,
+        ),
+        SqlView(
+            "steps",
+            "a training step that the host announced: `ProfilerStep#N`",
+            (
+                Column("step", "int64", "the N"),
+                *_RANGE,
+                Column(
+                    "with_work_start_ns",
+                    "int64",
+                    "start with the work it launched, as `step-time` has it; null where that is cut short",
+                    "ns since the Unix epoch",
+                ),
+                Column("with_work_end_ns", "int64", "end of the last work it launched", "ns since the Unix epoch"),
+            ),
+            step_rows,
+        ),
+        SqlView(
+            "annotations",
+            "a user annotation on a thread of the host or on a stream, there recorded or projected",
+            (
+                _EVENT,
+                *_RANGE,
+                Column("name", "text", "as written in the program"),
+                Column("exclusive_ns", "int64", "in which no shorter annotation of the thread or stream runs", "ns"),
+                Column("is_on_device", "bool", "whether it is one of a stream"),
+                Column("device", "int32", "null on the host"),
+                Column("stream", "int64", "null on the host"),
+                Column("thread", "text", "null on devices"),
+            ),
+            annotation_rows,
+        ),
+        SqlView(
+            "counters",
+            "a value of a counter in the file",
+            (
+                _EVENT,
+                Column("time_ns", "int64", "when", "ns since the Unix epoch"),
+                Column("name", "text", "the counter"),
+                Column("key", "text", "which of its values"),
+                Column("value", "float64", "the value"),
+            ),
+            select="SELECT rank, event_index, start_ns AS time_ns, name, key, value FROM stored.counters",
+            needs=("counters",),
+        ),
+    )
+}
+"""The views by name."""

@@ -1,0 +1,462 @@
+"""The cache: what was read from a trace file, kept as Arrow files so that the next opening takes milliseconds.
+
+    <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
+        manifest.json     what was read, from which bytes, when; checksums of the tables, and its own
+        <table>.arrow     one file for each table of the schema
+
+An entry is written into a temporary sibling folder and then renamed, so it is there whole or not at all, and two
+processes that read the same trace cannot disturb each other: the second finds the name taken and uses what is there.
+Only the user who wrote an entry can read it. What does not fit its checksum is read from the trace again.
+
+A cache behind a URL is shared by several machines: entries are copied from there into the user's cache folder, and to
+there when a trace was read. Its folders have the same names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import platformdirs
+
+from holotrace.errors import HolotraceError, InvalidOptionError, UnreadableTraceError
+from holotrace.locations import Location, RemotePath, is_url, remove_left_behind, status_of, temporary_name
+from holotrace.schema import READER_VERSION, TABLES
+from holotrace.store.arrow_tables import (
+    DamagedTableError,
+    FolderTables,
+    MemoryTables,
+    Tables,
+    arrow_file,
+    schema_fingerprint,
+)
+from holotrace.store.cache_room import make_room
+from holotrace.store.checksums import TableSums, is_sealed, sealed, unsealed
+from holotrace.store.shared_entries import MANIFEST, fetch_entry, share_entry, shared_folder, shared_manifests
+
+logger = logging.getLogger("holotrace")
+
+CacheOption: TypeAlias = bool | str | Path | RemotePath
+"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: that folder; the URL of a folder:
+the user's cache folder, and that one shared with others; False: none."""
+
+FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
+"""Environment variable: the folder, or its URL, used instead of the user's cache folder."""
+
+LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
+"""Environment variable: how large the user's cache may grow before entries unused for longest are removed."""
+
+DEFAULT_LIMIT_BYTES = 20 << 30
+BESIDE_NAME = ".holotrace_cache"
+
+# A file changed again within the resolution of its time stamp looks unchanged; two seconds is the coarsest in use (FAT).
+_TIMESTAMP_RESOLUTION_NS = 2_000_000_000
+_TRIES = 100
+
+
+class CacheWriteError(HolotraceError):
+    """Tables could not be written: the disk is full or the folder is read-only. Reading goes on in memory."""
+
+
+class DamagedEntryError(HolotraceError):
+    """An entry is not whole; it is built anew."""
+
+
+class OtherVersionError(DamagedEntryError):
+    """An entry was written by another version; it is built anew."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader hands over: two JSON texts, and the tables unless they were written to a folder."""
+
+    header: str
+    health: str
+    tables: MemoryTables
+
+    @property
+    def content_hash(self) -> str:
+        """Return what identifies the bytes that were read."""
+        return str(json.loads(self.health)["content_hash"])
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What can be told of a file without reading it, and when that was looked up; see `holotrace.locations.Status`."""
+
+    size: int | None
+    mtime_ns: int
+    taken_ns: int
+    etag: str = ""
+    changed_ns: int = 0
+    inode: int = 0
+
+    @classmethod
+    def of(cls, location: Location) -> Stamp:
+        """Look at a file now.
+
+        Raises:
+            UnreadableTraceError: it is not there any more, or not for us.
+        """
+        taken_ns = time.time_ns()
+        try:
+            status = status_of(location)
+        except HolotraceError:
+            raise
+        except OSError as error:
+            message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
+            raise UnreadableTraceError(message) from error
+        is_untold = isinstance(location, RemotePath) and not status.mtime_ns
+        mtime_ns = taken_ns if is_untold else status.mtime_ns
+        return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
+
+    def surely_same_as(self, now: Stamp) -> bool:
+        """Whether the file cannot have changed since: same version, or same times, which are not too fresh to trust."""
+        if self.etag or now.etag:
+            return (self.size, self.etag) == (now.size, now.etag)
+        settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
+        return settled and replace(self, taken_ns=0) == replace(now, taken_ns=0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trace file as it was read: two JSON texts and the tables."""
+
+    header: str
+    health: str
+    content_hash: str
+    tables: Tables
+    folder: Path | None = None
+    stamp: Stamp | None = None
+
+    @classmethod
+    def in_memory(cls, reading: Reading) -> Entry:
+        """Keep a reading that no cache holds."""
+        return cls(reading.header, reading.health, reading.content_hash, reading.tables)
+
+    @classmethod
+    def load(cls, folder: Path) -> Entry:
+        """Open the entry in `folder` and see that nothing is missing; rows are compared with checksums when they are read.
+
+        Raises:
+            DamagedEntryError: it is not whole, or this version of holotrace reads otherwise.
+        """
+        try:
+            data = (folder / MANIFEST).read_bytes()
+            _check_version(folder, data)
+            manifest = unsealed(data)
+            sums = {name: TableSums.from_json(manifest["tables"][name]) for name in TABLES}
+            _check_sizes(folder, sums)
+            return cls(
+                manifest["header"],
+                manifest["health"],
+                manifest["content_hash"],
+                FolderTables(folder, sums),
+                folder,
+                Stamp(**manifest["stamp"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = f"{folder / MANIFEST}: {error}"
+            raise DamagedEntryError(message) from error
+
+    def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
+        """Whether the entry holds what `source` holds now; reads the file only where size and time leave a doubt."""
+        now = Stamp.of(source)
+        if self.stamp is None or self.stamp.size != now.size:
+            return False
+        if self.stamp.surely_same_as(now):
+            return True
+        if content_hash(source) != self.content_hash:
+            return False
+        self._restamp(now)
+        return True
+
+    def remove(self) -> None:
+        """Delete the entry's files, as far as the system lets us."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _restamp(self, now: Stamp) -> None:
+        """Remember that the content was compared at `now`; a cache that cannot be written only compares again."""
+        if self.folder is not None:
+            with suppress(OSError, DamagedEntryError):
+                _write_manifest(self.folder, replace(self, stamp=now))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of entries; `limit_bytes` None means it may grow without end, `shared` is one that others use as well."""
+
+    folder: Path
+    limit_bytes: int | None = None
+    shared: RemotePath | None = None
+
+    @classmethod
+    def from_option(cls, option: CacheOption, source: Location) -> Cache | None:
+        """Return the cache that `option` asks for, None for no cache.
+
+        Raises:
+            InvalidOptionError: `option` is none of those described at `CacheOption`.
+        """
+        if option is True:
+            return cls(user_cache_folder(), _limit_bytes(), shared_folder(os.environ.get(FOLDER_VARIABLE)))
+        if option is False:
+            return None
+        if option == "beside":
+            option = source.parent / BESIDE_NAME
+        if shared := shared_folder(option):
+            return cls(user_cache_folder(), _limit_bytes(), shared)
+        if isinstance(option, os.PathLike):
+            return cls(Path(option))
+        message = f'cache={option!r} means nothing; give True, False, "beside", a pathlib.Path or the URL of a folder'
+        raise InvalidOptionError(message)
+
+    def find(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
+        """Return the entry that holds what `source` holds now, or None."""
+        return self._find_here(source, content_hash) or self._find_shared(source, content_hash)
+
+    def _find_here(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
+        for folder in self._entry_folders(source):
+            try:
+                entry = Entry.load(folder)
+            except OtherVersionError as error:
+                logger.info("a cache entry is rebuilt: %s", error)
+                continue
+            except DamagedEntryError as error:
+                logger.warning("a cache entry is rebuilt from %s: %s", source, error)
+                continue
+            if entry.is_of(source, content_hash):
+                _touch(folder)
+                return entry
+        return None
+
+    def _find_shared(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
+        if self.shared is None:
+            return None
+        for folder, manifest in shared_manifests(self.shared / _home_name(source)):
+            with suppress(KeyError, TypeError, DamagedEntryError, OSError):
+                stamp = Stamp(**manifest["stamp"])
+                if isinstance(source, Path):  # of another machine's file by that name; its bytes decide
+                    stamp = replace(stamp, taken_ns=0)
+                kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
+                if kept.is_of(source, content_hash):
+                    return self._copied(folder, self._home(source))
+        return None
+
+    def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
+        """Copy an entry of others; one that turns out damaged is removed, and the trace read."""
+        with _temporary_folder(home) as temporary:
+            fetch_entry(folder, temporary)
+            try:
+                copy = Entry.load(temporary)
+                for name in TABLES:
+                    copy.tables.scan(name)
+            except (DamagedEntryError, DamagedTableError) as error:
+                logger.warning("a shared cache entry is rebuilt: %s: %s", folder, error)
+                with suppress(OSError):
+                    (folder / MANIFEST).unlink(missing_ok=True)
+                return None
+            kept = _publish(temporary, home / folder.name)
+        self._tidy(home, keep=kept)
+        return kept
+
+    def _share(self, source: Location, kept: Entry) -> None:
+        """Copy an entry to where others find it; where that fails, they read the trace themselves."""
+        if self.shared is not None and kept.folder is not None:
+            try:
+                share_entry(kept.folder, self.shared / _home_name(source) / kept.folder.name)
+            except OSError as error:
+                logger.warning("the cache %s cannot be written: %s", self.shared, error)
+
+    def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
+        """Let `read` write the tables of `source` into a folder, and keep them; interrupted, leave nothing behind.
+
+        Nothing waits for the disk: what a power cut tears does not fit its checksums, and is read again.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        home = self._home(source)
+        stamp = Stamp.of(source)
+        with _temporary_folder(home) as temporary:
+            reading = read(temporary)
+            with _write_errors(self.folder):
+                content_hash = reading.content_hash
+                tables = FolderTables(temporary, _sums_of(temporary))
+                _write_manifest(
+                    temporary, Entry(reading.header, reading.health, content_hash, tables, temporary, stamp)
+                )
+                kept = _publish(temporary, home / f"{content_hash}-r{READER_VERSION}")
+        self._tidy(home, keep=kept)
+        self._share(source, kept)
+        return kept
+
+    def _home(self, source: Location) -> Path:
+        """Return the folder of all entries of `source`, one for each user: nobody else can look into it."""
+        return self.folder / _home_name(source, user=_user())
+
+    def _entry_folders(self, source: Location) -> list[Path]:
+        try:
+            return sorted(self._home(source).glob(f"*-r{READER_VERSION}"))
+        except OSError:
+            return []
+
+    def _tidy(self, home: Path, *, keep: Entry) -> None:
+        """Remove what nobody will use again; whatever resists stays."""
+        with suppress(OSError):
+            found = list(home.iterdir())
+            remove_left_behind(found)
+            for folder in found:
+                if _is_outdated(folder, keep):
+                    shutil.rmtree(folder, ignore_errors=True)
+        make_room(self.folder, self.limit_bytes, keep=keep.folder)
+
+
+def user_cache_folder() -> Path:
+    """Return the folder that HOLOTRACE_CACHE_DIR names, if it names one of this machine, else the one the system keeps for caches of this user."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named and not is_url(named):
+        return Path(named).expanduser()
+    return platformdirs.user_cache_path("holotrace", appauthor=False)
+
+
+def _home_name(source: Location, *, user: str = "") -> str:
+    address = str(source) if isinstance(source, RemotePath) else os.path.realpath(source)
+    return hashlib.sha256(os.fsencode(f"{address}{user}")).hexdigest()[:24]
+
+
+def _user() -> str:
+    """Return the number of the user, after a character that no path has; empty where the system has none."""
+    return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
+
+
+def _limit_bytes() -> int:
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    if text and not text.isdecimal():
+        message = f"{LIMIT_VARIABLE}={text!r} is no number of bytes"
+        raise InvalidOptionError(message)
+    return int(text) if text else DEFAULT_LIMIT_BYTES
+
+
+def _check_version(folder: Path, data: bytes) -> None:
+    manifest = json.loads(data)
+    written_by = manifest["reader_version"], manifest["schema"]
+    if written_by != (READER_VERSION, schema_fingerprint()) or not is_sealed(data):
+        message = f"{folder} was written by another version: {written_by}"
+        raise OtherVersionError(message)
+
+
+def _check_sizes(folder: Path, sums: Mapping[str, TableSums]) -> None:
+    for name, expected in sums.items():
+        size = arrow_file(folder, name).stat().st_size
+        if size != expected.byte_count:
+            message = f"{name}.arrow has {size:,} bytes instead of {expected.byte_count:,}"
+            raise ValueError(message)
+
+
+def _sums_of(folder: Path) -> dict[str, TableSums]:
+    """Return the checksums of all tables, side by side."""
+    with ThreadPoolExecutor(thread_name_prefix="holotrace-sum") as pool:
+        return dict(zip(TABLES, pool.map(lambda name: TableSums.of(arrow_file(folder, name)), TABLES), strict=True))
+
+
+def _write_manifest(folder: Path, entry: Entry) -> None:
+    """Write the manifest beside the tables, whole or not at all."""
+    if not isinstance(entry.tables, FolderTables):
+        message = f"{folder} holds no tables"
+        raise DamagedEntryError(message)
+    manifest = {
+        "reader_version": READER_VERSION,
+        "schema": schema_fingerprint(),
+        "content_hash": entry.content_hash,
+        "stamp": vars(entry.stamp),
+        "tables": {name: vars(sums) for name, sums in entry.tables.sums.items()},
+        "health": entry.health,
+        "header": entry.header,
+    }
+    draft = folder / temporary_name()
+    try:
+        draft.touch(mode=0o600)
+        draft.write_bytes(sealed(manifest))
+        draft.replace(folder / MANIFEST)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _temporary_folder(home: Path) -> Iterator[Path]:
+    """Give a new folder in `home`, which only this user can look into, and remove it afterwards unless it was renamed."""
+    temporary = home / temporary_name()
+    with _write_errors(home.parent):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(temporary)
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        with suppress(OSError):
+            home.rmdir()  # only where nothing else is in it
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and the one around it, which another process may just remove because it is empty."""
+    for attempt in range(_TRIES):
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileNotFoundError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"the cache {folder} cannot be written ({error.strerror or error})"
+        raise CacheWriteError(message) from error
+    except DamagedEntryError as error:  # another process removed it again at once: the file is changing
+        message = f"the cache {folder} does not keep what is written ({error})"
+        raise CacheWriteError(message) from error
+
+
+def _publish(temporary: Path, target: Path) -> Entry:
+    """Give the entry its name; where another process was first, use the one that is there."""
+    for file in temporary.iterdir():
+        file.chmod(0o600)
+    try:
+        temporary.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        with suppress(DamagedEntryError):
+            return Entry.load(target)
+        shutil.rmtree(target)
+        temporary.rename(target)
+    return Entry.load(target)
+
+
+def _touch(folder: Path) -> None:
+    """Remember when the entry was last used, for the choice of what to remove."""
+    with suppress(OSError):
+        os.utime(folder / MANIFEST)
+
+
+def _is_outdated(folder: Path, keep: Entry) -> bool:
+    """Whether `folder` holds the trace as it was before, or as an older reader read it."""
+    _, separator, version = folder.name.rpartition("-r")
+    return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION

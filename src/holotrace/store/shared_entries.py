@@ -1,0 +1,72 @@
+"""Cache entries behind a URL, which several machines share: copied from there instead of reading the trace again."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from holotrace.locations import RemotePath, drafted, is_url, located, scan
+from holotrace.schema import READER_VERSION, TABLES
+from holotrace.store.arrow_tables import arrow_file
+from holotrace.store.checksums import unsealed
+
+logger = logging.getLogger("holotrace")
+
+MANIFEST = "manifest.json"
+"""Written last, so an entry with a manifest is whole."""
+
+_COPIED_AT_ONCE = 8 << 20
+
+
+def shared_manifests(home: RemotePath) -> Iterator[tuple[RemotePath, dict[str, Any]]]:
+    """Yield the folder and the manifest of each whole entry that this version can read; what cannot be read is left out."""
+    for folder in _entry_folders(home):
+        try:
+            yield folder, unsealed((folder / MANIFEST).read_bytes())
+        except (OSError, ValueError) as error:  # noqa: PERF203 -- one entry must not hide the others
+            logger.info("a shared cache entry is not used: %s", error)
+
+
+def fetch_entry(folder: RemotePath, to: Path) -> None:
+    """Copy the files of an entry into an empty folder.
+
+    Raises:
+        OSError: they cannot be copied.
+    """
+    for name in TABLES:
+        with closing((folder / f"{name}.arrow").open()) as source, arrow_file(to, name).open("wb") as target:
+            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+    (to / MANIFEST).write_bytes((folder / MANIFEST).read_bytes())
+
+
+def share_entry(folder: Path, to: RemotePath) -> None:
+    """Copy an entry to a URL, its manifest last; one that is there already stays.
+
+    Raises:
+        OSError: it cannot be written there.
+    """
+    if (to / MANIFEST).exists():
+        return
+    to.mkdir()
+    for path in [*(arrow_file(folder, name) for name in TABLES), folder / MANIFEST]:
+        with path.open("rb") as source, drafted(to / path.name) as target:
+            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+
+
+def shared_folder(option: object) -> RemotePath | None:
+    """Return the folder that a URL names, None for anything else."""
+    if isinstance(option, str) and is_url(option):
+        option = located(option)
+    return option if isinstance(option, RemotePath) else None
+
+
+def _entry_folders(home: RemotePath) -> list[RemotePath]:
+    try:
+        found = [child.name for child in scan(home) if child.is_dir]
+    except FileNotFoundError:
+        return []
+    return [home / name for name in sorted(found) if name.endswith(f"-r{READER_VERSION}")]

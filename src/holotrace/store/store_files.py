@@ -1,0 +1,129 @@
+"""The files of ours in the store of a job: what they are called, and that no byte of them was changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
+from holotrace.locations import Location, drafted, scan
+from holotrace.schema import READER_VERSION
+from holotrace.store.access import narrowed
+from holotrace.store.arrow_tables import schema_fingerprint
+from holotrace.store.checksums import is_sealed, sealed, unsealed
+
+VERSION = 2
+"""Raised whenever the layout changes."""
+
+STORE_MANIFEST = "_holotrace_store.json"
+"""The file that makes a folder a store."""
+
+RANKS_FOLDER = "_holotrace_ranks"
+"""The folder of a store with a file for each of its ranks."""
+
+LEFT_OUT_FOLDER = "_holotrace_left_out"
+RANK_MANIFEST = "_holotrace_rank.json"
+RANK_FOLDER = "rank="
+STORE, STATE, LEFT_OUT, RANK = "holotrace store", "state of a rank", "file left out", "rank of an holotrace store"
+"""What each kind of file says that it is."""
+
+Json: TypeAlias = dict[str, Any]
+
+
+def rank_folder(store: Location, rank: int) -> Location:
+    """Return where the tables of a rank are."""
+    return store / f"{RANK_FOLDER}{rank}"
+
+
+def state_file(store: Location, rank: int) -> Location:
+    """Return where the store says whether a rank is there."""
+    return store / RANKS_FOLDER / f"{rank}.json"
+
+
+def left_out_file(store: Location, path: str) -> Location:
+    """Return where the store says why the file at `path` was left out."""
+    return store / LEFT_OUT_FOLDER / f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:24]}.json"
+
+
+def names_in(folder: Location) -> list[str]:
+    """Return what is in a folder; nothing where there is none.
+
+    Raises:
+        UnreadableTraceError: it cannot be listed.
+    """
+    try:
+        return [child.name.rstrip("/") for child in scan(folder)]
+    except FileNotFoundError:
+        return []
+    except HolotraceError:
+        raise
+    except OSError as error:
+        message = f"{folder} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+
+
+def read_sealed(path: Location, kind: str) -> Json:
+    """Read a file of ours and see that no byte of it was changed.
+
+    Raises:
+        NotATraceError: it is something else, or of another version of holotrace.
+        UnreadableTraceError: it cannot be read, or is damaged.
+    """
+    with damage_told(path):
+        data = path.read_bytes()
+        raw = unsealed(data) if is_sealed(data) else dict(json.loads(data))
+        known = raw["format"], raw["version"], raw["schema"]
+    if known[0] != kind:
+        message = f"{path} does not belong to a store of holotrace"
+        raise NotATraceError(message)
+    if known[1:] != (VERSION, schema_fingerprint()):
+        message = (
+            f"{path.parent} was stored by another version of holotrace; run holotrace ingest again, or use that version"
+        )
+        raise NotATraceError(message)
+    if not is_sealed(data):
+        message = f"{path} is damaged; run holotrace ingest again"
+        raise UnreadableTraceError(message)
+    return raw
+
+
+def write_sealed(path: Location, kind: str, content: Json, *, source: str = "", replace: bool = True) -> None:
+    """Write a file of ours, whole or not at all, for nobody to read who may not read the trace `source`; see `drafted`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with drafted(path, replace=replace) as file:
+        file.write(sealed_file(kind, content))
+        if source and isinstance(path, Path):
+            file.flush()
+            with narrowed(Path(file.name), source):
+                pass
+
+
+def sealed_file(kind: str, content: Json) -> bytes:
+    """Return a file of ours: what kind it is, of which version, and `content`, after their checksum."""
+    versions = {"version": VERSION, "schema": schema_fingerprint(), "reader_version": READER_VERSION}
+    return sealed({"format": kind, **versions, **content}, indent=1)
+
+
+@contextmanager
+def damage_told(path: Location) -> Iterator[None]:
+    """Turn what goes wrong with a file of ours into one sentence."""
+    try:
+        yield
+    except HolotraceError:
+        raise
+    except FileNotFoundError as error:
+        message = f"{path} is missing; run holotrace ingest again"
+        raise UnreadableTraceError(message) from error
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        message = f"{path} is damaged; run holotrace ingest again"
+        raise UnreadableTraceError(message) from error

@@ -1,0 +1,441 @@
+"""A job's trace: ranks, and the tables of each."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.errors import (
+    HolotraceError,
+    InvalidOptionError,
+    MissingDataError,
+    NotATraceError,
+    UnknownRankError,
+    UnreadableTraceError,
+)
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import EventKind
+from holotrace.store.arrow_tables import ColumnMemo, known_columns
+from holotrace.store.header import Header
+from holotrace.store.health import Health
+
+logger = logging.getLogger("holotrace")
+
+T = TypeVar("T")
+
+OnError: TypeAlias = Literal["fail", "skip"]
+"""What becomes of a rank that cannot be worked on: its error ends the work, or the rank is reported and left out."""
+
+ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
+"""Errors that are not about one rank; they end the work in any case."""
+
+_THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
+"""Errors of executors that take no more work and know no way to go on; neither are they about one rank."""
+
+_MOST_EVENTS_HELD = 20_000_000
+_EVENTS_OF_ANY_RANK = 10_000
+"""How many events of a trace, of some 100 bytes each, a process holds in memory before it forgets the ranks that it
+worked on longest ago. Any rank counts as so many more: what is remembered of an empty one takes a megabyte, too."""
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """A file that was found and left out.
+
+    is_unreadable  whether it would be a trace, could it be read
+    rank           the rank that it is another recording of, None for other files
+    """
+
+    path: str
+    reason: str
+    is_unreadable: bool = False
+    rank: int | None = None
+
+
+class RankFile(Protocol):
+    """Where a rank's tables come from: a trace file, or a store. It pickles as its address."""
+
+    @property
+    def path(self) -> str:
+        """The trace file, as given."""
+
+    @property
+    def header(self) -> Header:
+        """What the trace says about itself outside its events."""
+
+    @property
+    def health(self) -> Health:
+        """What the reader repaired, dropped or noticed."""
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table."""
+
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the events of these kinds, in file order."""
+
+    def forget(self) -> None:
+        """Free the memory of what was read."""
+
+
+class RankTrace:
+    """What one rank recorded, as the tables of `holotrace.schema.TABLES`.
+
+    Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections), so a worker opens
+    its own copy.
+    """
+
+    def __init__(self, rank: int, file: RankFile, selections: tuple[Selection, ...] = ()) -> None:
+        """Name the rank, its file, and the selections its events have to pass; `holotrace.open_trace` does this."""
+        self.rank = rank
+        self._file = file
+        self._selections = selections
+        self._unselected: RankTrace | None = None
+        self._derived: dict[Callable[..., Any], Any] = {}
+        self._is_used = False
+
+    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...]]]:
+        """Pickle the address alone."""
+        return RankTrace, (self.rank, self._file, self._selections)
+
+    def __repr__(self) -> str:
+        """Show the rank and its file."""
+        return f"RankTrace(rank={self.rank}, source={self.source!r})"
+
+    @property
+    def source(self) -> str:
+        """Path of the file, as given."""
+        return self._file.path
+
+    @property
+    def file(self) -> RankFile:
+        """Where the tables come from."""
+        return self._file
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """What its events have to pass."""
+        return self._selections
+
+    @property
+    def has_selections(self) -> bool:
+        """Whether only some of its events are meant."""
+        return bool(self._selections)
+
+    @property
+    def header(self) -> Header:
+        """What the file says about itself outside its events."""
+        return self._file.header
+
+    @property
+    def health(self) -> Health:
+        """What the reader repaired, dropped or noticed."""
+        return self._file.health
+
+    @property
+    def unselected(self) -> RankTrace:
+        """The same rank with all of its events; itself where nothing was selected."""
+        if not self._selections:
+            return self
+        if self._unselected is None:
+            self._unselected = RankTrace(self.rank, self._file)
+        return self._unselected
+
+    @functools.cached_property
+    def strings(self) -> pl.Series:
+        """The text of every string id: `strings[i]`; named `text`."""
+        return self.table("strings")["text"].rechunk()
+
+    def texts(self, ids: pl.Series) -> pl.Series:
+        """Return the text of each id of a `string` or `json` column, null for null."""
+        return self.unselected.strings[ids].alias(ids.name)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table, all of them for None, with the types of `holotrace.schema`.
+
+        A table without rows comes back empty. Rows are in file order; only the rows of `events` are selected, side
+        tables stay whole and join by `event_index`.
+
+        Raises:
+            InvalidOptionError: there is no such table or column.
+            NotATraceError, UnreadableTraceError: the file, opened at first use, turns out to be no readable trace.
+        """
+        self._is_used = True
+        if name != "events" or not self._selections:
+            return self._file.table(name, columns)
+        return self._selected_events.get(known_columns(name, columns))
+
+    def events_of(self, kinds: Iterable[EventKind], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the selected events of these kinds, in file order.
+
+        Much lighter than filtering `table("events")` where the kinds are few: other events are never held in memory.
+        Nothing is remembered; an analysis remembers what it makes of them through `derive`.
+        """
+        self._is_used = True
+        if not self._selections:
+            return self._file.events_of(tuple(kinds), columns)
+        events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])))
+        return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
+
+    def derive(self, function: Callable[[RankTrace], T]) -> T:
+        """Return `function(self)`, computed once; `function` is a module-level function."""
+        derived = self._derived
+        if function not in derived:
+            derived[function] = function(self)
+        result: T = derived[function]
+        return result
+
+    def where(self, selection: Selection) -> RankTrace:
+        """Return this rank with fewer events: those where `selection` and all earlier selections say true.
+
+        `selection` gets the rank with all of its events and returns one bool for each row of `events`. It is a
+        module-level function, or a `functools.partial` of one, so that the result pickles.
+        """
+        selected = RankTrace(self.rank, self._file, (*self._selections, selection))
+        selected._unselected = self.unselected  # shares what was already derived
+        return selected
+
+    def event_counts(self) -> dict[EventKind, int]:
+        """Return how many of the selected events are of each kind, kinds without events left out."""
+        counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
+        return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
+
+    @property
+    def events_held(self) -> int:
+        """How many events are held in memory, roughly; 0 where nothing but header and health was asked for."""
+        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
+        try:
+            return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
+        except HolotraceError:  # its file cannot be read, and who was asked about it has answered all the same
+            return 0
+
+    def forget(self) -> None:
+        """Free the memory of tables and derived results; the next use opens the file again."""
+        self._file.forget()
+        for view in {id(self): self, id(self.unselected): self.unselected}.values():
+            view._forget_own()  # noqa: SLF001 -- the same class
+
+    def _forget_own(self) -> None:
+        self._is_used = False
+        self._derived = {}  # another thread may be adding to what was there
+        for cached in ("strings", "_mask", "_is_selected", "_selected_events"):
+            self.__dict__.pop(cached, None)
+
+    @functools.cached_property
+    def _selected_events(self) -> ColumnMemo:
+        return ColumnMemo(lambda columns: self._file.table("events", columns).filter(self._mask))
+
+    @functools.cached_property
+    def _mask(self) -> pl.Series:
+        row_count = self.unselected.table("events", ["event_index"]).height
+        masks = [_checked(selection, selection(self.unselected), row_count) for selection in self._selections]
+        return pl.Series(np.logical_and.reduce(masks))
+
+    @functools.cached_property
+    def _is_selected(self) -> npt.NDArray[np.bool_]:
+        """Say of each `event_index` whether its event is selected."""
+        event_index = self.unselected.table("events", ["event_index"])["event_index"].to_numpy()
+        is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
+        is_selected[event_index] = self._mask.to_numpy()
+        return is_selected
+
+
+Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
+"""Says of each event of a rank whether to keep it."""
+
+
+@runtime_checkable
+class DeviceSelection(Protocol):
+    """A selection that can be asked about device work alone: the fifth of a trace that many questions are about."""
+
+    def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+        """Say of each row of `holotrace.enrich.device_work.device_rows` whether to keep it, as calling the selection does."""
+
+
+class Trace:
+    """The ranks of one job.
+
+    ranks     {rank: RankTrace}, sorted by rank
+    skipped   files that were found and left out, with the reason
+    on_error  "skip": a rank that cannot be worked on is logged and moves from `ranks` to `skipped`; "fail": its error
+              is raised
+    """
+
+    def __init__(
+        self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = (), on_error: OnError = "fail"
+    ) -> None:
+        """Join ranks to a job; `holotrace.open_trace` does this."""
+        self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
+        self.skipped = tuple(skipped)
+        self.on_error = on_error
+        self._events_held: dict[int, int] = {}  # by rank, that worked on longest ago first
+
+    def __reduce__(self) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError]]:
+        """Pickle the addresses of the ranks."""
+        return Trace, (self.ranks, self.skipped, self.on_error)
+
+    def __repr__(self) -> str:
+        """Show the ranks."""
+        return f"Trace(ranks={list(self.ranks)})"
+
+    def select(self, ranks: Iterable[int] | None) -> Trace:
+        """Return the trace of these ranks alone, of all for None.
+
+        Raises:
+            UnknownRankError: the job does not have such a rank.
+            InvalidOptionError: no rank at all is asked for.
+        """
+        if ranks is None:
+            return self
+        chosen = {rank: self._rank(rank) for rank in ranks}
+        if not chosen:
+            message = "ranks=[] asks for no rank at all; leave it out to take all of them"
+            raise InvalidOptionError(message)
+        return Trace(chosen, self.skipped, self.on_error)
+
+    def where(self, selection: Selection) -> Trace:
+        """Return the trace with fewer events on each rank; see `RankTrace.where`."""
+        chosen = {rank: each.where(selection) for rank, each in self.ranks.items()}
+        return Trace(chosen, self.skipped, self.on_error)
+
+    def readable(self, executor: Executor = IN_PROCESS) -> Trace:
+        """Return the trace of the ranks whose files can be read; the others are among `skipped`, with the error.
+
+        Raises:
+            NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first.
+        """
+        errors = {rank: error for rank, error in self.map(_reading_error, executor).items() if error is not None}
+        if not errors:
+            return self
+        rest = Trace(self.ranks, self.skipped, self.on_error)
+        rest._leave_out(errors)
+        return rest
+
+    def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
+        """Return {rank: function(rank_trace)}, sorted by rank.
+
+        The first error is raised, and work not yet begun is cancelled; unless the trace was opened with
+        `on_error="skip"` and the error is one rank's alone: then that rank is left out, here and from now on. For an
+        executor of processes, `function` is a module-level function or a `functools.partial` of one.
+        """
+        futures: dict[int, Future[T]] = {}
+        try:
+            for rank, rank_trace in self.ranks.items():
+                futures[rank] = executor.submit(function, rank_trace)
+                if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
+                    self._make_room(rank_trace)
+            errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}
+            self._leave_out(errors)
+            return {rank: future.result() for rank, future in futures.items() if rank not in errors}
+        finally:
+            for future in futures.values():
+                future.cancel()
+
+    def _error_of_rank(self, future: Future[Any]) -> Exception | None:
+        """Wait for a call; return its error where that costs the rank alone, and raise any other."""
+        try:
+            future.result()
+        except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
+            raise
+        except Exception as error:
+            if self.on_error == "fail":
+                raise
+            return error
+        return None
+
+    def _leave_out(self, errors: Mapping[int, Exception]) -> None:
+        """Move ranks from `ranks` to `skipped`; where none would be left, raise the error of the first."""
+        if errors and len(errors) == len(self.ranks):
+            raise next(iter(errors.values()))
+        for rank, error in errors.items():
+            told = _told(rank, error)
+            logger.warning("left out: %s", told, exc_info=None if isinstance(error, HolotraceError) else error)
+            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, told, is_unreadable=True))
+        self.ranks = {rank: each for rank, each in self.ranks.items() if rank not in errors}
+
+    def _make_room(self, latest: RankTrace) -> None:
+        """Forget the ranks worked on longest ago, where this process holds more events than it should."""
+        self._events_held.pop(latest.rank, None)
+        self._events_held[latest.rank] = latest.events_held
+        while len(self._events_held) > 1 and sum(self._events_held.values()) > _MOST_EVENTS_HELD:
+            oldest = next(iter(self._events_held))
+            del self._events_held[oldest]
+            if oldest in self.ranks:
+                self.ranks[oldest].forget()
+
+    def sql(
+        self,
+        query: str,
+        *,
+        memory_limit_bytes: int | None = None,
+        timeout_s: float | None = 600.0,
+        executor: Executor = IN_PROCESS,
+    ) -> pl.DataFrame:
+        """Answer one SELECT about the ranks with DuckDB.
+
+            trace.sql("SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
+
+        The views and their columns are listed in docs/reference/schema.md. What the query names is written into a
+        temporary folder, rank by rank; nothing but that folder can be read, and nothing written.
+
+        Args:
+            query: names its views literally.
+            memory_limit_bytes: what DuckDB may take before it goes on in temporary files, and the most that the result
+                may take; by default half of what is free.
+            timeout_s: seconds that the query may take, once its views are written; None for any number.
+            executor: makes the rows of the views; its workers need to be on this machine.
+
+        Returns:
+            The rows; `.to_arrow()` and `.to_pandas()` give them to others. Types that a frame has no place for, such
+            as intervals, unions and enums, come as text.
+
+        Raises:
+            InvalidOptionError: DuckDB is not installed or refuses the query; the message says why, and what there is.
+            LimitReachedError: the query took more time or memory than it may.
+        """
+        # By its name, because SQL knows the analyses' facts and is a layer above: the notation is `trace.sql`.
+        answer: pl.DataFrame = import_module("holotrace.sql.query").sql(
+            self, query, memory_limit_bytes=memory_limit_bytes, timeout_s=timeout_s, executor=executor
+        )
+        return answer
+
+    def _rank(self, rank: int) -> RankTrace:
+        if rank not in self.ranks:
+            raise UnknownRankError.from_available(rank, self.ranks)
+        return self.ranks[rank]
+
+
+def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceError | None:
+    """Open the file of a rank; return the error where that fails."""
+    try:
+        _ = rank_trace.health
+    except (NotATraceError, UnreadableTraceError) as error:
+        return error
+    return None
+
+
+def _told(rank: int, error: Exception) -> str:
+    """Say what went wrong; errors about files name the file themselves."""
+    if isinstance(error, (NotATraceError, UnreadableTraceError)):
+        return str(error)
+    return (
+        f"rank {rank}: {error}"
+        if isinstance(error, HolotraceError)
+        else f"rank {rank}: {type(error).__name__}: {error}"
+    )
+
+
+def _checked(selection: Selection, mask: npt.NDArray[np.bool_], row_count: int) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(mask)
+    if mask.dtype != np.bool_ or mask.shape != (row_count,):
+        message = f"{selection} must return {row_count:,} bools, one per event, but returned {mask.dtype} {mask.shape}"
+        raise InvalidOptionError(message)
+    return mask

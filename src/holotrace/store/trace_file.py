@@ -1,0 +1,211 @@
+"""One trace file and what was read from it, opened when first needed."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from holotrace.errors import UnreadableTraceError
+from holotrace.execution.progress import SILENT, Progress
+from holotrace.locations import Location, RemotePath, is_url, located, scratch_folder
+from holotrace.store.arrow_tables import (
+    ColumnMemo,
+    DamagedTableError,
+    FolderTables,
+    MemoryTables,
+    Tables,
+    known_columns,
+)
+from holotrace.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading, Stamp
+from holotrace.store.header import Header
+from holotrace.store.health import Health
+
+logger = logging.getLogger("holotrace")
+
+
+class Reader(Protocol):
+    """What a trace format offers; instances pickle, so that a worker can read as well."""
+
+    def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
+        """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+
+        Raises:
+            CacheWriteError: `folder` cannot be written.
+            NotATraceError: the file holds no trace.
+            UnreadableTraceError: the file cannot be read.
+        """
+
+    def content_hash(self, path: Location) -> str:
+        """Return what identifies the bytes of `path`; equals `content_hash` of the health record of a reading."""
+
+
+class TraceFile:
+    """One trace file: its address, and what was read from it so far.
+
+    It pickles as its address, so a worker opens its own copy; through the cache that takes milliseconds.
+    """
+
+    def __init__(
+        self,
+        path: str | RemotePath,
+        reader: Reader,
+        *,
+        cache: CacheOption = True,
+        progress: Progress = SILENT,
+        base: str = "",
+    ) -> None:
+        """Name a file; `base` is the folder a relative `path` starts from, by default the current one."""
+        self.path = str(path)
+        self._base = base or str(Path.cwd())
+        self._reader = reader
+        self._cache = cache
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._entry: Entry | None = None
+        self._content_hash: str | None = None
+        self._tables: dict[str, ColumnMemo] = {}
+
+    def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str | RemotePath]]:
+        """Pickle the address alone."""
+        rebuild = functools.partial(TraceFile, reader=self._reader, cache=self._cache, base=self._base)
+        return rebuild, (self._location if isinstance(self._location, RemotePath) else self.path,)
+
+    def __repr__(self) -> str:
+        """Show the path."""
+        return f"TraceFile({self.path!r})"
+
+    @functools.cached_property
+    def header(self) -> Header:
+        """What the file says about itself outside its events."""
+        return Header.from_json(self._opened().header)
+
+    @functools.cached_property
+    def health(self) -> Health:
+        """What the reader repaired, dropped or noticed."""
+        return Health.from_json(self._opened().health)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table; those read before are not read again.
+
+        Raises:
+            InvalidOptionError: the schema has no such table or column.
+        """
+        wanted = known_columns(name, columns)
+        with self._lock:
+            memo = self._tables.setdefault(name, ColumnMemo(functools.partial(self._read, name)))
+            return memo.get(wanted)
+
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the events of these kinds, in file order; they are not remembered."""
+        wanted = known_columns("events", columns)
+        return self._rebuilding(lambda tables: tables.read_events(wanted, kinds))
+
+    def forget(self) -> None:
+        """Free the memory of what was read; the next use opens the file again."""
+        with self._lock:
+            self._tables.clear()
+            self._entry = None
+
+    @property
+    def address(self) -> str:
+        """The file's absolute path, or its URL."""
+        return str(self._location.absolute() if isinstance(self._location, Path) else self._location)
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the file."""
+        return self._reader
+
+    def read_by(self, reader: Reader) -> TraceFile:
+        """Return the same file with another reader."""
+        return TraceFile(self.path, reader, cache=self._cache, progress=self._progress, base=self._base)
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Entry]:
+        """Give what the file holds now: from the cache, or read into a temporary folder that is removed afterwards.
+
+        For those who need all of it once, and would only crowd the cache.
+
+        Raises:
+            NotATraceError, UnreadableTraceError: the file is no readable trace, or there is no room for it.
+        """
+        cache = Cache.from_option(self._cache, self._location)
+        kept = cache and cache.find(self._location, self._reader.content_hash)
+        if kept:
+            yield kept
+            return
+        stamp = Stamp.of(self._location)
+        with scratch_folder() as folder:
+            try:
+                reading = self._reader.read(self._location, folder, self._progress)
+            except CacheWriteError as error:
+                message = f"{self.path} is read into {folder}, and {error}; TMPDIR may name another folder"
+                raise UnreadableTraceError(message) from error
+            tables = FolderTables(folder)
+            yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
+
+    def is_still(self, stamp: Stamp, content_hash: str) -> bool:
+        """Whether the file is what it was at `stamp`, when its bytes had this hash.
+
+        Raises:
+            UnreadableTraceError: it cannot be read.
+        """
+        known = Entry("", "", content_hash, MemoryTables({}), stamp=stamp)
+        return known.is_of(self._location, self._reader.content_hash)
+
+    def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        return self._rebuilding(lambda tables: tables.read(name, columns))
+
+    def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
+        """Read from the tables, once more from the trace itself where the cache turns out damaged or was cleared."""
+        try:
+            return read(self._opened().tables)
+        except DamagedTableError as error:
+            logger.warning("a cache entry is rebuilt from %s: %s", self.path, error)
+            self._opened().remove()
+            self._entry = None
+            return read(self._opened().tables)
+
+    def _opened(self) -> Entry:
+        with self._lock:
+            if self._entry is None:
+                self._entry = self._open()
+                self._expect_same_content(self._entry)
+            return self._entry
+
+    def _open(self) -> Entry:
+        try:
+            cache = Cache.from_option(self._cache, self._location)
+            if cache is not None:
+                return cache.find(self._location, self._reader.content_hash) or self._add(cache)
+        except CacheWriteError as error:
+            _warn_once(f"{error}: traces are read into memory instead, and will be read again next time")
+        return Entry.in_memory(self._reader.read(self._location, None, self._progress))
+
+    def _add(self, cache: Cache) -> Entry:
+        location = self._location
+        return cache.add(location, lambda folder: self._reader.read(location, folder, self._progress))
+
+    def _expect_same_content(self, entry: Entry) -> None:
+        """Refuse to mix columns of a file with those of its next version."""
+        if self._content_hash not in (None, entry.content_hash):
+            message = f"{self.path} was changed while it was in use; open it again with holotrace.open_trace"
+            raise UnreadableTraceError(message)
+        self._content_hash = entry.content_hash
+
+    @property
+    def _location(self) -> Location:
+        return located(self.path) if is_url(self.path) else Path(self._base, self.path)
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    """Say it once, however many ranks meet it."""
+    logger.warning("%s", message)

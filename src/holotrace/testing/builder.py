@@ -1,0 +1,427 @@
+"""A trace in a few lines: what a test needs to know about it stands in the test."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holotrace.errors import InvalidOptionError, UnknownRankError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.kineto_json import document
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import Trace
+
+Time: TypeAlias = int | float | Decimal
+"""Microseconds with at most three decimals; floats count as the decimal number they print as."""
+
+Args: TypeAlias = Mapping[str, Any]
+"""Args of one event. They join those the builder writes, and replace those of the same name; None leaves one out."""
+
+FIRST_AUTOMATIC_CORRELATION = 100_001
+"""Where the builder begins to count for rows with `launch_us` and no `correlation`."""
+
+COLLECTIVE_KERNELS = {
+    "allreduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    "_allgather_base": "ncclDevKernel_AllGather_RING_LL",
+    "_reduce_scatter_base": "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL",
+    "broadcast": "ncclDevKernel_Broadcast_RING_LL",
+    "reduce": "ncclDevKernel_Reduce_Sum_f32_RING_LL",
+    "all_to_all": "ncclDevKernel_SendRecv",
+    "all_to_allv": "ncclDevKernel_SendRecv",
+    "send": "ncclDevKernel_SendRecv",
+    "recv": "ncclDevKernel_SendRecv",
+}
+"""Name of the NCCL kernel that runs each collective."""
+
+
+@dataclass
+class _RankEvents:
+    header: dict[str, Any]
+    events: list[dict[str, Any]] = field(default_factory=list)
+    flows: list[dict[str, Any]] = field(default_factory=list)
+    sequences: Counter[str] = field(default_factory=Counter)
+    next_correlation: int = FIRST_AUTOMATIC_CORRELATION
+
+
+class TraceBuilder:
+    """A job's traces, event by event; every method returns the builder.
+
+        trace = (
+            TraceBuilder()
+            .operator("aten::mm", start_us=0, duration_us=5)
+            .kernel("gemm", start_us=10, duration_us=20, launch_us=2)
+            .rank(1)
+            .kernel("gemm", start_us=12, duration_us=20)
+            .build()
+        )
+
+    Events are written in the order of the calls, so the n-th row has event_index n; a launch stands before the row it
+    launches, and flows stand behind all rows. Nothing is added that was not asked for. Host rows of rank r have the
+    pid 1000 + r, device rows the pid of their device.
+    """
+
+    def __init__(self, *, base_time_ns: int = 0) -> None:
+        """Begin a job with rank 0; `base_time_ns` is what the reader adds to every time."""
+        self._base_time_ns = base_time_ns
+        self._ranks: dict[int, _RankEvents] = {}
+        self._rank = 0
+
+    def rank(self, number: int) -> TraceBuilder:
+        """Make this the rank that events go to when they name none; it exists from now on, even without events."""
+        self._rank = number
+        self._events_of(None)
+        return self
+
+    def header(self, **keys: object) -> TraceBuilder:
+        """Set top-level keys of the current rank; None leaves a key out."""
+        self._events_of(None).header.update(keys)
+        return self
+
+    def event(self, *, rank: int | None = None, **raw: object) -> TraceBuilder:
+        """Add an event as it is to stand in the file: `ph`, `ts` and so on, times in microseconds."""
+        self._events_of(rank).events.append({key: _exact(value) for key, value in raw.items()})
+        return self
+
+    def kernel(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        stream: int = 7,
+        device: int = 0,
+        correlation: int | None = None,
+        launch_us: Time | None = None,
+        launch_duration_us: Time = 1,
+        launch_name: str = "cudaLaunchKernel",
+        thread: int = 1,
+        rank: int | None = None,
+        args: Args | None = None,
+        category: str = "kernel",
+    ) -> TraceBuilder:
+        """Add a kernel and, where `launch_us` says when it was launched, the call that did so and the flow between.
+
+        Without `launch_us` and `correlation` the row has no correlation, and nobody launched it.
+        """
+        if launch_us is not None:
+            correlation = self._free_correlation(rank) if correlation is None else correlation
+            self.runtime(
+                launch_name,
+                start_us=launch_us,
+                duration_us=launch_duration_us,
+                correlation=correlation,
+                thread=thread,
+                rank=rank,
+            )
+            self._flow("s", correlation, (self._process_id(rank), thread), time_us=launch_us, rank=rank)
+            self._flow("f", correlation, (device, stream), time_us=start_us, rank=rank)
+        known = {"device": device, "context": 1, "stream": stream, "correlation": correlation}
+        return self._row(
+            category,
+            name,
+            (device, stream),
+            start_us=start_us,
+            duration_us=duration_us,
+            args={**known, **(args or {})},
+            rank=rank,
+        )
+
+    def copy(
+        self,
+        name: str = "Memcpy HtoD (Pinned -> Device)",
+        *,
+        byte_count: int = 4096,
+        launch_name: str = "cudaMemcpyAsync",
+        args: Args | None = None,
+        **placement: Any,  # noqa: ANN401 -- the options of `kernel`
+    ) -> TraceBuilder:
+        """Add a copy; where and when are the options of `kernel`."""
+        known = {"bytes": byte_count, **(args or {})}
+        return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
+
+    def memset(
+        self,
+        name: str = "Memset (Device)",
+        *,
+        byte_count: int = 4096,
+        launch_name: str = "cudaMemsetAsync",
+        args: Args | None = None,
+        **placement: Any,  # noqa: ANN401 -- the options of `kernel`
+    ) -> TraceBuilder:
+        """Add a memset; where and when are the options of `kernel`."""
+        known = {"bytes": byte_count, **(args or {})}
+        return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
+
+    def collective(  # noqa: PLR0913 -- one option an arg that NCCL kernels carry
+        self,
+        collective: str = "allreduce",
+        *,
+        elements: int = 1024,
+        dtype: str = "Float",
+        group: str = "0",
+        group_ranks: Sequence[int] = (0, 1),
+        sequence: int | None = None,
+        stream: int = 20,
+        rank: int | None = None,
+        args: Args | None = None,
+        **placement: Any,  # noqa: ANN401 -- the options of `kernel`
+    ) -> TraceBuilder:
+        """Add an NCCL kernel with its args; where and when are the options of `kernel`.
+
+        `sequence` counts from 1 within the rank and the group where it is not given.
+        """
+        known = {
+            "Collective name": collective,
+            "In msg nelems": elements,
+            "Out msg nelems": elements,
+            "Group size": len(group_ranks),
+            "dtype": dtype,
+            "Process Group Name": group,
+            "Process Group Description": "default_pg",
+            "Process Group Ranks": str(list(group_ranks)),
+            "Seq": self._next_sequence(rank, group) if sequence is None else sequence,
+        }
+        name = COLLECTIVE_KERNELS.get(collective, "ncclDevKernel_Generic")
+        return self.kernel(name, stream=stream, rank=rank, args={**known, **(args or {})}, **placement)
+
+    def operator(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        thread: int = 1,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add an operator on the host."""
+        return self._row(
+            "cpu_op",
+            name,
+            (self._process_id(rank), thread),
+            start_us=start_us,
+            duration_us=duration_us,
+            args=args or {},
+            rank=rank,
+        )
+
+    def annotation(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        thread: int = 1,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add a user annotation on the host."""
+        track = (self._process_id(rank), thread)
+        return self._row(
+            "user_annotation", name, track, start_us=start_us, duration_us=duration_us, args=args or {}, rank=rank
+        )
+
+    def step(
+        self, number: int, start_us: Time, duration_us: Time, *, thread: int = 1, rank: int | None = None
+    ) -> TraceBuilder:
+        """Add the annotation by which the profiler marks a training step."""
+        name = f"ProfilerStep#{number}"
+        return self.annotation(name, start_us=start_us, duration_us=duration_us, thread=thread, rank=rank)
+
+    def gpu_annotation(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        stream: int = 7,
+        device: int = 0,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add a user annotation as projected on a stream."""
+        known = {"device": device, "stream": stream, **(args or {})}
+        return self._row(
+            "gpu_user_annotation",
+            name,
+            (device, stream),
+            start_us=start_us,
+            duration_us=duration_us,
+            args=known,
+            rank=rank,
+        )
+
+    def runtime(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        correlation: int | None = None,
+        thread: int = 1,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add a call of the CUDA or HIP runtime, or of the driver where the name says so: `cuLaunchKernelEx`."""
+        category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
+        known = {"correlation": correlation, **(args or {})}
+        return self._row(
+            category,
+            name,
+            (self._process_id(rank), thread),
+            start_us=start_us,
+            duration_us=duration_us,
+            args=known,
+            rank=rank,
+        )
+
+    def sync(  # noqa: PLR0913 -- one option a property of the row
+        self,
+        kind: str = "Stream Sync",
+        *,
+        start_us: Time,
+        duration_us: Time,
+        stream: int = 7,
+        device: int = 0,
+        correlation: int | None = None,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add a `cuda_sync` row: the time somebody waits for a stream, an event or, with stream -1, the device."""
+        known = {
+            "cuda_sync_kind": kind,
+            "stream": stream,
+            "correlation": correlation,
+            "device": device,
+            "context": 1,
+            **(args or {}),
+        }
+        return self._row(
+            "cuda_sync", kind, (device, stream), start_us=start_us, duration_us=duration_us, args=known, rank=rank
+        )
+
+    def json(self, rank: int = 0) -> bytes:
+        """Return the trace file of a rank.
+
+        Raises:
+            UnknownRankError: nothing was added for the rank.
+        """
+        self._exists_at_all()
+        if rank not in self._ranks:
+            raise UnknownRankError.from_available(rank, self._ranks)
+        chosen = self._ranks[rank]
+        header = {**self._default_header(rank), **chosen.header}
+        keys = {key: value for key, value in header.items() if value is not None}
+        return document(keys, chosen.events + chosen.flows, {"traceName": f"rank{rank}.pt.trace.json"})
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write `rank<n>.pt.trace.json` for every rank into the folder, made where missing; return the paths."""
+        return list(self._write_ranks(Path(folder)).values())
+
+    def build(self) -> Trace:
+        """Write the job to a temporary folder and open it; the files stay until the process ends."""
+        folder = Path(tempfile.mkdtemp(dir=_scratch_folder()))
+        return open_trace(self._write_ranks(folder), cache=False)
+
+    def _write_ranks(self, folder: Path) -> dict[int, Path]:
+        self._exists_at_all()
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {rank: folder / f"rank{rank}.pt.trace.json" for rank in sorted(self._ranks)}
+        for rank, path in paths.items():
+            path.write_bytes(self.json(rank))
+        return paths
+
+    def _exists_at_all(self) -> None:
+        """Give a builder that was told nothing an empty rank."""
+        if not self._ranks:
+            self._events_of(None)
+
+    def _default_header(self, rank: int) -> dict[str, Any]:
+        return {
+            "schemaVersion": 1,
+            "deviceProperties": [],
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": len(self._ranks)},
+            "displayTimeUnit": "ms",
+            "baseTimeNanoseconds": self._base_time_ns,
+        }
+
+    def _events_of(self, rank: int | None) -> _RankEvents:
+        return self._ranks.setdefault(self._number(rank), _RankEvents(header={}))
+
+    def _number(self, rank: int | None) -> int:
+        return self._rank if rank is None else rank
+
+    def _process_id(self, rank: int | None) -> int:
+        return 1000 + self._number(rank)
+
+    def _free_correlation(self, rank: int | None) -> int:
+        events = self._events_of(rank)
+        events.next_correlation += 1
+        return events.next_correlation - 1
+
+    def _next_sequence(self, rank: int | None, group: str) -> int:
+        sequences = self._events_of(rank).sequences
+        sequences[group] += 1
+        return sequences[group]
+
+    def _row(  # noqa: PLR0913 -- the columns of a row
+        self,
+        category: str,
+        name: str,
+        track: tuple[int, int],
+        *,
+        start_us: Time,
+        duration_us: Time,
+        args: Args,
+        rank: int | None,
+    ) -> TraceBuilder:
+        process, thread = track
+        place = {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread}
+        times = {"ts": _exact_microseconds(start_us), "dur": _exact_microseconds(duration_us)}
+        written = {key: value for key, value in args.items() if value is not None}
+        self._events_of(rank).events.append({**place, **times, "args": written})
+        return self
+
+    def _flow(
+        self,
+        phase: str,
+        correlation: int,
+        track: tuple[int, int],
+        *,
+        time_us: Time,
+        rank: int | None,
+    ) -> None:
+        place = {"ph": phase, "id": correlation, "pid": track[0], "tid": track[1], "ts": _exact_microseconds(time_us)}
+        ending = {"bp": "e"} if phase == "f" else {}
+        self._events_of(rank).flows.append({**place, "cat": "ac2g", "name": "ac2g", **ending})
+
+
+@functools.cache
+def _scratch_folder() -> str:
+    """Hold the files of every `build` until the process ends: ranks are opened late, and again in workers."""
+    folder = tempfile.mkdtemp(prefix="holotrace-testing-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _exact(value: object) -> object:
+    """Write floats as the decimal numbers they print as, never with an exponent."""
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
+def _exact_microseconds(time_us: Time) -> Decimal:
+    exact = Decimal(str(time_us))
+    rounded = exact.quantize(Decimal("0.001"))
+    if rounded != exact:
+        message = f"{time_us} µs is no whole number of nanoseconds; give at most three decimals"
+        raise InvalidOptionError(message)
+    return rounded

@@ -1,0 +1,268 @@
+"""What is true of a made-up job, worked out from its plan by counting, with none of the library's algorithms.
+
+Times of a rank are those its own host clock shows, so they equal what is in its file to the nanosecond. Times of the
+job (when collectives end, how long ranks wait for each other) are true times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+from holotrace.testing import job_plan
+from holotrace.testing.job_plan import JobPlan, PlannedCollective, RankPlan
+
+SCHEMA = "holotrace.testing.job_truth/1"
+"""Value of the key `schema`, by which a reader knows the file."""
+
+GAP_THRESHOLD_NS = 30_000
+"""Longest gap that still counts as waiting for the kernel to start rather than for something else."""
+
+_KINDS = ("computation", "communication", "memory")
+
+
+@dataclass(frozen=True)
+class ShownWork:
+    """Device work as the file of its rank shows it."""
+
+    kind: str
+    stream: int
+    launch_start_ns: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class StepTruth:
+    """A training step as the host marks it."""
+
+    step: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class CollectiveTruth:
+    """One collective operation: who arrived last, and when it ended, in true time; members have successive ranks."""
+
+    collective: str
+    group: str
+    first_member: int
+    last_member: int
+    sequence: int
+    last_to_arrive: int
+    end_true_ns: int
+
+
+@dataclass(frozen=True)
+class RankTruth:
+    """What is true of one rank.
+
+    window_ns             from the first start to the last end of device work
+    busy_ns, idle_ns      time within the window with and without device work
+    compute_ns, communication_ns, memory_ns
+                          time with at least one piece of work of that kind
+    overlap_ns            time with both computation and communication
+    states_ns             {kinds that run at once, joined by ` + `: time}
+    idle_by_stream_ns     {stream: {host_wait, kernel_wait, other: time}}
+    idle_of_device_ns     {host_wait, kernel_wait, other: time} of the gaps in which no stream had work
+    kernel_counts         {kind: how many pieces of device work}
+    collective_wait_ns    true time in collectives before their last rank arrived
+    """
+
+    rank: int
+    file: str
+    host: str
+    device: int
+    clock_offset_ns: int
+    clock_drift_ppb: int
+    start_ns: int
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    communication_ns: int
+    memory_ns: int
+    overlap_ns: int
+    states_ns: dict[str, int]
+    idle_by_stream_ns: dict[str, dict[str, int]]
+    idle_of_device_ns: dict[str, int]
+    kernel_counts: dict[str, int]
+    collective_wait_ns: int
+    steps: tuple[StepTruth, ...]
+
+
+@dataclass(frozen=True)
+class JobTruth:
+    """What is true of a job.
+
+    straggler_rank        the rank that computes slower by straggler_delay_ns in every step; null if none does
+    launch_design_ns      the constants of the host's and the device's timing, by name
+    """
+
+    schema: str
+    seed: int
+    layer_count: int
+    straggler_rank: int | None
+    straggler_delay_ns: int
+    launch_design_ns: dict[str, int]
+    collectives: tuple[CollectiveTruth, ...]
+    ranks: tuple[RankTruth, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return asdict(self)
+
+
+def job_truth(plan: JobPlan, files: list[tuple[str, str]]) -> JobTruth:
+    """Work out the truth of a job; `files` gives the host and the file name of each rank."""
+    waits = _collective_waits(plan.collectives)
+    options = plan.options
+    return JobTruth(
+        schema=SCHEMA,
+        seed=options.seed,
+        layer_count=options.layers,
+        straggler_rank=options.straggler_rank,
+        straggler_delay_ns=options.straggler_delay_ns if options.straggler_rank is not None else 0,
+        launch_design_ns=_launch_design(),
+        collectives=tuple(map(_collective_truth, plan.collectives)),
+        ranks=tuple(
+            _rank_truth(rank_plan, options.device_of(rank_plan.rank), waits[rank_plan.rank], *file)
+            for rank_plan, file in zip(plan.ranks, files, strict=True)
+        ),
+    )
+
+
+def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
+    """Return a rank's device work by its own clock, sorted by start."""
+    shows = rank_plan.clock.shows
+    works = [
+        ShownWork(
+            planned.work.kind,
+            planned.work.stream,
+            shows(planned.launch_start_ns),
+            shows(planned.start_ns),
+            shows(planned.end_ns),
+        )
+        for planned in rank_plan.works
+    ]
+    return sorted(works, key=lambda work: (work.start_ns, work.end_ns))
+
+
+def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
+    """Return how long each set of kinds ran at once, the empty set for idle time between work.
+
+    Between two neighbouring starts or ends nothing changes, so counting what runs there is enough.
+    """
+    changes = sorted(
+        change for work in works for change in ((work.start_ns, 1, work.kind), (work.end_ns, -1, work.kind))
+    )
+    running: Counter[str] = Counter()
+    lengths: Counter[frozenset[str]] = Counter()
+    for (moment_ns, step, kind), (next_ns, _, _) in pairwise(changes):
+        running[kind] += step
+        lengths[frozenset(+running)] += next_ns - moment_ns
+    return lengths
+
+
+def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
+    """Return how long there was no work for want of a launch, on the way from the launch to the start, and else.
+
+    A gap is split where the work that ends it was launched. What follows is `kernel_wait` where it is shorter than
+    GAP_THRESHOLD_NS, else `other`.
+    """
+    split = {"host_wait": 0, "kernel_wait": 0, "other": 0}
+    free_ns = None
+    for work in works:
+        if free_ns is not None and work.start_ns > free_ns:
+            launched_ns = max(free_ns, work.launch_start_ns)
+            rest_ns = work.start_ns - launched_ns
+            split["host_wait"] += launched_ns - free_ns
+            split["kernel_wait" if rest_ns < GAP_THRESHOLD_NS else "other"] += rest_ns
+        free_ns = work.end_ns if free_ns is None else max(free_ns, work.end_ns)
+    return split
+
+
+def _rank_truth(plan: RankPlan, device: int, collective_wait_ns: int, host: str, file: str) -> RankTruth:
+    works = shown_works(plan)
+    lengths = state_lengths(works)
+    window_ns = max(work.end_ns for work in works) - works[0].start_ns
+    idle_ns = lengths.pop(frozenset(), 0)
+
+    def time_with(*kinds: str) -> int:
+        return sum(length for running, length in lengths.items() if running.issuperset(kinds))
+
+    return RankTruth(
+        rank=plan.rank,
+        file=file,
+        host=host,
+        device=device,
+        clock_offset_ns=plan.clock.offset_ns,
+        clock_drift_ppb=plan.clock.drift_ppb,
+        start_ns=works[0].start_ns,
+        window_ns=window_ns,
+        busy_ns=window_ns - idle_ns,
+        idle_ns=idle_ns,
+        compute_ns=time_with("computation"),
+        communication_ns=time_with("communication"),
+        memory_ns=time_with("memory"),
+        overlap_ns=time_with("computation", "communication"),
+        states_ns={_state_name(kinds): length for kinds, length in sorted(lengths.items(), key=_by_name) if length},
+        idle_by_stream_ns=_idle_by_stream(works),
+        idle_of_device_ns=idle_split(works),
+        kernel_counts=dict(sorted(Counter(work.kind for work in works).items())),
+        collective_wait_ns=collective_wait_ns,
+        steps=_steps(plan),
+    )
+
+
+def _idle_by_stream(works: list[ShownWork]) -> dict[str, dict[str, int]]:
+    by_stream = sorted(((work.stream, work) for work in works), key=itemgetter(0))
+    return {
+        str(stream): idle_split(work for _, work in pairs) for stream, pairs in groupby(by_stream, key=itemgetter(0))
+    }
+
+
+def _steps(plan: RankPlan) -> tuple[StepTruth, ...]:
+    shows = plan.clock.shows
+    return tuple(StepTruth(step.step, shows(step.start_ns), shows(step.end_ns)) for step in plan.steps)
+
+
+def _state_name(kinds: frozenset[str]) -> str:
+    return " + ".join(kind for kind in _KINDS if kind in kinds)
+
+
+def _by_name(item: tuple[frozenset[str], int]) -> str:
+    return _state_name(item[0])
+
+
+def _collective_waits(collectives: Iterable[PlannedCollective]) -> Counter[int]:
+    waits: Counter[int] = Counter()
+    for collective in collectives:
+        waits.update(dict(zip(collective.members, collective.waited_ns, strict=True)))
+    return waits
+
+
+def _collective_truth(collective: PlannedCollective) -> CollectiveTruth:
+    return CollectiveTruth(
+        collective.name,
+        collective.group,
+        collective.members[0],
+        collective.members[-1],
+        collective.sequence,
+        collective.last_to_arrive,
+        collective.end_ns,
+    )
+
+
+def _launch_design() -> dict[str, int]:
+    return {
+        "launch_call": job_plan.LAUNCH_CALL_NS,
+        "launch_latency": job_plan.LAUNCH_LATENCY_NS,
+        "stream_gap": job_plan.STREAM_GAP_NS,
+        "data_loading": job_plan.DATA_LOADING_NS,
+    }

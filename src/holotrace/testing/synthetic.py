@@ -1,0 +1,145 @@
+"""A multi-rank GPU training job, made up so that the truth about it is known.
+
+    python -m holotrace.testing.synthetic FOLDER --ranks 8
+
+writes one trace file a rank, named and laid out as torch's `tensorboard_trace_handler` does, and `truth.json`, which
+`holotrace.open_trace` leaves aside. One rank computes slower than the others, which wait for it in every all-reduce. Hosts
+do not agree what time it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.job_events import RankFile
+from holotrace.testing.job_plan import JobOptions, JobPlan, RankPlan, plan_job
+from holotrace.testing.job_truth import JobTruth, job_truth
+
+TRUTH_FILE = "truth.json"
+"""Name of the file that holds the truth."""
+
+_COMPRESSION_LEVEL = 4
+
+
+def write_job(  # noqa: PLR0913 -- one option a property of the job
+    folder: str | Path,
+    *,
+    ranks: int = 8,
+    steps: int = 4,
+    layers: int = 6,
+    straggler_rank: int | None = -1,
+    straggler_delay_us: int = 1_500,
+    ranks_per_host: int = 4,
+    clock_offset_us: int = 250,
+    clock_drift_ppm: int = 20,
+    seed: int = 0,
+) -> JobTruth:
+    """Write the trace files of a job and the truth about it; the same options give the same bytes.
+
+    Args:
+        folder: made where missing.
+        ranks: processes, each with a device of its own.
+        steps: recorded training steps; a step of six layers takes about 14 ms.
+        layers: layers of the model; a step of a rank has about 100 events a layer.
+        straggler_rank: the slow rank, counted from the end where negative; None for a job without one.
+        straggler_delay_us: by how much its forward and backward take longer in each step.
+        ranks_per_host: ranks that share a host, and thereby a clock.
+        clock_offset_us: how far the clocks of hosts but the first may be off, either way.
+        clock_drift_ppm: by how many millionths they may run fast or slow.
+        seed: of the small variations in every duration and of the clocks.
+
+    Returns:
+        What `truth.json` says.
+
+    Raises:
+        InvalidOptionError: an option makes no job, or the folder holds traces that are not of a made-up one.
+    """
+    if straggler_rank is not None and straggler_rank < 0:
+        straggler_rank += ranks
+    options = JobOptions(
+        ranks=ranks,
+        steps=steps,
+        layers=layers,
+        straggler_rank=straggler_rank,
+        straggler_delay_ns=1_000 * straggler_delay_us,
+        ranks_per_host=ranks_per_host,
+        clock_offset_ns=1_000 * clock_offset_us,
+        clock_drift_ppb=1_000 * clock_drift_ppm,
+        seed=seed,
+    )
+    _expect_own(Path(folder))
+    return _write(Path(folder), plan_job(options))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a job from the command line and say what was written."""
+    parser = _parser()
+    options = vars(parser.parse_args(arguments))
+    try:
+        truth = write_job(**options)
+    except InvalidOptionError as error:
+        parser.error(str(error))
+    sys.stdout.write(_summary(options["folder"], truth))
+    return 0
+
+
+def _expect_own(folder: Path) -> None:
+    """Leave recorded traces alone, whose files may have the same names."""
+    if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
+        message = f"{folder} holds files that may be recorded traces; name another folder for the made-up job"
+        raise InvalidOptionError(message)
+
+
+def _write(folder: Path, plan: JobPlan) -> JobTruth:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [_write_rank(folder, plan.options, rank_plan) for rank_plan in plan.ranks]
+    truth = job_truth(plan, files)
+    (folder / TRUTH_FILE).write_text(json.dumps(truth.to_dict(), indent=1) + "\n")
+    return truth
+
+
+def _write_rank(folder: Path, options: JobOptions, rank_plan: RankPlan) -> tuple[str, str]:
+    """Write the file of a rank; return its host and its name."""
+    file = RankFile(options, rank_plan)
+    # Without a time in its header, the same content is the same file.
+    (folder / file.name).write_bytes(gzip.compress(file.content(), _COMPRESSION_LEVEL, mtime=0))
+    return file.host, file.name
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m holotrace.testing.synthetic", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made where missing")
+    parser.add_argument("--ranks", type=int, default=8, help="processes, each with its own GPU (%(default)s)")
+    parser.add_argument("--steps", type=int, default=4, help="recorded training steps (%(default)s)")
+    parser.add_argument("--layers", type=int, default=6, help="layers of the model (%(default)s)")
+    parser.add_argument(
+        "--straggler-rank", type=int, default=-1, help="the slow rank; -1 is the last one (%(default)s)"
+    )
+    parser.add_argument("--straggler-delay-us", type=int, default=1_500, help="what it loses in a step (%(default)s)")
+    parser.add_argument("--ranks-per-host", type=int, default=4, help="ranks that share a clock (%(default)s)")
+    parser.add_argument("--clock-offset-us", type=int, default=250, help="how far clocks are off (%(default)s)")
+    parser.add_argument("--clock-drift-ppm", type=int, default=20, help="how fast clocks run wrong (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of small variations (%(default)s)")
+    return parser
+
+
+def _summary(folder: Path, truth: JobTruth) -> str:
+    size_mb = sum((folder / rank.file).stat().st_size for rank in truth.ranks) / 1e6
+    step_count = len(truth.ranks[0].steps)
+    return (
+        f"{folder}: {len(truth.ranks)} ranks, {step_count} steps, {size_mb:.1f} MB of trace files\n"
+        f"Rank {truth.straggler_rank} computes {truth.straggler_delay_ns / 1e6:g} ms longer in every step.\n"
+        f"What is true of the job stands in {folder / TRUTH_FILE}.\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

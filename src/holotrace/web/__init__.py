@@ -1,0 +1,1 @@
+"""The pages that `holotrace serve` and TensorBoard show; needs the extra `web`."""

@@ -1,0 +1,251 @@
+"""A WSGI wrapper that keeps other people's pages away from the server.
+
+A page of another site can make a browser send requests to 127.0.0.1, or to a name that it lets point there (DNS
+rebinding). So the Host header has to name this server, and a POST has to come from one of its own pages. Other users of
+the machine, and of machines that reach it, need the token. The content security policy lets a page run only the scripts that the server
+itself delivers, and connect to nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+COOKIE = "holotrace_token"
+"""Followed by the port: browsers keep one cookie of a name for all ports of a machine."""
+
+ANY_NAME = "*"
+"""Among the allowed names, it allows all."""
+
+PERFETTO = "https://ui.perfetto.dev"
+
+_SAFE_METHODS = {"GET", "HEAD"}
+_METHODS = {*_SAFE_METHODS, "POST"}
+_INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+_OWN_FRAMES = "; frame-ancestors 'self'"
+_AGAIN = b'<!doctype html><title>holotrace</title><meta http-equiv="refresh" content="0">'
+_NO_TOKEN = "401 Unauthorized", "open the address that holotrace serve printed, with its token"
+_NOT_KEPT = ("Cache-Control", "no-store")
+_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "same-origin"),
+)
+
+
+class Guard:
+    """Wraps a WSGI application: refuses what does not come from its own pages, and adds the security headers.
+
+    allowed_hosts    names and addresses that the Host header may have, without port; `*` for any
+    token            what the first request has to bring as `?token=`; None where TensorBoard decides who may ask
+    any_address      whether the Host header may be any number: no name was made to point here then
+    may_be_framed    whether pages of others may show these in frames
+    way_to_allow     what to do about a name that is refused
+    """
+
+    def __init__(  # noqa: PLR0913 -- one argument a rule
+        self,
+        app: WSGIApplication,
+        *,
+        allowed_hosts: Collection[str],
+        token: str | None = None,
+        any_address: bool = False,
+        may_be_framed: bool = False,
+        way_to_allow: str = "start it with --allow-host NAME",
+    ) -> None:
+        """Wrap `app`."""
+        self._app = app
+        self._hosts = {host.lower() for host in allowed_hosts}
+        self._token = token
+        self._any_address = any_address
+        self._frames = "" if may_be_framed else _OWN_FRAMES
+        self._way_to_allow = way_to_allow
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        refusal = self._refusal(environ)
+        if refusal:
+            return _plain(start_response, *refusal)
+        if self._token is not None and not self._knows_token(environ):
+            return _ask_again(start_response) if _follows_a_link(environ) else _plain(start_response, *_NO_TOKEN)
+        if environ["REQUEST_METHOD"] in _SAFE_METHODS and self._is_token(_token_in_query(environ)):
+            return self._welcome(environ, start_response)
+        return _with_policy(self._app, environ, start_response, self._frames)
+
+    def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
+        """Return status and reason where a request is refused, whoever sends it."""
+        host = environ.get("HTTP_HOST", "")
+        if not self._goes_by(_host_name(host)):
+            return "403 Forbidden", f"this server does not go by that name; {self._way_to_allow}"
+        if environ["REQUEST_METHOD"] not in _METHODS:
+            return "405 Method Not Allowed", "this server answers GET and POST"
+        if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _comes_from_here(environ, host):
+            return "403 Forbidden", "requests from pages of other sites are refused"
+        return None
+
+    def _goes_by(self, name: str) -> bool:
+        return name in self._hosts or ANY_NAME in self._hosts or (self._any_address and _is_address(name))
+
+    def _knows_token(self, environ: WSGIEnvironment) -> bool:
+        return self._is_token(_token_in_query(environ)) or self._is_token(_token_in_cookie(environ))
+
+    def _is_token(self, brought: str) -> bool:
+        """Compare in a time that does not depend on how much is right."""
+        return self._token is not None and hmac.compare_digest(brought.encode(), self._token.encode())
+
+    def _welcome(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Move the token from the address, which ends up in histories, into a cookie that scripts cannot read."""
+        query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        rest = [pair for pair in query if pair[0] != "token"]
+        page = quote(environ.get("PATH_INFO", "").rpartition("/")[2], encoding="latin-1")
+        location = f"./{page}" + ("?" + urlencode(rest, safe=",") if rest else "")
+        cookie = f"{_cookie_name(environ)}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+        start_response("303 See Other", [("Location", location), ("Set-Cookie", cookie), _NOT_KEPT, *_HEADERS])
+        return [b""]
+
+
+def _follows_a_link(environ: WSGIEnvironment) -> bool:
+    """Whether a browser opens a page because a page of another site led to it.
+
+    It keeps the cookie back then. A page of ours that leads to itself gets it.
+    """
+    brought = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
+    return environ["REQUEST_METHOD"] == "GET" and brought == ("cross-site", "navigate", "document")
+
+
+def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
+    """Let the browser open the same address once more, this time from here."""
+    headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(_AGAIN)))]
+    start_response(_NO_TOKEN[0], [*headers, _NOT_KEPT, *_HEADERS, _policy(_AGAIN, _OWN_FRAMES)])
+    return [_AGAIN]
+
+
+def _with_policy(
+    app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
+) -> Iterable[bytes]:
+    """Answer with the security headers; the policy of an HTML page names the hashes of its inline scripts."""
+    kept: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+        kept.append((status, headers))
+        return lambda _data: None
+
+    chunks = app(environ, keep)
+    status, headers = kept[-1]
+    if not any(name.lower() == "content-type" and value.startswith("text/html") for name, value in headers):
+        start_response(status, [*_without(headers), *_HEADERS, _policy(b"", frames)])
+        return chunks
+    try:
+        body = b"".join(chunks)
+    finally:
+        if hasattr(chunks, "close"):
+            chunks.close()
+    start_response(status, [*_without(headers), *_HEADERS, _policy(body, frames)])
+    return [body]
+
+
+def content_policy(html: bytes) -> str:
+    """Return the content security policy of a page: its own inline scripts by their hashes, and this server.
+
+    `unsafe-eval` is what plotly's WebGL traces need; they fail silently without.
+    """
+    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"script-src 'self' 'unsafe-eval' {hashes}".rstrip(),
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self'",
+            f"frame-src 'self' {PERFETTO}",
+            "object-src 'none'",
+            "base-uri 'self'",
+            "form-action 'self'",
+        )
+    )
+
+
+def _policy(html: bytes, frames: str) -> tuple[str, str]:
+    return "Content-Security-Policy", content_policy(html) + frames
+
+
+def _hash(script: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(script.replace(b"\r\n", b"\n")).digest()).decode()
+
+
+def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    ours = {"content-security-policy", *(name.lower() for name, _ in _HEADERS)}
+    return [(name, value) for name, value in headers if name.lower() not in ours]
+
+
+def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
+    """Whether a request that changes or computes something comes from a page of this server.
+
+    Browsers send Origin with every POST; programs that send none carry no one's cookies.
+    """
+    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set it; proxies leave it as it is
+        return True
+    origin = environ.get("HTTP_ORIGIN")
+    return origin is None or (bool(host) and _place_of(origin) == host.lower())
+
+
+def _place_of(origin: str) -> str:
+    """Return host and port of an Origin header, empty where it is malformed."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _host_name(host: str) -> str:
+    """Return a Host header's name in small letters, without the port: `[::1]:8050` is `::1`."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _token_in_query(environ: WSGIEnvironment) -> str:
+    return dict(parse_qsl(environ.get("QUERY_STRING", ""))).get("token", "")
+
+
+def _token_in_cookie(environ: WSGIEnvironment) -> str:
+    """Return the value of our cookie, whatever other servers of this machine have the browser send beside it."""
+    pairs = (each.strip().partition("=") for each in environ.get("HTTP_COOKIE", "").split(";"))
+    ours = _cookie_name(environ)
+    return next((value for name, _, value in pairs if name == ours), "")
+
+
+def _cookie_name(environ: WSGIEnvironment) -> str:
+    """Return the name of the cookie, which holds the port that the browser asked: several servers keep theirs apart."""
+    try:
+        port = urlsplit(f"//{environ.get('HTTP_HOST', '')}").port
+    except ValueError:
+        port = None
+    return COOKIE if port is None else f"{COOKIE}_{port}"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(start_response: StartResponse, status: str, reason: str) -> Iterable[bytes]:
+    body = f"{status}: {reason}\n".encode()
+    start_response(
+        status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), *_HEADERS]
+    )
+    return [body]

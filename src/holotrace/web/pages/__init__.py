@@ -1,0 +1,20 @@
+"""The pages, in the order of the navigation."""
+
+from __future__ import annotations
+
+from holotrace.web.page import Page
+from holotrace.web.pages.analysis import analysis_pages
+from holotrace.web.pages.diff import DIFF
+from holotrace.web.pages.health import HEALTH
+from holotrace.web.pages.overview import OVERVIEW
+from holotrace.web.pages.timeline import TIMELINE
+
+__all__ = ["PAGES", "Page"]
+
+PAGES: tuple[Page, ...] = (
+    OVERVIEW,
+    TIMELINE,
+    *analysis_pages(),
+    DIFF,
+    HEALTH,
+)

@@ -1,0 +1,62 @@
+"""The page of an analysis: everything comes from the catalogue."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dash import html
+from dash.development.base_component import Component
+
+from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.tables import View
+from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
+from holotrace.web.page import Page, Table
+from holotrace.web.parts import nothing_found, part
+from holotrace.web.python_line import python_of
+from holotrace.web.session import Session
+from holotrace.web.state import Selection
+
+
+def analysis_pages() -> tuple[Page, ...]:
+    """Return one page for each analysis."""
+    return tuple(map(_page_of, ANALYSES))
+
+
+def _page_of(each: Analysis) -> Page:
+    return Page(
+        name=each.name,
+        title=each.title,
+        question=each.question,
+        section=each.section,
+        layout=partial(_layout, each),
+        parts={each.name: partial(_shown, each)},
+        tables=_tables_of(each),
+    )
+
+
+def _layout(each: Analysis, session: Session, selection: Selection) -> Component:
+    return html.Article([title_block(each.title, each.question), *_body(each, session, selection)])
+
+
+def _body(each: Analysis, session: Session, selection: Selection) -> list[Component]:
+    code = python_of(each.python, session.run(selection.scope.run), selection.scope)
+    return [part(each.name, min_height=420), definitions(each.definitions), python_block(code)]
+
+
+def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
+    """Return what an analysis noticed, its figure and its tables; where these are empty, what was noticed alone."""
+    result = session.result(selection.scope, each.name)
+    tables = {name: make(session, selection) for name, make in _tables_of(each).items()}
+    if all(table.frame.is_empty() for table in tables.values()):
+        return nothing_found(result.findings, selection)
+    figure = each.plot(result, theme=selection.option("theme", "light"))
+    boxes = [table_box(name, table, selection) for name, table in tables.items()]
+    return html.Div([*findings(result.findings), graph(each.name, figure), *boxes])
+
+
+def _tables_of(each: Analysis) -> dict[str, partial[Table]]:
+    return {f"{each.name}.{number}": partial(_table, each, view) for number, view in enumerate(each.views)}
+
+
+def _table(each: Analysis, view: View, session: Session, selection: Selection) -> Table:
+    return Table(view.caption, view.table(session.result(selection.scope, each.name)), view.telling)

@@ -1,0 +1,109 @@
+"""The page that compares two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+from dash.development.base_component import Component
+
+from holotrace.comparisons.compare_traces import TraceComparison, compare_traces
+from holotrace.figures import plot_compare_traces
+from holotrace.tables import COMPARISON_VIEWS, View
+from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
+from holotrace.web.page import Page, Table
+from holotrace.web.parts import part
+from holotrace.web.python_line import opening
+from holotrace.web.session import Scope, Session
+from holotrace.web.state import Selection
+
+QUESTION = "What changed from control to test?"
+CONTROL = "control"
+"""The option of the address that names the run to compare with; the run in question is the one selected above."""
+
+_TERMS = (
+    ("test", "the run chosen at the top of the page, with its ranks, steps and devices"),
+    ("control", "the run it is compared with, with the same ranks, steps and devices"),
+    ("difference", "time of all events of that name in test, less the time in control"),
+)
+
+
+def control_of(session: Session, selection: Selection) -> str:
+    """Return the run to compare with: the one asked for, else the one before it in the list, else the one after."""
+    known = [run.id for run in session.runs]
+    asked = selection.option(CONTROL)
+    if asked in known or selection.scope.run not in known:
+        return asked
+    place = known.index(selection.scope.run)
+    return known[place - 1] if place else known[min(1, len(known) - 1)]
+
+
+def _layout(session: Session, selection: Selection) -> Component:
+    control = session.run(control_of(session, selection))
+    test = session.run(selection.scope.run)
+    choice = dmc.Select(
+        id={"type": "choice", "name": CONTROL},
+        label="control",
+        data=[{"value": run.id, "label": run.name} for run in session.runs],
+        value=control.id,
+        allowDeselect=False,
+        searchable=True,
+        w=320,
+        **{"data-served": f"{CONTROL}={control.id}"},
+    )
+    code = "\n".join(
+        [
+            "import functools",
+            "import holotrace",
+            "from holotrace.enrich.selections import in_steps, on_devices",
+            "",
+            *opening("control", control, _control_scope(session, selection)),
+            *opening("test", test, selection.scope),
+            "result = holotrace.compare_traces(control, test)",
+        ]
+    )
+    return html.Article(
+        [
+            title_block("Diff", QUESTION),
+            dmc.Group([choice, dmc.Text(["test: ", dmc.Text(test.name, span=True, fw=600)])], align="end"),
+            part("changes", min_height=420),
+            definitions(_TERMS),
+            python_block(code),
+        ]
+    )
+
+
+def _shown(session: Session, selection: Selection) -> Component:
+    result = _comparison(session, selection)
+    draw: Callable[..., Any] = plot_compare_traces
+    figure = draw(result, theme=selection.option("theme", "light"))
+    tables = [table_box(name, make(session, selection), selection) for name, make in DIFF.tables.items()]
+    return html.Div([*findings(result.findings), graph("diff", figure), *tables])
+
+
+def _comparison(session: Session, selection: Selection) -> TraceComparison:
+    control = _control_scope(session, selection)
+    key = ("diff", control, session.run(control.run).stamp)
+    return session.remembered(selection.scope, key, lambda test: compare_traces(session.trace(control), test))
+
+
+def _control_scope(session: Session, selection: Selection) -> Scope:
+    return Scope(control_of(session, selection), selection.ranks, selection.steps, selection.devices)
+
+
+def _table(view: View, session: Session, selection: Selection) -> Table:
+    return Table(view.caption, view.table(_comparison(session, selection)), view.telling)
+
+
+DIFF = Page(
+    name="diff",
+    title="Diff",
+    question=QUESTION,
+    section="Files",
+    layout=_layout,
+    parts={"changes": _shown},
+    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(COMPARISON_VIEWS)},
+)

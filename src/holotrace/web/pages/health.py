@@ -1,0 +1,133 @@
+"""The page on the files of a run: which rank each is, what was on when it was recorded, what was wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dash_mantine_components as dmc
+import polars as pl
+from dash import html
+from dash.development.base_component import Component
+
+from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.web.components import definitions, python_block, table_box, title_block
+from holotrace.web.page import Page, Table
+from holotrace.web.parts import part
+from holotrace.web.python_line import python_of
+from holotrace.web.session import Scope, Session
+from holotrace.web.state import Selection
+
+QUESTION = "Can the files be trusted?"
+
+_ALL_FILES = "This page is about all files of the run, whichever ranks, steps and devices are chosen."
+
+_TERMS = (
+    ("clean", "every event was read as it was written"),
+    ("repaired", "the writer's mistakes were mended; nothing was lost"),
+    ("with losses", "some events could not be read, and were left out"),
+    ("unreadable", "the file holds no trace, or cannot be opened"),
+    ("rank from", "where the rank of a file comes from"),
+    ("options", "profiler options that were on; what was off cannot be shown"),
+)
+_FILES = {
+    "rank": pl.Int32,
+    "file": pl.String,
+    "state": pl.String,
+    "event_count": pl.Int64,
+    "gpu_work_count": pl.Int64,
+    "file_bytes": pl.Int64,
+    "json_bytes": pl.Int64,
+    "format": pl.String,
+    "rank_from": pl.String,
+    "options": pl.String,
+    "error": pl.String,
+}
+_FINDINGS = {
+    "rank": pl.Int32,
+    "kind": pl.String,
+    "severity": pl.String,
+    "count": pl.Int64,
+    "first_byte": pl.Int64,
+    "example": pl.String,
+}
+_IMPORTS = ("from holotrace.ingest.file_health import file_health",)
+_EXAMPLE_LENGTH = 300
+
+
+def _layout(session: Session, selection: Selection) -> Component:
+    code = python_of(
+        "file_health(trace)", session.run(selection.scope.run), Scope(selection.scope.run), imports=_IMPORTS
+    )
+    whole = [dmc.Text(_ALL_FILES, c="dimmed", size="sm")] if selection.is_narrow else []
+    parts = [*whole, part("files"), definitions(_TERMS), python_block(code)]
+    return html.Article([title_block("Health", QUESTION), *parts])
+
+
+def _shown(session: Session, selection: Selection) -> Component:
+    made = {name: make(session, selection) for name, make in HEALTH.tables.items()}
+    return html.Div(
+        [table_box(name, table, selection) for name, table in made.items() if len(table.frame) or name == _ALL]
+    )
+
+
+def _files(session: Session, selection: Selection) -> Table:
+    rows = [_file_row(file) for file in _health(session, selection)]
+    return Table("Each file", pl.DataFrame(rows, schema=_FILES), "file_bytes")
+
+
+def _noticed(session: Session, selection: Selection) -> Table:
+    rows = [
+        (
+            file.rank,
+            each.kind,
+            each.severity,
+            each.count,
+            min(each.offsets, default=None),
+            each.example[:_EXAMPLE_LENGTH],
+        )
+        for file in _health(session, selection)
+        for each in file.findings
+    ]
+    return Table("What the reader met in them", pl.DataFrame(rows, schema=_FINDINGS, orient="row"), "count")
+
+
+def _left_out(session: Session, selection: Selection) -> Table:
+    skipped = session.whole(selection.scope.run).skipped
+    rows = [(Path(each.path).name, each.reason) for each in skipped]
+    return Table(
+        "Files left out", pl.DataFrame(rows, schema={"file": pl.String, "reason": pl.String}, orient="row"), "file"
+    )
+
+
+def _health(session: Session, selection: Selection) -> tuple[FileHealth, ...]:
+    """Return the health of all files, whichever ranks are selected."""
+    run = selection.scope.run
+    return session.remember(Scope(run), "health", lambda: file_health(session.whole(run)))
+
+
+def _file_row(file: FileHealth) -> dict[str, object]:
+    return {
+        "rank": file.rank,
+        "file": Path(file.path).name,
+        "state": file.state,
+        "event_count": file.event_count,
+        "gpu_work_count": file.gpu_event_count,
+        "file_bytes": file.bytes_read,
+        "json_bytes": file.bytes_decoded,
+        "format": file.format,
+        "rank_from": file.rank_origin,
+        "options": ", ".join(file.options),
+        "error": file.error,
+    }
+
+
+_ALL = "health.files"
+HEALTH = Page(
+    name="health",
+    title="Health",
+    question=QUESTION,
+    section="Files",
+    layout=_layout,
+    parts={"files": _shown},
+    tables={_ALL: _files, "health.findings": _noticed, "health.skipped": _left_out},
+)

@@ -1,0 +1,149 @@
+"""The first page: one sentence on the job, where its time goes, what to try, and what the devices are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import dash_mantine_components as dmc
+import polars as pl
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from holotrace.catalogue import analysis
+from holotrace.enrich.one_job import Wholeness, wholeness
+from holotrace.errors import HolotraceError
+from holotrace.figures.names import printable
+from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on
+from holotrace.recommendations.advice import Advice, advice_from
+from holotrace.recommendations.facts import ADVICE_ANALYSES
+from holotrace.units import percent_text
+from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
+from holotrace.web.page import Page, Table
+from holotrace.web.parts import part
+from holotrace.web.python_line import python_of
+from holotrace.web.session import Session
+from holotrace.web.state import Selection
+
+QUESTION = "What matters in this job?"
+
+_FIGURES = {"time": "temporal_breakdown", "steps": "step_time"}
+_TABLE = "gpu_summary"
+_IMPORTS = ("from holotrace.overview import overview",)
+_CPU_TABLE, _GPU_TABLE, _EVENT_TABLE = "overview.cpu_side", "overview.gpus", "overview.events"
+
+
+def _layout(session: Session, selection: Selection) -> Component:
+    code = python_of("overview(trace)", session.run(selection.scope.run), selection.scope, imports=_IMPORTS)
+    figures = html.Div([part(name, min_height=220) for name in _FIGURES], className="holotrace-columns")
+    parts = [part("verdict", min_height=90), figures, part("advice"), part("gpus")]
+    terms = [term for name in (*_FIGURES.values(), _TABLE) for term in analysis(name).definitions]
+    return html.Article([title_block("Overview", QUESTION), *parts, definitions(terms), python_block(code)])
+
+
+def _verdict(session: Session, selection: Selection) -> Component:
+    verdict, _ = _said(session, selection)
+    lost = session.remembered(selection.scope, "losses", losses)
+    doubts = (*_whole(session, selection).sentences, *lost)
+    table = _cpu_side(session, selection)
+    return html.Div(
+        [
+            *([dmc.Alert(findings(doubts), title="Before you read on", color="orange", mb="sm")] if doubts else []),
+            dmc.Alert(printable(verdict), title="Verdict", className="holotrace-verdict"),
+            *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
+        ]
+    )
+
+
+def _figure(name: str, session: Session, selection: Selection) -> Component:
+    """Return the figure of an analysis, which leads to its page; nothing where it cannot be made: the verdict says so."""
+    try:
+        result = session.result(selection.scope, name)
+    except HolotraceError:
+        return html.Div()
+    figure = analysis(name).plot(result, theme=selection.option("theme", "light"))
+    return _card(graph(name, figure), _link(name, selection))
+
+
+def _advice(session: Session, selection: Selection) -> Component:
+    try:
+        found = _advised(session, selection)
+    except HolotraceError:
+        return html.Div()
+    told = found.recommendations.to_dicts()
+    items = html.Ol([_recommendation(each, selection) for each in told], className="holotrace-findings")
+    events = _events(session, selection)
+    behind = [table_box(_EVENT_TABLE, events, selection)] if len(events.frame) else []
+    nothing = dmc.Text("No rule applies." if not found.findings else "No rule that could be asked applies.")
+    return _card(dmc.Text("What to try first", fw=600), items if told else nothing, *findings(found.findings), *behind)
+
+
+def _recommendation(row: dict[str, Any], selection: Selection) -> Component:
+    fraction = row["worth_fraction"]
+    worth = "" if fraction is None else f" Worth at most {percent_text(fraction)} of the step."
+    return html.Li([printable(f"{row['advice']}.{worth} "), _link(row["analysis"], selection)])
+
+
+def _gpus(session: Session, selection: Selection) -> Component:
+    try:
+        table = _use_of_gpus(session, selection)
+    except HolotraceError:
+        return html.Div()
+    return _card(table_box(_GPU_TABLE, table, selection), _link(_TABLE, selection))
+
+
+def _use_of_gpus(session: Session, selection: Selection) -> Table:
+    view = analysis(_TABLE).views[0]
+    return Table("GPU summary", view.table(session.result(selection.scope, _TABLE)), view.telling)
+
+
+def _cpu_side(session: Session, selection: Selection) -> Table:
+    return Table("The CPU side of each rank", _said(session, selection)[1], "mean_step_ns")
+
+
+def _events(session: Session, selection: Selection) -> Table:
+    return Table("The events behind it", _advised(session, selection).events, "total_ns")
+
+
+def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
+    """Return the verdict, and the CPU side of a job without GPU work."""
+    scope = selection.scope
+    whole = _whole(session, selection)
+    return session.remembered(
+        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, VERDICT_ANALYSES), whole)
+    )
+
+
+def _whole(session: Session, selection: Selection) -> Wholeness:
+    return session.remembered(selection.scope, "wholeness", wholeness)
+
+
+def _advised(session: Session, selection: Selection) -> Advice:
+    scope = selection.scope
+    return session.remembered(
+        scope, "advice", lambda trace: advice_from(trace, session.results(scope, ADVICE_ANALYSES))
+    )
+
+
+def _link(name: str, selection: Selection) -> Component:
+    return dcc.Link(f"{analysis(name).title} →", href=selection.at(name).query())
+
+
+def _card(*children: Component) -> Component:
+    return dmc.Paper(list(children), withBorder=True, p="sm", radius="md")
+
+
+OVERVIEW = Page(
+    name="overview",
+    title="Overview",
+    question=QUESTION,
+    section="",
+    layout=_layout,
+    parts={
+        "verdict": _verdict,
+        **{part: partial(_figure, name) for part, name in _FIGURES.items()},
+        "advice": _advice,
+        "gpus": _gpus,
+    },
+    tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus, _EVENT_TABLE: _events},
+)

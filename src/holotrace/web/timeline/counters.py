@@ -1,0 +1,145 @@
+"""Values over time that are drawn above the rows of a rank: queues, bandwidths, use of the devices, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import union
+from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.queue_length import queue_length
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device_work import by_device, device_work, intervals_of
+from holotrace.errors import MissingDataError
+from holotrace.figures.names import printable
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.web.timeline.query import Window
+
+MOST_COUNTERS = 64
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counter(EqualByContent):
+    """A value that stays as it is from each change to the next.
+
+    unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
+    time   ns from the origin of the rank, sorted; at equal times the last value holds
+    """
+
+    label: str
+    unit: str
+    device: int | None
+    time: _Numbers
+    value: npt.NDArray[np.float64]
+
+    @property
+    def highest(self) -> float:
+        """The highest value."""
+        return float(self.value.max(initial=0))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a rank."""
+
+    counters: tuple[Counter, ...]
+
+
+def rank_counters(rank_trace: RankTrace, origin_ns: int) -> Counters:
+    """Return what is recorded of: use of each device, queues, bandwidths, memory, the file's own counters."""
+    found: list[Counter] = []
+    for source in (_use_of_devices, _queues, _bandwidths, _memory, _of_the_file):
+        with suppress(MissingDataError):
+            found += [_from(counter, origin_ns) for counter in source(rank_trace)]
+    return Counters(tuple(found[:MOST_COUNTERS]))
+
+
+def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
+    """Return the changes in a window or, where pixels are fewer, mean and highest value of each pixel.
+
+    Returns:
+        columns `time`, `mean`, `highest`; each value holds from its time to the next
+    """
+    first = max(0, int(np.searchsorted(counter.time, window.start, side="right")) - 1)
+    last = int(np.searchsorted(counter.time, window.end, side="left"))
+    if last - first <= window.pixels:
+        time, value = counter.time[first:last].tolist(), counter.value[first:last].tolist()
+        return {"time": time, "mean": value, "highest": value}
+    edges = np.linspace(window.start, window.end, window.pixels + 1).astype(np.int64)
+    mean = np.diff(_integral(counter, edges)) / np.maximum(np.diff(edges), 1)
+    return {"time": edges[:-1].tolist(), "mean": mean.tolist(), "highest": _highest(counter, edges).tolist()}
+
+
+def _integral(counter: Counter, moments: _Numbers) -> npt.NDArray[np.float64]:
+    """Return value times ns from the first change up to each moment; before it the value is 0."""
+    areas = np.concatenate([[0.0], np.cumsum(counter.value[:-1] * np.diff(counter.time))])
+    after = np.maximum(moments - counter.time[-1], 0) * counter.value[-1]
+    return np.asarray(np.interp(moments, counter.time, areas) + after)
+
+
+def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
+    """Return the highest value between each two edges, that which holds at the first of them included."""
+    values = np.concatenate([[0.0], counter.value, [0.0]])
+    held = np.searchsorted(counter.time, edges[:-1], side="right")
+    beyond = np.searchsorted(counter.time, edges[1:], side="left") + 1
+    return np.asarray(np.maximum.reduceat(values, np.stack([held, beyond], axis=1).ravel())[::2])
+
+
+def _from(counter: Counter, origin_ns: int) -> Counter:
+    """Count times from the origin; of several changes at one moment the last is kept."""
+    is_last = np.append(np.diff(counter.time) != 0, True)[: len(counter.time)]
+    time, value = counter.time[is_last] - origin_ns, counter.value[is_last]
+    return Counter(printable(counter.label), counter.unit, counter.device, time, value)
+
+
+def _use_of_devices(rank_trace: RankTrace) -> Iterator[Counter]:
+    for device, work in by_device(device_work(rank_trace)) if len(device_work(rank_trace)) else ():
+        start, end = union(*intervals_of(work))
+        time = np.stack([start, end], axis=1).ravel()
+        yield Counter(f"GPU {device} busy", "fraction", device, time, np.tile([1.0, 0.0], len(start)))
+
+
+def _queues(rank_trace: RankTrace) -> Iterator[Counter]:
+    series = queue_length(Trace({rank_trace.rank: rank_trace})).series
+    for (device, stream), rows in series.group_by("device", "stream", maintain_order=True):
+        yield _counter((f"queue of stream {stream}", "", device), rows["time_ns"], rows["queue_length"])
+
+
+def _bandwidths(rank_trace: RankTrace) -> Iterator[Counter]:
+    series = memory_bandwidth(Trace({rank_trace.rank: rank_trace})).series
+    for (device, name), rows in series.group_by("device", "name", maintain_order=True):
+        yield _counter((f"{name} bandwidth", "bytes/s", device), rows["time_ns"], rows["bytes_per_s"])
+
+
+def _memory(rank_trace: RankTrace) -> Iterator[Counter]:
+    """Yield what is allocated on each device after every allocation, where the profiler recorded it."""
+    moments = rank_trace.events_of([EventKind.MEMORY], ["event_index", "start_ns"])
+    amounts = rank_trace.table("memory", ["event_index", "device_type", "device_id", "total_allocated"])
+    joined = moments.join(amounts.drop_nulls("total_allocated"), on="event_index").sort("start_ns", maintain_order=True)
+    for (kind, device), rows in joined.group_by("device_type", "device_id", maintain_order=True):
+        is_host = kind == 0
+        label = "memory allocated, host" if is_host else f"memory allocated, GPU {device}"
+        yield _counter((label, "bytes", None if is_host else device), rows["start_ns"], rows["total_allocated"])
+
+
+def _of_the_file(rank_trace: RankTrace) -> Iterator[Counter]:
+    table = rank_trace.table("counters", ["start_ns", "name", "key", "value"])
+    rows = table.drop_nulls("value").filter(pl.col("value").is_finite()).sort("start_ns", maintain_order=True)
+    for (name, key), group in rows.group_by("name", "key", maintain_order=True):
+        texts = [rank_trace.unselected.strings[each] for each in (name, key) if each is not None]
+        yield _counter((" ".join(dict.fromkeys(filter(None, texts))), "", None), group["start_ns"], group["value"])
+
+
+def _counter(what: tuple[str, str, object], time: pl.Series, value: pl.Series) -> Counter:
+    label, unit, device = what
+    number = device if isinstance(device, int) else None
+    return Counter(label, unit, number, time.to_numpy(), value.cast(pl.Float64).to_numpy())

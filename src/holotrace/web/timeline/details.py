@@ -1,0 +1,119 @@
+"""What is known about one event, and which others it belongs together with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.operators import one_spacing
+from holotrace.enrich.forward_backward import forward_of
+from holotrace.enrich.launches import launches
+from holotrace.enrich.operators import launching_operator
+from holotrace.errors import InvalidOptionError
+from holotrace.figures.names import printable
+from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, TABLES, EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.web.timeline.index import TimelineIndex
+from holotrace.web.timeline.query import located
+
+MOST_LINKS = 60
+LONGEST_TEXT = 20_000
+
+_NOT_ARGUMENTS = {"events", "tracks", "strings", "metadata", "flows", "counters"}
+_OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
+
+
+def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
+    """Return name, time, place and arguments of an event, and the events that it lies in, the innermost first.
+
+    Numbers among the arguments are texts: some have more digits than a browser keeps.
+
+    Raises:
+        InvalidOptionError: there is no such event on the timeline.
+    """
+    place = _place(index, event_index)
+    row, depth, start, length, _ = located(index, place)
+    return {
+        "name": index.text(int(index.name[place])),
+        "kind": EventKind(int(index.kind[place])).name.lower().replace("_", " "),
+        "at": [row, depth, start, length, event_index],
+        "start_ns": str(index.origin_ns + start),
+        "arguments": list(_arguments(rank_trace, event_index)),
+        "inside": [_named(index, each) for each in index.around(place)],
+    }
+
+
+def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
+    """Return what an event belongs together with, as [relation, name, at], at most `MOST_LINKS`.
+
+    launch    the call that launched this work          work      the work that this call, or operator, launched
+    operator  the innermost operator around the launch
+    forward   the operator whose gradient this computes  backward  the operators that compute the gradient of this one
+
+    Raises:
+        InvalidOptionError: there is no such event on the timeline.
+    """
+    kind = EventKind(int(index.kind[_place(index, event_index)]))
+    links: list[dict[str, Any]] = []
+    for relation, other in _related(rank_trace, kind, event_index):
+        place = index.place_of(other)
+        if place is not None and len(links) < MOST_LINKS:
+            links.append({"relation": relation, **_named(index, place)})
+    return links
+
+
+def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tuple[str, int]]:
+    if kind in DEVICE_WORK_KINDS:
+        owner = rank_trace.derive(launching_operator).filter(pl.col("event_index") == event)
+        yield from _each("launch", owner["launch_index"])
+        yield from _each("operator", owner["operator_index"])
+    if kind in LAUNCH_KINDS:
+        launched = rank_trace.derive(launches).filter(pl.col("launch_index") == event)
+        yield from _each("work", launched["event_index"])
+    if kind == EventKind.CPU_OP:
+        pairs = rank_trace.derive(forward_of)
+        yield from _each("forward", pairs.filter(pl.col("event_index") == event)["forward_index"])
+        yield from _each("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
+        owned = (pl.col("operator_index") == event) | (pl.col("top_operator_index") == event)
+        yield from _each("work", rank_trace.derive(launching_operator).filter(owned)["event_index"])
+
+
+def _each(relation: str, events: pl.Series) -> Iterator[tuple[str, int]]:
+    return ((relation, event) for event in events.drop_nulls().head(MOST_LINKS).to_list())
+
+
+def _place(index: TimelineIndex, event_index: int) -> int:
+    place = index.place_of(event_index)
+    if place is None:
+        message = f"event {event_index:,} is not on the timeline of this rank"
+        raise InvalidOptionError(message)
+    return place
+
+
+def _named(index: TimelineIndex, place: int) -> dict[str, Any]:
+    return {"name": index.text(int(index.name[place])), "at": located(index, place)}
+
+
+def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
+    """Yield what the tables hold about an event, column by column, as texts."""
+    yield from _row_of(rank_trace, "events", _OF_THE_EVENT, event_index)
+    for table, columns in TABLES.items():
+        if table not in _NOT_ARGUMENTS:
+            names = tuple(column.name for column in columns if column.name != "event_index")
+            yield from _row_of(rank_trace, table, names, event_index)
+
+
+def _row_of(rank_trace: RankTrace, table: str, names: tuple[str, ...], event_index: int) -> Iterator[tuple[str, str]]:
+    indexes = rank_trace.unselected.table(table, ["event_index"])["event_index"]
+    rows = (indexes == event_index).arg_true()
+    if not len(rows):
+        return
+    types = {column.name: column.type for column in TABLES[table]}
+    for name in names:
+        value = rank_trace.unselected.table(table, [name])[name][rows[0]]
+        if value is not None:
+            text = rank_trace.unselected.strings[value] if types[name] in ("string", "json") else str(value)
+            shown = one_spacing(text or "") if types[name] == "json" else text or ""
+            yield name, printable(" ".join(shown.splitlines()))[:LONGEST_TEXT]

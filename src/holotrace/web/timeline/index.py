@@ -1,0 +1,233 @@
+"""The events of one rank, sorted for drawing: rows for threads and streams, each with lanes for what is nested."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.lanes import NOT_DRAWN, in_few_bits, lanes
+from holotrace.enrich.event_ranges import event_ranges
+from holotrace.enrich.steps import steps
+from holotrace.figures.names import printable
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.web.timeline.slices import Lanes, Slices, at_level
+
+NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
+"""Allocations are drawn as a counter; what spans the whole recording, or has no length, is no call and no work."""
+
+FEW_EVENTS = 150_000
+"""So many are condensed for a single answer; of more, a level for the whole rank is kept."""
+
+_DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
+_LABELS = {"track_id": pl.Int64, "label": pl.String, "process": pl.String, "device": pl.Int64}
+_LAST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Row:
+    """A thread or a stream.
+
+    label          `stream 7`, `thread 59811 (python3)`
+    process        `GPU 0`, `python3 59811`
+    device         ordinal of its device; None for threads
+    first_lane     its first lane; there are `lane_count`
+    hidden_count   events that overlap too deep to be drawn
+    """
+
+    label: str
+    process: str
+    device: int | None
+    track_id: int
+    first_lane: int
+    lane_count: int
+    event_count: int
+    hidden_count: int
+
+
+@dataclass(eq=False)
+class TimelineIndex:
+    """What of a rank is drawn.
+
+    origin_ns    the earliest start; times of slices count from it
+    rows         in the order in which they are drawn
+    events       when each event that is drawn began and ended, from the origin, by lane and time
+    name         string id of each; likewise its `kind` and `event_index`
+    step_ranges  (start, end, number) of each training step, from the origin
+    """
+
+    origin_ns: int
+    length_ns: int
+    rows: tuple[Row, ...]
+    events: Lanes
+    name: npt.NDArray[np.uint32]
+    kind: npt.NDArray[np.uint8]
+    event_index: npt.NDArray[np.uint32]
+    step_ranges: tuple[tuple[int, int, int], ...]
+    strings: pl.Series
+    _levels: dict[int, Slices] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def level(self, level: int) -> Slices:
+        """Return all slices at a level of detail; made once, from the nearest finer level that is there."""
+        with self._lock:
+            if level not in self._levels:
+                finer = max((each for each in self._levels if each < level), default=None)
+                source = self._all() if finer is None else self._levels[finer]
+                self._levels[level] = at_level(source, level)
+            return self._levels[level]
+
+    def prepare(self, widest: int) -> None:
+        """Make the levels that windows with many slices need, up to the widest one."""
+        halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
+        for level in range(max(0, widest - halvings), widest) if halvings else ():
+            self.level(level)
+
+    def _all(self) -> Slices:
+        return Slices.single(self.events, np.arange(len(self.events.start)), self.events.bounds)
+
+    def row_of(self, place: int) -> tuple[int, int]:
+        """Return row and depth of an event."""
+        row, depth = self.rows_of(np.array([place]))
+        return int(row[0]), int(depth[0])
+
+    def rows_of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return rows and depths of events."""
+        firsts = np.array([row.first_lane for row in self.rows], np.int64)
+        lane = self.events.lane_of(places)
+        row = np.searchsorted(firsts, lane, side="right") - 1
+        return row, lane - (firsts[row] if len(firsts) else 0)
+
+    def place_of(self, event_index: int) -> int | None:
+        """Return the place of an event; None where it is not drawn."""
+        places = np.flatnonzero(self.event_index == event_index)
+        return int(places[0]) if len(places) else None
+
+    def around(self, place: int) -> list[int]:
+        """Return the events in the lanes above that an event lies in, the innermost first."""
+        row, depth = self.row_of(place)
+        start, end = self.events.start[place], self.events.end[place]
+        found = []
+        for lane in range(self.rows[row].first_lane + depth - 1, self.rows[row].first_lane - 1, -1):
+            first, last = self.events.bounds[lane : lane + 2]
+            at = int(first + np.searchsorted(self.events.start[first:last], start, side="right")) - 1
+            if at >= first and self.events.end[at] >= end:
+                found.append(at)
+        return found
+
+    def text(self, name: int) -> str:
+        """Return the name that a string id stands for, without characters that steer."""
+        return printable(self.strings[name] or "")
+
+
+def timeline_index(rank_trace: RankTrace) -> TimelineIndex:
+    """Sort the events of a rank for drawing."""
+    kinds = [kind for kind in EventKind if kind not in NOT_SLICES]
+    columns = ["event_index", "start_ns", "end_ns", "track_id", "name", "kind"]
+    events = event_ranges(rank_trace, kinds, columns)
+    origin = _minimum(events["start_ns"])
+    start, end = (events[name].to_numpy() - origin for name in ("start_ns", "end_ns"))
+    tracks, labels = _tracks(rank_trace, events)
+    number = np.zeros(rank_trace.table("tracks", ["track_id"]).height, np.int64)
+    number[labels["track_id"].to_numpy()] = np.arange(len(labels))
+    order, lane = lanes(number[tracks], start, end)
+    rows, chosen, bounds = _rows(labels, number[tracks][order], lane)
+    order = order[chosen]
+    return TimelineIndex(
+        origin,
+        int(end.max(initial=0)),
+        rows,
+        Lanes(bounds, start[order], end[order]),
+        events["name"].to_numpy()[order],
+        events["kind"].to_numpy()[order],
+        events["event_index"].to_numpy()[order],
+        tuple((first - origin, last - origin, step) for step, first, last, _ in rank_trace.derive(steps).iter_rows()),
+        rank_trace.unselected.strings,
+    )
+
+
+def _minimum(values: pl.Series) -> int:
+    return int(values.to_numpy().min(initial=_LAST)) if len(values) else 0
+
+
+def _tracks(rank_trace: RankTrace, events: pl.DataFrame) -> tuple[npt.NDArray[np.int64], pl.DataFrame]:
+    """Return the track of each event, and the tracks that have events in the order in which they are drawn."""
+    is_device = pl.col("kind").is_in([int(kind) for kind in _DEVICE_ROW_KINDS]).any().alias("is_device")
+    counted = events.group_by("track_id").agg(is_device, pl.len().alias("event_count"))
+    table = rank_trace.table("tracks")
+    texts = {name: rank_trace.texts(table[name]) for name in ("process_text", "thread_text")}
+    named = counted.join(table.with_columns(**texts), on="track_id", how="left")
+    said = _said(rank_trace)
+    described = sorted((_described(track, said) for track in named.iter_rows(named=True)), key=itemgetter("place"))
+    labels = pl.DataFrame(described, schema=_LABELS) if described else pl.DataFrame(schema=_LABELS)
+    return events["track_id"].to_numpy().astype(np.int64), labels
+
+
+def _said(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
+    """Return what metadata says: (name, track_id) for threads and (name, process) for processes."""
+    table = rank_trace.table("metadata", ["name", "track_id", "value", "sort_index"])
+    tracks = rank_trace.table("tracks", ["process_id", "process_text"])
+    names, values = rank_trace.texts(table["name"]).to_list(), rank_trace.texts(table["value"]).to_list()
+    processes = list(tracks.iter_rows())
+    said: dict[tuple[str, Any], Any] = {}
+    for name, track, value, place in zip(names, table["track_id"], values, table["sort_index"], strict=True):
+        key = processes[track] if name.startswith("process") else track
+        said[name, key] = place if name.endswith("sort_index") else value
+    return said
+
+
+def _described(track: dict[str, Any], said: dict[tuple[str, Any], Any]) -> dict[str, Any]:
+    """Return labels and place of a track: threads before streams, numbers in order, texts last."""
+    own, process_key = track["track_id"], _process_key(track)
+    thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]
+    process = process_key[1] if process_key[0] is None else process_key[0]
+    label = (said.get(("thread_name", own)) or "").strip() or _thread_label(thread, is_device=track["is_device"])
+    name = said.get(("process_name", process_key)) or ""
+    is_ordinal = track["is_device"] and process_key[0] is not None
+    process_label = f"GPU {process}" if is_ordinal else f"{name} {process}".strip()
+    order = (said.get(("process_sort_index", process_key)), said.get(("thread_sort_index", own)))
+    place = (process_key[0] is None, track["is_device"], *(_LAST if each is None else each for each in order))
+    return {
+        "track_id": own,
+        "label": printable(str(label)),
+        "process": printable(process_label),
+        "device": process_key[0] if is_ordinal else None,
+        "place": (*place, _LAST if track["thread_id"] is None else track["thread_id"], own),
+    }
+
+
+def _thread_label(thread: int | str | None, *, is_device: bool) -> str:
+    if isinstance(thread, int):
+        return f"stream {thread}" if is_device else f"thread {thread}"
+    return thread or ("stream" if is_device else "thread")
+
+
+def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
+    return track["process_id"], track["process_text"]
+
+
+def _rows(
+    labels: pl.DataFrame, number: npt.NDArray[np.int64], lane: npt.NDArray[np.int32]
+) -> tuple[tuple[Row, ...], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows, the events that are drawn sorted by lane, and where in them each lane begins."""
+    count = len(labels)
+    event_counts = np.bincount(number, minlength=count)
+    drawn = np.flatnonzero(lane != NOT_DRAWN)
+    first_events = np.searchsorted(number, np.arange(count))
+    depth = np.maximum.reduceat(lane, first_events).astype(np.int64) + 1 if count else np.zeros(0, np.int64)
+    first = np.concatenate([[0], np.cumsum(depth)]).astype(np.int64)
+    whole_lane = first[number[drawn]] + lane[drawn]
+    order = np.argsort(in_few_bits(whole_lane), kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(whole_lane, minlength=int(first[-1])))]).astype(np.int64)
+    hidden = event_counts - np.bincount(number[drawn], minlength=count)
+    rows = tuple(
+        Row(label, process, device, track, int(first[at]), int(depth[at]), int(event_counts[at]), int(hidden[at]))
+        for at, (track, label, process, device) in enumerate(labels.iter_rows())
+    )
+    return rows, drawn[order], bounds

@@ -1,0 +1,144 @@
+"""The critical path of a window, drawn on the timeline: as a row of its own, and on the events that it leads through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.event_graph import PathClass
+from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.store.trace import RankTrace
+from holotrace.web.timeline.index import TimelineIndex
+from holotrace.web.timeline.query import NAME_LENGTH, Window, steps_between
+from holotrace.web.timeline.slices import Lanes, Slices, at_level
+
+NOWHERE = -1
+
+CLASSES = tuple(each.name.lower().replace("_", " ") for each in PathClass)
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathOverlay(EqualByContent):
+    """The critical path as it is drawn; times in ns from the origin of the rank.
+
+    window      what it reaches over, in words
+    along       its segments that take time, one after the other, as the only lane
+    path_class  of each segment
+    place       of its event in the index; `NOWHERE` where it is outside of all that are drawn
+    marks       the same segments by the lane of their events
+    """
+
+    window: str
+    along: Lanes
+    path_class: npt.NDArray[np.uint8]
+    place: _Numbers
+    marks: Lanes
+
+
+def path_overlay(
+    rank_trace: RankTrace,
+    index: TimelineIndex,
+    steps: tuple[int, int] | None = None,
+    span: tuple[int, int] | None = None,
+) -> PathOverlay:
+    """Return the critical path of a span of time, from the origin, of steps, or of what `holotrace.critical_path` takes by default.
+
+    Raises:
+        InvalidOptionError: there is no such step, or nothing was recorded in the span.
+        MissingDataError: the rank has neither host ranges nor device work.
+    """
+    time_range = None if span is None else (span[0] + index.origin_ns, span[1] + index.origin_ns)
+    found = critical_path_graph(rank_trace, instance=None if span else steps, time_range_ns=time_range)
+    lasting = found.segments.filter(found.segments["end_ns"] > found.segments["start_ns"])
+    start, end = (lasting[name].to_numpy() - index.origin_ns for name in ("start_ns", "end_ns"))
+    place = _places(index, found)[lasting["activity"].fill_null(len(found.graph.activities)).to_numpy()]
+    along = Lanes(np.array([0, len(start)], np.int64), start, end)
+    return PathOverlay(found.window, along, lasting["path_class"].to_numpy(), place, _marks(index, along, place))
+
+
+def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> dict[str, Any]:
+    """Return what of the path lies in a window; segments shorter than a pixel are merged, as events are.
+
+    Returns:
+        window   what the path reaches over
+        start, end, count  of the path; all segments that take time
+        classes  [name, ns] of all that it consists of, the longest first
+        along    columns: start less the end of the one before, length, segments merged; of the longest of them number of its
+                 class and of its name, event_index, row and depth, -1 where it is outside of all events
+        path_classes, names  the texts of these numbers
+        marks    [row, depth, starts, lengths] of the parts of the path in each lane; starts likewise
+    """
+    along = at_level(Slices.single(overlay.along, *overlay.along.within([0], window.start, window.end)), window.level)
+    names, columns = _columns(index, overlay, along)
+    bounds = overlay.along.start[:1].tolist() + overlay.along.end[-1:].tolist()
+    return {
+        "window": overlay.window,
+        "start": bounds[0] if bounds else 0,
+        "end": bounds[1] if bounds else 0,
+        "count": len(overlay.along.start),
+        "classes": _classes(overlay),
+        "along": [steps_between(along.start, along.end - along.start).tolist(), *columns],
+        "path_classes": CLASSES,
+        "names": names,
+        "marks": _drawn_marks(index, overlay.marks, window),
+    }
+
+
+def _places(index: TimelineIndex, found: PathGraph) -> _Numbers:
+    """Return the place in the index of each activity, and after them `NOWHERE`, for what is outside of all."""
+    wanted = found.graph.activities["event_index"].to_numpy()
+    highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
+    place_of = np.full(highest + 1, NOWHERE, np.int64)
+    place_of[index.event_index] = np.arange(len(index.event_index))
+    return np.append(place_of[wanted], NOWHERE)
+
+
+def _marks(index: TimelineIndex, along: Lanes, place: _Numbers) -> Lanes:
+    shown = np.flatnonzero(place != NOWHERE)
+    lane = index.events.lane_of(place[shown])
+    order = np.argsort(lane, kind="stable")
+    bounds = np.searchsorted(lane[order], np.arange(len(index.events.bounds))).astype(np.int64)
+    return Lanes(bounds, along.start[shown[order]], along.end[shown[order]])
+
+
+def _classes(overlay: PathOverlay) -> list[tuple[str, int]]:
+    lengths = overlay.along.end - overlay.along.start
+    sums = np.bincount(overlay.path_class, weights=lengths, minlength=len(CLASSES)).astype(np.int64).tolist()
+    return sorted(((name, ns) for name, ns in zip(CLASSES, sums, strict=True) if ns), key=lambda pair: -pair[1])
+
+
+def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple[list[str], list[list[int]]]:
+    place = overlay.place[along.longest]
+    is_known = place != NOWHERE
+    known = place[is_known]
+    distinct, numbers = np.unique(index.name[known], return_inverse=True)
+    rows, depths = index.rows_of(known)
+    of_event = (numbers, index.event_index[known], rows, depths)
+    columns = [along.end - along.start, along.count, overlay.path_class[along.longest]]
+    columns += [_where(is_known, column) for column in of_event]
+    return [index.text(int(name))[:NAME_LENGTH] for name in distinct], [column.tolist() for column in columns]
+
+
+def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
+    """Put values in their places; `NOWHERE` stands elsewhere."""
+    whole = np.full(len(is_known), NOWHERE, np.int64)
+    whole[is_known] = column
+    return whole
+
+
+def _drawn_marks(index: TimelineIndex, marks: Lanes, window: Window) -> list[list[Any]]:
+    lanes = range(len(marks.bounds) - 1)
+    places, bounds = marks.within(lanes, window.start, window.end)
+    found = at_level(Slices.single(marks, places, bounds), window.level)
+    where = [(row, depth) for row, each in enumerate(index.rows) for depth in range(each.lane_count)]
+    drawn = []
+    for lane in np.flatnonzero(np.diff(found.bounds)).tolist():
+        start, end = (times[found.bounds[lane] : found.bounds[lane + 1]] for times in (found.start, found.end))
+        drawn.append([*where[lane], steps_between(start, end - start).tolist(), (end - start).tolist()])
+    return drawn

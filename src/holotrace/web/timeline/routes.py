@@ -1,0 +1,307 @@
+"""The addresses that the timeline in the browser asks; all under `timeline/`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import TimeoutError as NotYet
+from functools import partial
+from typing import Any, TypeVar
+
+from flask import Flask, Response, abort, request, send_file, send_from_directory
+
+from holotrace.errors import HolotraceError, InvalidOptionError
+from holotrace.recommendations.advice import Advice, advice_from
+from holotrace.recommendations.facts import ADVICE_ANALYSES
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace_file import TraceFile
+from holotrace.web.bounds import opened_trace
+from holotrace.web.session import Scope, Session
+from holotrace.web.state import numbers_of
+from holotrace.web.timeline.counters import Counters, counter_answer, rank_counters
+from holotrace.web.timeline.details import event_details, event_links
+from holotrace.web.timeline.findings import (
+    Finding,
+    advice_findings,
+    idle_findings,
+    longest_waits,
+    waiting_findings,
+)
+from holotrace.web.timeline.index import TimelineIndex, timeline_index
+from holotrace.web.timeline.path import PathOverlay, path_answer, path_overlay
+from holotrace.web.timeline.perfetto import perfetto_folder
+from holotrace.web.timeline.query import Window, search, slices_answer
+from holotrace.web.timeline.span import span_answer
+
+T = TypeVar("T")
+
+MOST_RANKS = 16
+"""Ranks that are drawn where none are chosen: each is read for that."""
+
+PATIENCE_S = 0.5
+MOST_PIXELS = 8_192
+MOST_ROWS = 512
+LONGEST_SEARCH = 200
+
+_SHORT_ANSWER = 1_000
+_LARGEST_TIME = 2**62
+
+
+def add_routes(flask: Flask, session: Session) -> None:
+    """Answer what the timeline asks."""
+    answers: dict[str, Callable[[Session], Any]] = {
+        "ranks": _ranks,
+        "rows": _rows,
+        "slices": _slices,
+        "search": _search,
+        "event": _event,
+        "links": _links,
+        "counters": _counters,
+        "counter": _counter,
+        "span": _span,
+        "path": _path,
+        "findings": _findings,
+    }
+    for name, answer in answers.items():
+        flask.add_url_rule(f"/timeline/{name}", f"timeline_{name}", partial(_answered, answer, session))
+    flask.add_url_rule("/timeline/file", "timeline_file", partial(_file, session))
+    flask.add_url_rule("/timeline/perfetto/<path:path>", "timeline_perfetto", _perfetto)
+
+
+def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
+    """Return an answer as JSON; 202 where it is not ready yet, 400 and the reason where there is none."""
+    try:
+        return _json(answer(session))
+    except NotYet:
+        return _json({"waiting": session.reading.text() or "computing"}, 202)
+    except HolotraceError as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _ranks(session: Session) -> dict[str, Any]:
+    known = list(session.whole(request.args.get("run", "")).ranks)
+    asked = numbers_of(request.args.get("ranks", ""))
+    chosen = known if asked is None else [rank for rank in asked if rank in known]
+    return {"ranks": chosen[:MOST_RANKS], "count": len(chosen)}
+
+
+def _rows(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    return {
+        "origin": str(index.origin_ns),
+        "length": index.length_ns,
+        "steps": index.step_ranges[:10_000],
+        "rows": [
+            {
+                "label": row.label,
+                "process": row.process,
+                "device": row.device,
+                "lanes": row.lane_count,
+                "events": row.event_count,
+                "hidden": row.hidden_count,
+            }
+            for row in index.rows
+        ],
+    }
+
+
+def _slices(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    answer = slices_answer(index, _asked_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
+    whole = Window(0, index.length_ns, 1_024)
+    session.answer(("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level))  # for the next ones
+    return answer
+
+
+def _search(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    text = request.args.get("text", "")[:LONGEST_SEARCH]
+    if not text:
+        message = "search for at least one character"
+        raise InvalidOptionError(message)
+    return search(index, _asked_rows(index), text)
+
+
+def _event(session: Session) -> dict[str, Any]:
+    return event_details(_rank_trace(session), _index(session), _number("event"))
+
+
+def _links(session: Session) -> list[dict[str, Any]]:
+    event, scope = _number("event"), _scope()
+    index, rank_trace = _index(session), _rank_trace(session)
+    key = ("timeline links", scope, event, session.run(scope.run).stamp)
+    return session.answer(key, partial(event_links, rank_trace, index, event)).result(PATIENCE_S)
+
+
+def _counters(session: Session) -> list[dict[str, Any]]:
+    counters = _made_counters(session).counters
+    return [
+        {"label": each.label, "unit": each.unit, "device": each.device, "highest": each.highest} for each in counters
+    ]
+
+
+def _counter(session: Session) -> list[dict[str, Any]]:
+    counters, window = _made_counters(session).counters, _window()
+    asked = numbers_of(request.args.get("numbers", "")) or ()
+    return [
+        {"number": number, **counter_answer(counters[number], window)} for number in asked if number < len(counters)
+    ]
+
+
+def _span(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    start, end = _range("start", "end")
+    scope, rows = _scope(), _asked_rows(index)
+    key = ("timeline span", scope, session.run(scope.run).stamp, start, end, tuple(rows))
+    return session.answer(key, partial(span_answer, index, rows, start, end)).result(PATIENCE_S)
+
+
+def _path(session: Session) -> dict[str, Any]:
+    """Answer with what is drawn of the critical path: of `from` to `to`, of `steps`, or of what is usual."""
+    scope, index, window = _scope(), _index(session), _window()
+    steps = numbers_of(request.args.get("steps", ""))
+    of_steps = (steps[0], steps[-1]) if steps else None
+    span = _range("from", "to") if "from" in request.args else None
+
+    def overlay(trace: Trace) -> PathOverlay:
+        return path_overlay(trace.ranks[_only(scope)], index, of_steps, span)
+
+    return path_answer(index, _ready(session, scope, ("timeline path", of_steps, span), overlay), window)
+
+
+def _findings(session: Session) -> list[dict[str, Any]]:
+    """Answer with the findings of one kind on a rank; `among` are the ranks that are compared."""
+    makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
+    kind = request.args.get("kind", "")
+    if kind not in makers:
+        message = f"kind is one of {', '.join(makers)}, not {kind[:40]!r}"
+        raise InvalidOptionError(message)
+    origin = _index(session).origin_ns
+    found = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
+    return [{"text": each.text, "start": each.start_ns - origin, "end": each.end_ns - origin} for each in found]
+
+
+def _idle(session: Session, scope: Scope, _: tuple[int, ...] | None) -> Iterable[Finding]:
+    def idle(trace: Trace) -> list[Finding]:
+        return list(idle_findings(trace.ranks[_only(scope)]))
+
+    return _ready(session, scope, "timeline idle", idle)
+
+
+def _waiting(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
+    waits = _ready(session, Scope(scope.run, among), "timeline waits", longest_waits)
+    return waiting_findings(_only(scope), waits)
+
+
+def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
+    whole = Scope(scope.run, among)
+
+    def advice(trace: Trace) -> Advice:
+        return advice_from(trace, session.results(whole, ADVICE_ANALYSES))
+
+    return advice_findings(_only(scope), _ready(session, whole, "advice", advice))
+
+
+def _file(session: Session) -> Response:
+    """Give away the trace as it is, for Perfetto; a store only says where it was, which may be anything."""
+    try:
+        file = _rank_trace(session).file
+        if not isinstance(file, TraceFile):
+            return _json({"error": "a store keeps what was read of a trace, not the trace itself"}, 404)
+        content, byte_count = opened_trace(file)
+    except HolotraceError as error:
+        return _json({"error": str(error)}, 404)
+    response = send_file(content, mimetype="application/octet-stream", etag=False)
+    response.headers.update({} if byte_count is None else {"Content-Length": byte_count})
+    return response
+
+
+def _perfetto(path: str) -> Response:
+    folder = perfetto_folder()
+    if folder is None:
+        abort(404)
+    return send_from_directory(folder, path)
+
+
+def _index(session: Session) -> TimelineIndex:
+    scope = _scope()
+    return _ready(session, scope, "timeline", lambda trace: timeline_index(trace.ranks[_only(scope)]))
+
+
+def _made_counters(session: Session) -> Counters:
+    scope, origin = _scope(), _index(session).origin_ns
+    return _ready(session, scope, "timeline counters", lambda trace: rank_counters(trace.ranks[_only(scope)], origin))
+
+
+def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
+    """Return what the session remembers; made on a worker, so that the thread of the request does not wait long.
+
+    Raises:
+        TimeoutError: it is not ready yet.
+    """
+    make = partial(session.remembered, scope, key, compute)
+    session.answer((key, scope, session.run(scope.run).stamp), lambda: _done(make)).result(PATIENCE_S)
+    return make()
+
+
+def _done(make: Callable[[], object]) -> None:
+    """Make something for the session to remember; the answer itself is to hold nothing large."""
+    make()
+
+
+def _rank_trace(session: Session) -> RankTrace:
+    scope = _scope()
+    return session.trace(scope).ranks[_only(scope)]
+
+
+def _scope() -> Scope:
+    return Scope(request.args.get("run", ""), (_number("rank"),))
+
+
+def _only(scope: Scope) -> int:
+    return (scope.ranks or (0,))[0]
+
+
+def _window() -> Window:
+    pixels = _number("pixels")
+    if not 1 <= pixels <= MOST_PIXELS:
+        message = f"a window is 1 to {MOST_PIXELS:,} pixels wide"
+        raise InvalidOptionError(message)
+    return Window(*_range("start", "end"), pixels)
+
+
+def _range(first: str, last: str) -> tuple[int, int]:
+    start, end = _number(first), _number(last)
+    if end <= start:
+        message = "a window ends after it starts"
+        raise InvalidOptionError(message)
+    return start, end
+
+
+def _asked_rows(index: TimelineIndex) -> list[int]:
+    """Return the rows asked for, all where none are named."""
+    asked = numbers_of(request.args.get("rows", ""))
+    rows = range(len(index.rows)) if asked is None else asked
+    return [row for row in rows if row < len(index.rows)][:MOST_ROWS]
+
+
+def _number(name: str) -> int:
+    text = request.args.get(name, "")
+    try:
+        number = int(text)
+    except ValueError:
+        number = _LARGEST_TIME + 1
+    if abs(number) > _LARGEST_TIME:
+        message = f"{name} is a whole number, not {text[:40]!r}"
+        raise InvalidOptionError(message)
+    return number
+
+
+def _json(value: object, status: int = 200) -> Response:
+    """Return JSON, compressed where that saves something."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+    if len(body) > _SHORT_ANSWER and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+    return Response(body, status, headers, mimetype="application/json")

@@ -1,1 +1,0 @@
-"""The command `hta`; each command has its own file."""

@@ -1,9 +1,0 @@
-"""The version, where scripts written for Holistic Trace Analysis look it up."""
-
-from __future__ import annotations
-
-import re
-from importlib.metadata import version
-
-__version__ = version("holistic-trace-analysis")
-__version_tuple__ = tuple(map(int, re.findall(r"\d+", __version__)[:3]))

@@ -1,1 +1,0 @@
-"""The pages that `hta serve` and TensorBoard show; needs the extra `web`."""
