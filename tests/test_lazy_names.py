@@ -46,7 +46,7 @@ def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import holotrace\nimport holotrace.figures\nfrom holotrace import idle_time\n"
-        "holotrace.idel_time\nhta.figures.plot_idel_time\nhta.testing_\nreveal_type(idle_time)\nhta.figures.plot_idle_time\n"
+        "holotrace.idel_time\nholotrace.figures.plot_idel_time\nholotrace.testing_\nreveal_type(idle_time)\nholotrace.figures.plot_idle_time\n"
     )
     monkeypatch.setenv("MYPYPATH", str(SOURCE.parent))
     options = [

@@ -6,6 +6,7 @@ inside `hta` would be overwritten too, so `holotrace_hta.pth` calls `watch` when
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -74,4 +75,4 @@ def _missing_files() -> list[str]:
         files = metadata.files(OURS) or []
     except metadata.PackageNotFoundError:
         return []
-    return [str(file) for file in files if file.suffix == ".py" and not file.locate().exists()]
+    return [str(file) for file in files if file.suffix == ".py" and not os.path.exists(file.locate())]  # noqa: PTH110 -- pathlib is slow to import

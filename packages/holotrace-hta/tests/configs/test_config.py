@@ -17,8 +17,8 @@ def test_configurations_overrule_each_other(tmp_path, monkeypatch, capsys) -> No
     """That of the home folder, that of the current folder, and the one that is named."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "home" / ".holotrace").mkdir(parents=True)
-    for folder, content in (("home/.holotrace", {"a": 1, "b": {"c": 2}}), (".", {"a": 3})):
+    (tmp_path / "home" / ".hta").mkdir(parents=True)
+    for folder, content in (("home/.hta", {"a": 1, "b": {"c": 2}}), (".", {"a": 3})):
         (tmp_path / folder / "trace_analyzer.json").write_text(json.dumps(content))
     (tmp_path / "mine.json").write_text('{"d": null}')
     config = HtaConfig(str(tmp_path / "mine.json"))
