@@ -49,9 +49,8 @@ struct Step<'a, M> {
 
 impl<M> Step<'_, M> {
     #[inline]
-    fn matches(&self, head: &Words, text: &[u8]) -> bool {
-        let differs = (0..head.len()).fold(0, |all, at| all | ((head[at] ^ self.head[at]) & self.mask[at]));
-        differs == 0 && (self.text.len() <= HEAD_BYTES || text.starts_with(self.text))
+    fn matches_head(&self, head: &Words) -> bool {
+        (0..head.len()).fold(0, |differs, at| differs | ((head[at] ^ self.head[at]) & self.mask[at])) == 0
     }
 }
 
@@ -100,10 +99,21 @@ impl<'a, M: Copy> Layout<'a, M> {
     #[inline]
     pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
         let head = words(text.first_chunk()?);
-        let mut next = self.steps[usize::from(self.at)].first_next;
+        let next = self.steps[usize::from(self.at)].first_next;
+        let step = &self.steps[usize::from(next)];
+        if next != LOST && step.text.len() <= HEAD_BYTES && step.matches_head(&head) {
+            self.at = next;
+            return Some(step.text.len());
+        }
+        self.other_step(next, &head, text)
+    }
+
+    /// Like [`Self::step`], of the steps from `next` on.
+    #[inline(never)]
+    fn other_step(&mut self, mut next: u16, head: &Words, text: &[u8]) -> Option<usize> {
         while next != LOST {
             let step = &self.steps[usize::from(next)];
-            if step.matches(&head, text) {
+            if step.matches_head(head) && text.starts_with(step.text) {
                 self.at = next;
                 return Some(step.text.len());
             }
