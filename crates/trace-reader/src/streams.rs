@@ -7,13 +7,14 @@ use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use flate2::bufread::GzDecoder;
+use flate2::{Crc, Decompress, FlushDecompress, Status};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::health::Fault;
 use crate::source::Tally;
 
-/// A decoder that meets damage loses what it decoded in the same call.
-const MOST_BYTES_A_CALL: usize = 1 << 14;
+/// The decoder of gzip keeps the last 32 KiB of each call for the next one: in short calls it copies all it decodes.
+const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Bytes behind the beginning of a stream that are kept: a stream that is cut off swallows the beginning of the next one
 /// before that shows.
 const RECENT_BYTES: usize = 1 << 18;
@@ -226,6 +227,9 @@ fn swallowed<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
 
 impl<R: BufRead, S: Stream<Ahead<R>>> Read for Streams<R, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         let wanted = buffer.len().min(MOST_BYTES_A_CALL);
         let count = self.decode(&mut buffer[..wanted])?;
         self.decoded_bytes += count as u64;
@@ -233,16 +237,59 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Read for Streams<R, S> {
     }
 }
 
-/// A member of a gzip file.
-pub(crate) struct Member<R>(GzDecoder<R>);
+/// A member of a gzip file. Where its data is damaged, it hands over what it decoded before, unlike [`GzDecoder`].
+pub(crate) struct Member<R> {
+    raw: R,
+    damage_of_head: Option<io::Error>,
+    body: Decompress,
+    crc: Crc,
+}
+
+impl<R: BufRead> Member<R> {
+    /// Compare the checksum and the length behind the data with those of what was decoded.
+    fn check(&mut self) -> io::Result<usize> {
+        let mut written = [0; 8];
+        self.raw.read_exact(&mut written).map_err(|error| io::Error::from(error.kind()))?;
+        let calculated = [self.crc.sum().to_le_bytes(), self.crc.amount().to_le_bytes()];
+        if written == *calculated.as_flattened() {
+            return Ok(0);
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, GZIP_MISMATCH))
+    }
+}
+
+const GZIP_MISMATCH: &str = "corrupt gzip stream does not have a matching checksum";
 
 impl<R: BufRead> Stream<R> for Member<R> {
     fn begin(raw: R) -> Self {
-        Self(GzDecoder::new(raw))
+        let mut head = GzDecoder::new(raw);
+        let damage_of_head = head.header().is_none().then(|| head.read(&mut [0]).err()).flatten();
+        Self { raw: head.into_inner(), damage_of_head, body: Decompress::new(false), crc: Crc::new() }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        if let Some(damage) = &mut self.damage_of_head {
+            return Err(std::mem::replace(damage, io::ErrorKind::InvalidInput.into()));
+        }
+        loop {
+            let input = self.raw.fill_buf()?;
+            let is_end = input.is_empty();
+            let flush = if is_end { FlushDecompress::Finish } else { FlushDecompress::None };
+            let (taken, decoded) = (self.body.total_in(), self.body.total_out());
+            let status = self.body.decompress(input, buffer, flush);
+            let (taken, decoded) = (self.body.total_in() - taken, self.body.total_out() - decoded);
+            self.raw.consume(taken as usize);
+            self.crc.update(&buffer[..decoded as usize]);
+            match status {
+                _ if decoded > 0 => return Ok(decoded as usize),
+                Ok(Status::StreamEnd) => return self.check(),
+                Ok(_) if is_end => {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete deflate stream"))
+                }
+                Ok(_) => {}
+                Err(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "corrupt deflate stream")),
+            }
+        }
     }
 
     fn left(&mut self) -> Vec<u8> {
@@ -250,7 +297,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
     }
 
     fn is_mismatch(error: &io::Error) -> bool {
-        error.to_string().contains("checksum")
+        error.to_string() == GZIP_MISMATCH
     }
 
     /// By its two signs, its method, its flags, and what compressors write as their effort and system, so that compressed
@@ -269,7 +316,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
     }
 
     fn into_raw(self) -> R {
-        self.0.into_inner()
+        self.raw
     }
 }
 

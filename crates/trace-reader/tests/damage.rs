@@ -375,6 +375,25 @@ fn damaged_streams() {
     }
 }
 
+/// Of a gzip file that cannot be decoded from somewhere on, all events before are read.
+#[test]
+fn damaged_gzip() {
+    let names: Vec<String> = (0..3_000).map(|number| event(&format!("{number:x}"))).collect();
+    let text = format!("[{}]", names.join(","));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(text.as_bytes()).expect("memory");
+    let mut packed = encoder.finish().expect("memory");
+    // Behind the head come blocks that are not compressed: a byte, their length, its complement, and as many bytes
+    // (<https://www.rfc-editor.org/rfc/rfc1951#page-11>).
+    let first_bytes = usize::from(u16::from_le_bytes([packed[11], packed[12]]));
+    packed[10 + 5 + first_bytes + 3] ^= 1;
+    let whole_events = text[..first_bytes].matches("},").count();
+    assert!(whole_events > 100 && first_bytes + 100 < text.len());
+    let read = read_any(&packed);
+    assert_eq!(read.names.len(), whole_events);
+    assert!(read.kinds().contains(&"truncated_compression"));
+}
+
 /// A zstd file that is cut off gives the blocks it holds, although the decoder would keep them for later ones.
 #[test]
 fn truncated_zstd() {
