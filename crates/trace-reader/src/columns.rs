@@ -14,6 +14,7 @@ use crate::schema::{columns_of, schema_of, ColumnType, Table};
 #[derive(Debug, Default)]
 pub(crate) struct Sparse<T> {
     values: Vec<T>,
+    /// Which rows have a value; empty until one has none.
     valid: Vec<bool>,
 }
 
@@ -25,13 +26,21 @@ impl<T: Copy + Default> Sparse<T> {
             self.fill(row);
         }
         self.values.push(value);
-        self.valid.push(true);
+        if !self.valid.is_empty() {
+            self.valid.push(true);
+        }
     }
 
     /// Make it `rows` long, with nulls for what is missing.
     fn fill(&mut self, rows: usize) {
+        let leaves_gap = rows > self.values.len();
+        if leaves_gap && self.valid.is_empty() {
+            self.valid.resize(self.values.len(), true);
+        }
+        if leaves_gap || !self.valid.is_empty() {
+            self.valid.resize(rows, false);
+        }
         self.values.resize(rows, T::default());
-        self.valid.resize(rows, false);
     }
 
     fn nulls(&mut self) -> Option<NullBuffer> {
@@ -141,8 +150,9 @@ where
 }
 
 fn renumbered(mut values: Sparse<u32>, number: impl Fn(u32) -> u32) -> ArrayRef {
-    for (value, &valid) in values.values.iter_mut().zip(&values.valid) {
-        *value = if valid { number(*value) } else { 0 };
+    let is_valid = |row| values.valid.get(row).is_none_or(|&valid| valid);
+    for (row, value) in values.values.iter_mut().enumerate() {
+        *value = if is_valid(row) { number(*value) } else { 0 };
     }
     primitive::<UInt32Type>(values)
 }
@@ -196,5 +206,46 @@ impl Rows {
         self.columns.iter_mut().for_each(|column| column.fill(committed));
         let arrays = self.columns.into_iter().map(|column| column.finish(numbers)).collect();
         RecordBatch::try_new(schema_of(table), arrays).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    fn finished(mut column: Sparse<i64>, rows: usize) -> Vec<Option<i64>> {
+        column.fill(rows);
+        primitive::<Int64Type>(column).as_primitive::<Int64Type>().iter().collect()
+    }
+
+    /// Rows without a value are null, wherever they stand, and of two values for a row the second counts.
+    #[test]
+    fn gaps() {
+        let mut column = Sparse::default();
+        for (row, value) in [(0, 1), (1, 2), (1, 3), (4, 5), (6, 7)] {
+            column.set(row, value);
+        }
+        assert_eq!(finished(column, 8), [Some(1), Some(3), None, None, Some(5), None, Some(7), None]);
+        let mut late = Sparse::default();
+        late.set(2, 1);
+        assert_eq!(finished(late, 3), [None, None, Some(1)]);
+        assert_eq!(finished(Sparse::default(), 2), [None, None]);
+    }
+
+    /// A row that is forgotten leaves no gap, and takes none along that was there before.
+    #[test]
+    fn forgotten_rows() {
+        let mut column = Sparse::default();
+        column.set(0, 1);
+        column.set(1, 2);
+        column.fill(1);
+        column.set(1, 3);
+        assert!(column.valid.is_empty());
+        column.set(3, 4);
+        column.fill(3);
+        column.set(3, 5);
+        assert_eq!(finished(column, 4), [Some(1), Some(3), None, Some(5)]);
     }
 }
