@@ -136,7 +136,7 @@ CASES = (
     Case(
         "call stacks",
         "analyzer.t.trace.ranks[0].derive(call_stacks)",
-        "from holotrace.enrich.call_stack import call_stacks",
+        "from holotrace.enrich.host.call_stack import call_stacks",
         "CallGraph(analyzer.t, ranks=[0])",
         "from hta.common.trace_call_graph import CallGraph",
     ),

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from holotrace import errors
 from holotrace.cli.commands import app
-from holotrace.enrich import kernel_kind, tensor_cores
+from holotrace.enrich.kernels import kernel_kind, tensor_cores
 from holotrace.testing.synthetic import write_job
 from pages import PAGES, ROOT, python_blocks, relative_links, run_blocks
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         WhatIf,
         what_if,
     )
-    from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+    from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
     from holotrace.errors import (
         DuplicateRankError,
         HolotraceError,
@@ -106,7 +106,7 @@ _MODULES = {
     "OperatorKernels": "holotrace.analyses.operator_kernels",
     "OperatorMemory": "holotrace.analyses.operator_memory",
     "Operators": "holotrace.analyses.operators",
-    "PathGraph": "holotrace.enrich.path_graph",
+    "PathGraph": "holotrace.enrich.critical_path.path_graph",
     "PerfectOverlap": "holotrace.comparisons.what_if",
     "QueueLength": "holotrace.analyses.queue_length",
     "RankTrace": "holotrace.store.trace",
@@ -133,7 +133,7 @@ _MODULES = {
     "compare_operators": "holotrace.comparisons.compare_operators",
     "compare_traces": "holotrace.comparisons.compare_traces",
     "critical_path": "holotrace.analyses.critical_path",
-    "critical_path_graph": "holotrace.enrich.path_graph",
+    "critical_path_graph": "holotrace.enrich.critical_path.path_graph",
     "cupti_counters": "holotrace.analyses.cupti_counters",
     "distributed": "holotrace.analyses.distributed",
     "find_runs": "holotrace.ingest.runs",

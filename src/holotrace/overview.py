@@ -13,9 +13,9 @@ import polars as pl
 from holotrace.analyses.stragglers import Stragglers, late_clause, late_ranks
 from holotrace.catalogue import ANALYSES, Analysis, Result
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.findings import ranks_text
-from holotrace.enrich.one_job import CUT_OFF_KINDS, Wholeness, wholeness
-from holotrace.enrich.steps import steps
+from holotrace.enrich.job.findings import ranks_text
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, wholeness
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.advice import Advice, advice_from

@@ -20,7 +20,7 @@ from holotrace.analyses.operator_kernels import SEPARATOR as SEQUENCE_SEPARATOR
 from holotrace.analyses.operator_kernels import operators_over_ranks
 from holotrace.analyses.operator_memory import summed_operator_memory
 from holotrace.analyses.operators import summed_operators
-from holotrace.enrich.event_graph import PathClass
+from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.figures.names import printable, short_name, short_names
 from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
 

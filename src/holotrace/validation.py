@@ -8,12 +8,12 @@ from typing import Literal
 
 import polars as pl
 
-from holotrace.enrich.call_stack import call_stacks
-from holotrace.enrich.device_work import device_rows, device_work
-from holotrace.enrich.event_ranges import event_ranges
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.launches import launches
-from holotrace.enrich.steps import steps
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import HolotraceError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holotrace.algorithms.longest_path import earliest_times
 from holotrace.analyses.critical_path import critical_path
-from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.errors import HolotraceError, InvalidOptionError, MissingDataError, NotATraceError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind

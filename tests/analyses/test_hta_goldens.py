@@ -23,10 +23,10 @@ from holotrace.analyses.communication_overlap import communication_overlap
 from holotrace.analyses.idle_time import idle_time
 from holotrace.analyses.kernel_breakdown import kernel_breakdown
 from holotrace.analyses.temporal_breakdown import temporal_breakdown
-from holotrace.enrich.device_work import device_work, intervals_of
-from holotrace.enrich.kernel_kind import add_rule, remove_added_rules
-from holotrace.enrich.launches import launches
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.device.device_work import device_work, intervals_of
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import MissingDataError
 from hta_goldens import FILES
 

@@ -23,7 +23,7 @@ from analyses.test_hta_goldens import (
 from holotrace.analyses.kernel_sequences import kernel_sequences
 from holotrace.analyses.launch_statistics import launch_statistics
 from holotrace.analyses.operator_kernels import operator_kernels
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from holotrace import open_trace
 from holotrace.analyses.operators import operators, summed_operators
-from holotrace.enrich.attribution import device_owner
+from holotrace.enrich.host.attribution import device_owner
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holotrace import open_trace
 from holotrace.analyses.temporal_breakdown import temporal_breakdown
-from holotrace.enrich.kernel_kind import add_rule, remove_added_rules
+from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
 from holotrace.errors import MissingDataError
 from holotrace.execution.processes import processes
 from holotrace.testing.builder import TraceBuilder

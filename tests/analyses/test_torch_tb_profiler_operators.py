@@ -9,8 +9,8 @@ import pytest
 
 from holotrace.analyses.modules import modules
 from holotrace.analyses.operators import operators
-from holotrace.enrich.attribution import NodeClass, host_nodes, node_texts
-from holotrace.enrich.node_times import device_durations, node_times
+from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
+from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.ingest.open_trace import open_trace
 from tb_goldens import CASES, LOST, Case, case
 

@@ -12,7 +12,7 @@ from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.gpu_summary import gpu_summary
 from holotrace.analyses.kernels import kernels
 from holotrace.analyses.step_time import CATEGORIES, step_time
-from holotrace.enrich.step_roles import ROLES, roles
+from holotrace.enrich.steps.step_roles import ROLES, roles
 from holotrace.errors import MissingDataError
 from tb_goldens import CASES, Case, case
 

@@ -7,7 +7,7 @@ import pytest
 
 from holotrace import open_trace
 from holotrace.analyses.user_annotations import user_annotations
-from holotrace.enrich.annotations import annotation_of_work
+from holotrace.enrich.host.annotations import annotation_of_work
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job

@@ -17,7 +17,7 @@ from holotrace.comparisons.what_if import (
     WhatIf,
     what_if,
 )
-from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holotrace import critical_path_graph, open_trace
-from holotrace.enrich.event_graph import EdgeType
+from holotrace.enrich.critical_path.event_graph import EdgeType
 from holotrace.errors import InvalidOptionError
 from holotrace.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
 from holotrace.testing.builder import TraceBuilder

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from holotrace import open_trace
-from holotrace.enrich.execution_nodes import execution_nodes
+from holotrace.enrich.host.execution_nodes import execution_nodes
 from holotrace.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from holotrace.ingest.execution_trace import read_execution_trace
 from holotrace.testing.builder import TraceBuilder

@@ -12,8 +12,8 @@ from collections import Counter
 import pytest
 
 import holotrace
-from holotrace.enrich.launches import launches
-from holotrace.enrich.steps import steps
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.testing import write_job
 from holotrace.testing.job_plan import BEGIN_NS, STREAM_GAP_NS

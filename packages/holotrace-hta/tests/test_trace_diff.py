@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from holotrace import open_trace
-from holotrace.enrich.launches import launches
+from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.testing.builder import TraceBuilder

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.event_graph import PathClass
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.path_graph import PathGraph, critical_path_graph
-from holotrace.enrich.synchronisations import has_recorded_waits
-from holotrace.enrich.window_activities import DATA_LOADING
+from holotrace.enrich.critical_path.event_graph import PathClass
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.device.synchronisations import has_recorded_waits
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.units import duration_text

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.call_stack import call_stacks
-from holotrace.enrich.event_rows import gathered, rows_of_events
-from holotrace.enrich.launches import launches
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import LAUNCH_KINDS, EventKind
 

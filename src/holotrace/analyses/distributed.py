@@ -13,27 +13,27 @@ import polars as pl
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.algorithms.intervals import concatenated, covered_before, union
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.collectives import (
+from holotrace.enrich.collectives.collectives import (
     OPERATION,
     comparable,
     host_call_count,
     matchable_communication,
     of_ranks,
 )
-from holotrace.enrich.device_work import device_work
-from holotrace.enrich.devices import described_devices
-from holotrace.enrich.element_types import type_name
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.step_roles import roles, step_windows
-from holotrace.enrich.torch_tb_profiler_communication import communication_nodes, node_ranges, step_of_nodes
-from holotrace.enrich.torch_tb_profiler_events import DEVICE_TYPES, plugin_events
+from holotrace.enrich.collectives.element_types import type_name
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.steps.step_roles import roles, step_windows
+from holotrace.enrich.tensorboard_plugin.communication import communication_nodes, node_ranges, step_of_nodes
+from holotrace.enrich.tensorboard_plugin.events import DEVICE_TYPES, plugin_events
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.worker_names import worker_of
 from holotrace.schema import EventKind
 
 if TYPE_CHECKING:
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _SPLIT = ("step_ns", "computation_ns", "overlap_ns", "communication_ns", "other_ns")

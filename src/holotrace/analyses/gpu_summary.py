@@ -13,20 +13,20 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_before, union
 from holotrace.algorithms.running import weight_before
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import device_owner, host_nodes
-from holotrace.enrich.device_work import NoDeviceWork, with_device_work
-from holotrace.enrich.devices import described_devices
-from holotrace.enrich.kernel_calls import kernel_calls
-from holotrace.enrich.step_roles import step_windows
-from holotrace.enrich.tensor_cores import with_current_rules
-from holotrace.enrich.torch_tb_profiler_events import PluginType, plugin_events
+from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.host.attribution import device_owner, host_nodes
+from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
+from holotrace.enrich.steps.step_roles import step_windows
+from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.units import percent_text
 
 if TYPE_CHECKING:
     from holotrace.algorithms.intervals import Intervals
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _Int64 = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ import polars as pl
 from holotrace.algorithms.intervals import states
 from holotrace.algorithms.summary import summary
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
-from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 

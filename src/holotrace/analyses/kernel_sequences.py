@@ -11,12 +11,12 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.call_stack import call_stacks
-from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
-from holotrace.enrich.event_rows import rows_of_events
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.kernel_sequences import sequence_texts, sequences
-from holotrace.enrich.launches import launches
+from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import device_owner, host_nodes, node_texts
-from holotrace.enrich.device_work import NoDeviceWork, with_device_work
-from holotrace.enrich.kernel_calls import BLOCK, GRID, kernel_calls
-from holotrace.enrich.tensor_cores import is_tensor_core_eligible, with_current_rules
+from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.host.attribution import device_owner, host_nodes, node_texts
+from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID, kernel_calls
+from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible, with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")

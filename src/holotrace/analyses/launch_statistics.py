@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.launches import launched_work, of_work
-from holotrace.enrich.operators import launching_operator
+from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.launches import launched_work, of_work
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind

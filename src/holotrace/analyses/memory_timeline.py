@@ -10,10 +10,10 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import host_nodes
-from holotrace.enrich.devices import described_devices
-from holotrace.enrich.event_rows import gathered
-from holotrace.enrich.memory_events import (
+from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.events.event_rows import gathered
+from holotrace.enrich.host.attribution import host_nodes
+from holotrace.enrich.host.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
     OUTSIDE_OPERATORS,

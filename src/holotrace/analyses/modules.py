@@ -12,18 +12,18 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import NodeClass, host_nodes
-from holotrace.enrich.device_work import device_rows
-from holotrace.enrich.findings import joined_findings
-from holotrace.enrich.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX, MODULE_PREFIX
-from holotrace.enrich.modules import backward_passes
-from holotrace.enrich.node_times import node_times
-from holotrace.enrich.tensor_cores import with_current_rules
-from holotrace.enrich.torch_tb_profiler_modules import plugin_modules
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.host.attribution import NodeClass, host_nodes
+from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX, MODULE_PREFIX
+from holotrace.enrich.host.modules import backward_passes
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
+from holotrace.enrich.tensorboard_plugin.modules import plugin_modules
 from holotrace.execution.executor import IN_PROCESS, Executor
 
 if TYPE_CHECKING:
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]

@@ -11,16 +11,16 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.call_stack import call_stacks
-from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
-from holotrace.enrich.event_rows import gathered, rows_of_events
-from holotrace.enrich.forward_backward import forward_of
-from holotrace.enrich.host_names import MODULE_PREFIX
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.kernel_sequences import sequence_texts, sequences
-from holotrace.enrich.launches import launches, of_work
-from holotrace.enrich.modules import module_of
-from holotrace.enrich.operators import launching_operator
+from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.launches import launches, of_work
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.forward_backward import forward_of
+from holotrace.enrich.host.host_names import MODULE_PREFIX
+from holotrace.enrich.host.modules import module_of
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 
@@ -74,7 +74,7 @@ class _Partial(NamedTuple):
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
     """Attach every kernel to the operator that launched it, and backward kernels to their forward operator too.
 
-    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.operators`. A backward
+    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
     operator is one that the profiler links with a forward operator, or anything inside one.
 
     Args:

@@ -12,10 +12,9 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, levels, nearest_above
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import host_nodes, node_texts
-from holotrace.enrich.event_rows import gathered
-from holotrace.enrich.findings import joined_findings
-from holotrace.enrich.memory_events import (
+from holotrace.enrich.events.event_rows import gathered
+from holotrace.enrich.host.attribution import host_nodes, node_texts
+from holotrace.enrich.host.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
     OUTSIDE_OPERATORS,
@@ -23,11 +22,12 @@ from holotrace.enrich.memory_events import (
     memory_events,
     nodes_of_memory_events,
 )
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.units import size_text
 
 if TYPE_CHECKING:
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]

@@ -14,19 +14,19 @@ import polars as pl
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, subtree_sums
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import device_owner, host_nodes
-from holotrace.enrich.device_work import device_rows
-from holotrace.enrich.findings import joined_findings
-from holotrace.enrich.node_times import node_times
-from holotrace.enrich.operator_stacks import operator_stacks, recorded_stacks
-from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.host.attribution import device_owner, host_nodes
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.host.operator_stacks import operator_stacks, recorded_stacks
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.units import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ class _Partial(NamedTuple):
 def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
-    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.attribution`. Steps, data loaders,
+    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.host.attribution`. Steps, data loaders,
     optimizer steps and DDP's wrapper are no operators, even in old files that list them among these.
 
     Args:

@@ -12,9 +12,9 @@ import polars as pl
 from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import time_weighted
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device_work import NoDeviceWork, device_work, with_device_work
-from holotrace.enrich.kernel_kind import Rule, active_rules, with_current_rules
-from holotrace.enrich.launches import launched_work
+from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 

@@ -11,10 +11,10 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device_work import device_rows
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.step_roles import ROLES, roles, step_windows
-from holotrace.enrich.steps import annotation_names, steps, windows
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.steps.step_roles import ROLES, roles, step_windows
+from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holotrace.algorithms.intervals import Int64Array
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = (*ROLES, "other")

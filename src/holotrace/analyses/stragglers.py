@@ -11,9 +11,9 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.steps import annotation_names, windows
+from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.units import duration_text, percent_text

@@ -14,15 +14,15 @@ import polars as pl
 
 from holotrace.algorithms.summary import summary_by_number
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.annotations import (
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.host.annotations import (
     annotation_of_work,
     device_annotations,
     device_ranges,
     has_recorded_device_annotations,
     host_annotations,
 )
-from holotrace.enrich.device_work import device_work
-from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
@@ -125,7 +125,7 @@ def user_annotations(
 
     On the GPU an annotation reaches, on each stream, from the first to the last work launched inside it. Where the
     profiler did not record that, it is worked out from the launches. Work belongs to the innermost annotation: the
-    shortest one of its device and stream in which it begins; see `holotrace.enrich.annotations`.
+    shortest one of its device and stream in which it begins; see `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.

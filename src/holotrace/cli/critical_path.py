@@ -18,7 +18,7 @@ from holotrace.cli.options import AsJson, Figure, Force, Target
 from holotrace.cli.output import console, print_line, print_table
 from holotrace.cli.path_options import OutputOptions, WindowOptions
 from holotrace.cli.what_if import Predictions, parse_changes
-from holotrace.enrich.path_graph import critical_path_graph
+from holotrace.enrich.critical_path.path_graph import critical_path_graph
 from holotrace.locations import Location, located, status_of
 from holotrace.store.trace import Trace
 from holotrace.tables import print_frame

@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from holotrace.enrich.job_time import origin_ns
-from holotrace.enrich.path_graph import PathGraph
-from holotrace.enrich.window_activities import DATA_LOADING
+from holotrace.enrich.critical_path.path_graph import PathGraph
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.job.job_time import origin_ns
 from holotrace.errors import InvalidOptionError
 from holotrace.export.critical_path_overlay import overlaid_path_name, write_critical_path_overlay
 from holotrace.export.new_file import expect_writable

@@ -12,18 +12,18 @@ from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.comparisons.compare_traces import change_of_count
 from holotrace.comparisons.torch_tb_profiler_diff import PluginSide, plugin_pairs
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import NodeClass, host_nodes
-from holotrace.enrich.call_paths import PHASES, SEPARATOR, SUMS, call_paths
-from holotrace.enrich.devices import devices_of_rank
-from holotrace.enrich.steps import steps
-from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.host.attribution import NodeClass, host_nodes
+from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
 Measure = Literal["device", "host"]

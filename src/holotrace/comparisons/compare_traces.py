@@ -10,8 +10,8 @@ import polars as pl
 
 from holotrace.algorithms.sums_by_name import sums_by_name
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.step_of_event import step_rows
-from holotrace.enrich.steps import steps
+from holotrace.enrich.steps.step_of_event import step_rows
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
@@ -101,7 +101,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        control_steps: only what belongs to these steps; see `holotrace.enrich.step_of_event`.
+        control_steps: only what belongs to these steps; see `holotrace.enrich.steps.step_of_event`.
         test_steps: likewise.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; or both.

@@ -10,9 +10,9 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import NodeClass, host_nodes, node_texts
-from holotrace.enrich.call_paths import SUMS
-from holotrace.enrich.node_times import node_times
+from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
+from holotrace.enrich.host.call_paths import SUMS
+from holotrace.enrich.host.node_times import node_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,15 +11,15 @@ import polars as pl
 
 from holotrace.algorithms.longest_path import Edges, earliest_times
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holotrace.enrich.event_graph import EventGraph
-    from holotrace.enrich.path_graph import PathGraph
+    from holotrace.enrich.critical_path.event_graph import EventGraph
+    from holotrace.enrich.critical_path.path_graph import PathGraph
 
 REPLAY_TOLERANCE = 0.01
 """By which share of the window an unchanged replay may differ from what was measured."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from holotrace.analyses.memory_bandwidth import memory_bandwidth
 from holotrace.analyses.queue_length import queue_series
-from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import MissingDataError
 from holotrace.export.json_columns import decimal_text, joined, track_texts
 from holotrace.schema import DEVICE_WORK_KINDS

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.enrich.event_graph import EdgeType
+from holotrace.enrich.critical_path.event_graph import EdgeType
 from holotrace.export.chrome_trace import KEPT, LEFT_OUT, MARKED, Edits, edited
 from holotrace.export.json_columns import decimal_text, joined, track_texts
 from holotrace.locations import Location, name_of
 from holotrace.schema import EventKind
 
 if TYPE_CHECKING:
-    from holotrace.enrich.path_graph import PathGraph
+    from holotrace.enrich.critical_path.path_graph import PathGraph
     from holotrace.store.trace import RankTrace
 
 MARK = "critical"

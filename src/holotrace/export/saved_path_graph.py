@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.enrich.event_graph import EventGraph
-from holotrace.enrich.path_graph import PathGraph
+from holotrace.enrich.critical_path.event_graph import EventGraph
+from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InvalidOptionError, NotASavedPathError
 from holotrace.export.new_file import new_file
 from holotrace.locations import Location

@@ -1,7 +1,7 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
 `torch.profiler.ExecutionTraceObserver` writes them. They join a profiler trace by the record function id; see
-`holotrace.enrich.execution_nodes`.
+`holotrace.enrich.host.execution_nodes`.
 """
 
 from __future__ import annotations

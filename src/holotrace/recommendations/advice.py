@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.findings import joined_findings
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
 from holotrace.recommendations.rules import RULES, Found, Rule, Thresholds
@@ -16,7 +16,7 @@ from holotrace.recommendations.rules import RULES, Found, Rule, Thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import Trace
 
 _RECOMMENDATIONS = {

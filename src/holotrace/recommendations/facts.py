@@ -18,22 +18,22 @@ from holotrace.analyses.memory_timeline import memory_timeline
 from holotrace.analyses.step_time import step_time
 from holotrace.analyses.stragglers import late_ranks, stragglers
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import device_owner, host_nodes
-from holotrace.enrich.device_work import device_rows, device_work
-from holotrace.enrich.devices import is_rocm
-from holotrace.enrich.event_ranges import event_ranges
-from holotrace.enrich.host_names import NodeClass, classes_by_name
-from holotrace.enrich.kernel_calls import kernel_calls
-from holotrace.enrich.node_times import node_times
-from holotrace.enrich.tensor_cores import with_current_rules
-from holotrace.enrich.torch_tb_profiler_communication import communication_events
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.devices import is_rocm
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.attribution import device_owner, host_nodes
+from holotrace.enrich.host.host_names import NodeClass, classes_by_name
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
+from holotrace.enrich.tensorboard_plugin.communication import communication_events
 from holotrace.errors import MissingDataError
 from holotrace.schema import EventKind, KernelKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.execution.executor import Executor
     from holotrace.store.trace import RankTrace, Trace
 

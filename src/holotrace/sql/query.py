@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holotrace.enrich.tensor_cores import with_current_rules
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.errors import HolotraceError, InvalidOptionError, LimitReachedError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.execution.processes import available_cores, available_memory_bytes

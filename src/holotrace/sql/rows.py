@@ -8,18 +8,18 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
-from holotrace.enrich.annotations import annotation_of_work, device_annotations, host_annotations
-from holotrace.enrich.attribution import host_nodes
-from holotrace.enrich.collectives import IS_POINT_TO_POINT, communication
-from holotrace.enrich.device_work import device_work
-from holotrace.enrich.event_ranges import event_ranges
-from holotrace.enrich.host_names import NodeClass
-from holotrace.enrich.kernel_calls import kernel_calls
-from holotrace.enrich.launches import asked_for, launched_work, of_work
-from holotrace.enrich.memory_events import memory_events, nodes_of_memory_events
-from holotrace.enrich.node_times import node_times
-from holotrace.enrich.operators import launching_operator
-from holotrace.enrich.steps import device_extended_windows, steps, window_of, windows
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communication
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.launches import asked_for, launched_work, of_work
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.annotations import annotation_of_work, device_annotations, host_annotations
+from holotrace.enrich.host.attribution import host_nodes
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.header import rank_or_none
 

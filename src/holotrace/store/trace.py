@@ -257,7 +257,7 @@ class DeviceSelection(Protocol):
     """A selection that can be asked about device work alone: the fifth of a trace that many questions are about."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Say of each row of `holotrace.enrich.device_work.device_rows` whether to keep it, as calling the selection does."""
+        """Say of each row of `holotrace.enrich.device.device_work.device_rows` whether to keep it, as calling the selection does."""
 
 
 class Trace:

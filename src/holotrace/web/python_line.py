@@ -5,7 +5,7 @@ from __future__ import annotations
 from holotrace.web.runs import RunInfo
 from holotrace.web.session import Scope
 
-_SELECTING = ("import functools", "from holotrace.enrich.selections import in_steps, on_devices")
+_SELECTING = ("import functools", "from holotrace.enrich.steps.selections import in_steps, on_devices")
 
 
 def python_of(call: str, run: RunInfo, scope: Scope, *, imports: tuple[str, ...] = ()) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 from dash import ALL, Dash, Input, Output, State, html
 from dash.development.base_component import Component
 
-from holotrace.enrich.steps import steps
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.trace import RankTrace

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from holotrace.catalogue import Result, analysis
-from holotrace.enrich.selections import in_steps, on_devices
+from holotrace.enrich.steps.selections import in_steps, on_devices
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import Address, address_text

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.analyses.temporal_breakdown import temporal_breakdown
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from hta.configs.default_values import DEFAULT_TRACE_DIR
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from holotrace.analyses.operator_memory import OperatorMemory
     from holotrace.analyses.operators import operators
     from holotrace.analyses.step_time import step_time
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.export.counters import TimeSeriesTypes
     from holotrace.figures import (
         plot_communication_overlap,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pandas as pd
 
 from holotrace.comparisons.compare_traces import Device
-from holotrace.enrich.job_time import origin_ns
-from holotrace.enrich.steps import steps
+from holotrace.enrich.job.job_time import origin_ns
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.export.new_file import expect_writable
 from holotrace.figures.compare_traces import MOST_NAMES, paired_bars

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from holotrace import open_trace
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.testing.builder import TraceBuilder
 from hta.analyzers import timeline as kernels

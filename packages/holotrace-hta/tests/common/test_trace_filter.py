@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from holotrace import open_trace
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from hta.common import trace_filter as filters

@@ -58,7 +58,7 @@ def _layout(session: Session, selection: Selection) -> Component:
         [
             "import functools",
             "import holotrace",
-            "from holotrace.enrich.selections import in_steps, on_devices",
+            "from holotrace.enrich.steps.selections import in_steps, on_devices",
             "",
             *opening("control", control, _control_scope(session, selection)),
             *opening("test", test, selection.scope),

@@ -11,7 +11,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from holotrace.catalogue import analysis
-from holotrace.enrich.one_job import Wholeness, wholeness
+from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
 from holotrace.figures.names import printable
 from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on

@@ -15,7 +15,7 @@ from holotrace.algorithms.intervals import union
 from holotrace.analyses.memory_bandwidth import memory_bandwidth
 from holotrace.analyses.queue_length import queue_length
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device_work import by_device, device_work, intervals_of
+from holotrace.enrich.device.device_work import by_device, device_work, intervals_of
 from holotrace.errors import MissingDataError
 from holotrace.figures.names import printable
 from holotrace.schema import EventKind

@@ -11,10 +11,10 @@ import polars as pl
 
 from holotrace.algorithms.intervals import gaps
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.collectives import OPERATION, comparable, matchable_communication, of_ranks
-from holotrace.enrich.device_work import by_device, device_work, intervals_of
-from holotrace.enrich.kernel_kind import with_current_rules
-from holotrace.enrich.launches import launches
+from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
+from holotrace.enrich.device.device_work import by_device, device_work, intervals_of
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.lanes import NOT_DRAWN, in_few_bits, lanes
-from holotrace.enrich.event_ranges import event_ranges
-from holotrace.enrich.steps import steps
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.steps.steps import steps
 from holotrace.figures.names import printable
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace

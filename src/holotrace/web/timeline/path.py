@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.event_graph import PathClass
-from holotrace.enrich.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.event_graph import PathClass
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.index import TimelineIndex
 from holotrace.web.timeline.query import NAME_LENGTH, Window, steps_between

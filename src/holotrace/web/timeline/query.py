@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holotrace.enrich.kernel_kind import name_classifier
+from holotrace.enrich.kernels.kernel_kind import name_classifier
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
 from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level

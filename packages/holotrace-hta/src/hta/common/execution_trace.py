@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from holotrace.enrich.execution_nodes import node_rows
+from holotrace.enrich.host.execution_nodes import node_rows
 from holotrace.errors import InvalidOptionError
 from holotrace.ingest.execution_trace import ExecutionTrace, read_execution_trace
 from hta.facade.elsewhere import names_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from holotrace.enrich.steps import before_last_step
+from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace as OpenTrace

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from holotrace.algorithms.nesting import NO_PARENT, depths
-from holotrace.enrich.call_stack import call_stacks
-from holotrace.enrich.device_work import device_rows
-from holotrace.enrich.event_rows import rows_of_events
-from holotrace.enrich.launches import launches
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.errors import InvalidOptionError
 from hta.common.trace import Trace
 from hta.facade.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode

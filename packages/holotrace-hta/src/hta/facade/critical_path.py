@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from holotrace.enrich.event_graph import EdgeType, PathClass
-from holotrace.enrich.path_graph import PathGraph, critical_path_graph
-from holotrace.enrich.window_activities import DATA_LOADING
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.export.critical_path_overlay import (
     ARROW_TYPES,

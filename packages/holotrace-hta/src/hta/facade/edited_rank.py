@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from holotrace.enrich.job_time import RANGES
-from holotrace.enrich.step_of_event import step_of_event
+from holotrace.enrich.job.job_time import RANGES
+from holotrace.enrich.steps.step_of_event import step_of_event
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.progress import SILENT
 from holotrace.ingest.kineto import KinetoReader

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.longest_path import Edges, binding_edges, earliest_times, way_to
-from holotrace.enrich.event_graph import EdgeType
-from holotrace.enrich.path_graph import PathGraph
+from holotrace.enrich.critical_path.event_graph import EdgeType
+from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InvalidOptionError
 from holotrace.export.critical_path_overlay import ARROW_TYPES
 

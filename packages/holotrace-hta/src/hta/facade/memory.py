@@ -11,7 +11,7 @@ from holotrace.analyses.operator_memory import OperatorMemory, operator_memory
 from hta.facade.times import frame_in_microseconds
 
 if TYPE_CHECKING:
-    from holotrace.enrich.host_names import Compat
+    from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import Trace
 
 MOMENTS = ("time_ns", "allocated_ns", "released_ns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from holotrace.enrich.kernel_kind import kind_of_name
+from holotrace.enrich.kernels.kernel_kind import kind_of_name
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
 

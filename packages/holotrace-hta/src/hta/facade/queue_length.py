@@ -13,8 +13,8 @@ import pandas as pd
 import polars as pl
 
 from holotrace.analyses.queue_length import queue_series
-from holotrace.enrich.job_time import duration_ns
-from holotrace.enrich.kernel_kind import with_current_rules
+from holotrace.enrich.job.job_time import duration_ns
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.store.trace import RankTrace, Trace
 from hta.facade.describe import described

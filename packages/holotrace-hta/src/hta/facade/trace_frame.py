@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.enrich.job_time import RANGES, listed_events
-from holotrace.enrich.launches import launches
-from holotrace.enrich.step_of_event import step_of_event
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.job.job_time import RANGES, listed_events
+from holotrace.enrich.steps.step_of_event import step_of_event
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from hta.facade.symbols import TraceSymbolTable
 

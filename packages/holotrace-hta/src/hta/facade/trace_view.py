@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from holotrace.enrich.job_time import origin_ns
-from holotrace.enrich.steps import steps
+from holotrace.enrich.job.job_time import origin_ns
+from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.export.event_json import event_text
 from holotrace.export.new_file import new_file

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 
 from holotrace.analyses.user_annotations import Side, annotation_durations, user_annotations
-from holotrace.enrich.annotations import annotation_of_work
+from holotrace.enrich.host.annotations import annotation_of_work
 from holotrace.errors import InvalidOptionError
 from holotrace.figures.user_annotations import plot_user_annotations
 from holotrace.schema import DEVICE_WORK_KINDS

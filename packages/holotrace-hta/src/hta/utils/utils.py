@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from holotrace.enrich.kernel_kind import kind_of_name
+from holotrace.enrich.kernels.kernel_kind import kind_of_name
 from holotrace.schema import EventKind, KernelKind
 from hta.facade.elsewhere import names_of
 from hta.facade.names import shorten_name

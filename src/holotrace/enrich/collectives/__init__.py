@@ -1,0 +1,1 @@
+"""The communication of a rank."""

@@ -1,0 +1,363 @@
+"""The communication of a rank, and the key by which other ranks know the same operation.
+
+Names of kernels and groups differ between libraries and versions, so what they mean is worked out here alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.algorithms.signatures import function_name
+from holotrace.enrich.collectives.element_types import common_type, element_bytes, input_bytes
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.launches import asked_for, launches, of_work
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.annotations import innermost_of
+from holotrace.enrich.kernels.kernel_kind import Rule, active_rules
+from holotrace.enrich.steps.steps import window_of, windows
+from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holotrace.store.trace import RankTrace
+
+_SCANNED_LENGTH = 1_000
+"""Patterns see so much of a name, which comes from the traced program."""
+
+HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
+"""Annotations by which PyTorch marks collectives that the host itself carries out; `nccl:` only hands work over."""
+
+_FAMILIES = tuple(
+    (family, re.compile(pattern, re.IGNORECASE))
+    for family, pattern in (
+        ("all_reduce", r"all_?reduce|cross_device_reduce|quick_?reduce|rdxn_on_stream"),
+        ("reduce_scatter", r"reduce_?scatter|userbuffers_\w*_rs(_|$)"),
+        ("all_gather", r"all_?gather|fcollect|userbuffers_\w*_ag(_|$)"),
+        ("all_to_all", r"all_?(to|2)_?all|a2a|dispatch|combine"),
+        ("broadcast", r"broadcast|bcast"),
+        ("send_recv", r"send_?recv"),
+        ("barrier", r"barrier|device_sync|(^|_)sync_on_stream"),
+        ("all_reduce", r"(one|two|1|2)_?shot|lamport|(^|_|::)userbuffers_fp16_sum"),
+        ("gather", r"gather"),
+        ("scatter", r"scatter"),
+        ("reduce", r"reduce"),
+        ("send", r"send|(^|_|::)put(_|$|[A-Z])"),
+        ("recv", r"recv|receive|(^|_|::)get_signal"),
+    )
+)
+"""What torch.distributed calls the collectives, and how their kernels and annotations are called; the first decides.
+
+Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functions
+"""
+
+UNKNOWN_COLLECTIVE = "unknown"
+
+_SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
+"""Families in which all members give the same number of elements."""
+
+IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
+"""Between two ranks; a sender need not wait for the others of its group."""
+
+COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
+"""What PyTorch calls the host's part of a collective; the library hands it to the device, or carries it out."""
+
+
+def collective_family(name: str) -> str | None:
+    """Return which collective a kernel, annotation or collective name stands for, such as `all_reduce` or `send_recv`.
+
+    None where the name tells none, as RCCL's `ncclDevKernel_Generic` does not. The exchanges of expert parallelism,
+    dispatch and combine, are all-to-alls.
+    """
+    function = function_name(name)[:_SCANNED_LENGTH]
+    return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
+
+
+def communication(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the communication of a rank: kernels on devices or, where there are none, annotations on the host.
+
+    What a kernel's own args do not say is taken from the host call around its launch: `record_param_comms`, or the
+    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded. It is
+    remembered for each set of rules for kernels, as `device_work` is.
+
+    Returns:
+        Sorted by start_ns:
+
+        event_index       uint32
+        start_ns, end_ns  int64
+        asked_ns          int64    when the host asked for it; null where that was before the recording
+        name              str      of the kernel or annotation
+        family            str      `collective_family` of its args, else of its name; `unknown` where neither tells
+        dtype             str      element type as the trace names it; null where that is not known
+        byte_count        int64    bytes that this rank puts in; null where that is not known
+        group             str      the same on all ranks of the process group; null where that is not known
+        sequence          int64    number within the group; null where it was not recorded
+        communication_id  uint64   null or 0 where it was not recorded
+        content           str      element type, and size where it is the same on all ranks
+    """
+    rules, by_rules = active_rules(), rank_trace.derive(_communication_by_rules)
+    if rules not in by_rules:
+        found = _on_devices(rank_trace)
+        rows = found if len(found) else rank_trace.derive(host_collectives)
+        by_rules[rules] = rows.sort("start_ns", maintain_order=True)
+    return by_rules[rules]
+
+
+def _communication_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
+    """Make the place where `communication` is remembered."""
+    return {}
+
+
+def collectives(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `communication` without sends and receives between two ranks."""
+    return communication(rank_trace).filter(~IS_POINT_TO_POINT)
+
+
+OPERATION = ("key", "number", "place")
+"""What is the same for one collective on all ranks that take part in it, see `matchable_communication`."""
+
+
+def matchable_communication(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the communication of a rank with a key that is the same for one collective on all ranks.
+
+    The first of these that the trace tells makes the key: group and sequence number; the communication id; what it is
+    (kind, type, size, group) and its place among its like within the step or whatever stands in for it.
+
+    Args:
+        rank_trace: the rank.
+        annotation: what stands in for steps, see `holotrace.enrich.steps.steps.windows`.
+
+    Returns:
+        The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, asked_ns, and:
+
+        window    int64   the step in which it was asked for, null outside of all
+        key       uint64  null on sends and receives between two ranks, which are not matched
+        number    int64   likewise
+        place     int64   to tell several with one key and number apart
+        by_order  bool    only kind and order tell the operation
+    """
+    found = communication(rank_trace)
+    with_window = found.with_columns(window_of(windows(rank_trace, annotation), found["asked_ns"]))
+    keyed = with_window.select(
+        "family",
+        "dtype",
+        "byte_count",
+        "start_ns",
+        "end_ns",
+        "asked_ns",
+        "window",
+        _key(),
+        pl.when(~IS_POINT_TO_POINT).then(_number()).alias("number"),
+        (~_HAS_SEQUENCE & ~_HAS_ID).alias("by_order"),
+    )
+    hashed = keyed.with_columns(_hashed(keyed["key"]))
+    return hashed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("key", "number").alias("place"))
+
+
+def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
+    """Return the tables of all ranks as one, with a column `rank`."""
+    return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
+
+
+def comparable(found: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the operations that have the same number of places on every rank that has them, and the count of others.
+
+    Where one rank has three all-reduces of a kind in a step and another two, the third may be any of them.
+
+    Args:
+        found: `matchable_communication` of all ranks, with the column `rank`.
+    """
+    counts = found.drop_nulls("key").group_by("key", "number", "rank").agg(pl.len().alias("count"))
+    spread = counts.group_by("key", "number").agg(pl.col("count").n_unique().alias("counts"))
+    uneven = spread.filter(pl.col("counts") > 1)
+    return found.drop_nulls("key").join(uneven, on=["key", "number"], how="anti"), len(uneven)
+
+
+_HAS_SEQUENCE = pl.col("sequence").is_not_null() & pl.col("group").is_not_null()
+_HAS_ID = pl.col("communication_id").fill_null(0) > 0
+
+
+def _key() -> pl.Expr:
+    by_order = pl.format(
+        "order {} {} {} {}",
+        "family",
+        pl.col("content").fill_null(""),
+        pl.col("group").fill_null(""),
+        pl.col("window").cast(pl.String).fill_null(""),
+    )
+    by_group = pl.format("group {} {}", "family", "group")
+    key = pl.when(_HAS_SEQUENCE).then(by_group).when(_HAS_ID).then(pl.lit("id")).otherwise(by_order)
+    return pl.when(~IS_POINT_TO_POINT).then(key).alias("key")
+
+
+def _number() -> pl.Expr:
+    identity = pl.col("communication_id").reinterpret(signed=True)
+    return pl.when(_HAS_SEQUENCE).then("sequence").when(_HAS_ID).then(identity).otherwise(0)
+
+
+def _hashed(texts: pl.Series) -> pl.Series:
+    """Return numbers that are the same for equal texts in every process, so that ranks hand over little."""
+    return _answers(texts, _number_of, pl.UInt64).alias("key")
+
+
+def _number_of(text: str | None) -> int | None:
+    return None if text is None else int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
+    work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
+    calls = of_work(rank_trace.derive(launches), work).select("launch_index", "launch_start_ns")
+    asked = of_work(rank_trace.derive(asked_for), work).select("asked_ns")
+    rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
+    known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
+    named = known.with_columns(_family_of(known["collective"], known["name"]))
+    same_size = pl.col("family").is_in(_SAME_SIZE)
+    size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
+    return named.select(
+        *_SHARED,
+        "asked_ns",
+        _group(rank_trace.header.world_size),
+        "sequence",
+        "communication_id",
+        pl.format("{} {}", pl.col("dtype").fill_null(""), size).alias("content"),
+    )
+
+
+def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
+    """Return the event that describes each kernel: itself where it has args, else the host call around its launch."""
+    described = rank_trace.table("collectives", ["event_index"])["event_index"]
+    is_silent = ~rows["event_index"].is_in(described.implode())
+    found = rows["event_index"].to_frame("described_index").with_row_index("row")
+    if not is_silent.any():
+        return found["described_index"]
+    calls, silent = _host_calls(rank_trace, described), rows.filter(is_silent)
+    tracks = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), silent["launch_index"])
+    moments = tracks.with_columns(silent["launch_start_ns"].alias("moment"))
+    owners = pl.Series(innermost_of(calls, moments, ["track_id"])).replace(NO_OWNER, None).cast(pl.UInt32)
+    return found["described_index"].scatter(is_silent.arg_true(), calls["event_index"].gather(owners))
+
+
+def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
+    """Return the host calls that describe collectives: those with args or, where none has, by their names."""
+    events = _host_ranges(rank_trace)
+    with_args = events.filter(pl.col("event_index").is_in(described.implode()))
+    return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
+
+
+def host_call_count(rank_trace: RankTrace) -> int:
+    """Return how many collectives the host asked for, whether or not their kernels were recorded."""
+    return len(_named(rank_trace, _host_ranges(rank_trace), COLLECTIVE_CALL))
+
+
+def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return operators, which collectives were before PyTorch 1.13, and annotations, which they have been since."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+    return event_ranges(rank_trace, [EventKind.CPU_OP, EventKind.USER_ANNOTATION], columns)
+
+
+def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    ids = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    return events.filter(pl.col("name").is_in(ids.implode()))
+
+
+def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the args and inputs of the event `described_index`, and from them dtype, in_elements and byte_count."""
+    known = rows
+    for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
+        known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))
+    texts = known.with_columns(rank_trace.texts(known[column]) for column in (*_TEXTS, *_INPUTS))
+    sized = _with_sizes(texts)
+    if not sized["collective"].null_count():
+        return sized
+    return sized.with_columns(pl.col("collective").fill_null(_call_name(rank_trace, known)))
+
+
+def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
+    """Return which collective the name of the describing call tells: `all_reduce` of `nccl:all_reduce`."""
+    events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
+    return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
+
+
+def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
+    """Add dtype, in_elements and byte_count from the inputs where the args do not say them."""
+    dtype = known["dtype"].fill_null(_answers(known["input_types"], common_type, pl.String)).alias("dtype")
+    inputs = known.select(*_INPUTS).unique()
+    byte_counts = [input_bytes(dims, kinds) for dims, kinds in inputs.select(*_INPUTS).iter_rows()]
+    by_inputs = inputs.with_columns(pl.Series("of_inputs", byte_counts, pl.Int64))
+    sized = known.join(by_inputs, on=_INPUTS, how="left", nulls_equal=True, maintain_order="left").with_columns(
+        dtype, _answers(dtype, element_bytes, pl.Int64).alias("element_bytes")
+    )
+    return sized.with_columns(
+        pl.coalesce("in_elements", pl.col("of_inputs") // pl.col("element_bytes")).alias("in_elements"),
+        pl.coalesce(pl.col("in_elements") * pl.col("element_bytes"), "of_inputs").alias("byte_count"),
+    )
+
+
+_SHARED = ("event_index", "start_ns", "end_ns", "name", "family", "dtype", "byte_count")
+_TEXTS = ("name", "collective", "dtype", "group_ranks", "group_description")
+_INPUTS = ("input_dims", "input_types")
+_ARGS = (
+    "collective",
+    "dtype",
+    "in_elements",
+    "group_size",
+    "group_ranks",
+    "group_description",
+    "sequence",
+    "communication_id",
+    "global_rank_start",
+    "global_rank_stride",
+)
+
+
+def _group(world_size: int | None) -> pl.Expr:
+    """Return what all ranks of a group, and no ranks of another one, call it.
+
+    Names of groups are numbers of each process. The list of ranks is cut after 30 of them, but lists of different
+    groups of the same size and description differ before that. Without a list only the group of all ranks is known.
+    """
+    listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
+    is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))
+    parts = ["group_ranks", "group_size", "group_description", "global_rank_start", "global_rank_stride"]
+    identity = pl.concat_str([pl.col(part).cast(pl.String).fill_null("") for part in parts], separator=" ")
+    return pl.when(listed).then(identity).when(is_whole_job).then(pl.lit("all")).alias("group")
+
+
+def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the collectives that the host itself carries out, with the columns of `communication`, in file order."""
+    chosen = _named(rank_trace, _host_ranges(rank_trace), HOST_COLLECTIVE)
+    known = _described(rank_trace, chosen.with_columns(pl.col("event_index").alias("described_index")))
+    content = pl.format("{} {}", *(pl.col(column).fill_null("") for column in ("input_types", "input_dims")))
+    return known.with_columns(_family_of(known["name"])).select(
+        *_SHARED,
+        pl.col("start_ns").alias("asked_ns"),
+        pl.lit(None, pl.String).alias("group"),
+        "sequence",
+        "communication_id",
+        content.alias("content"),
+    )
+
+
+def _family_of(*names: pl.Series) -> pl.Series:
+    """Return the family that the first of the names tells."""
+    told = pl.DataFrame(
+        [_answers(each.fill_null(""), collective_family, pl.String).alias(str(n)) for n, each in enumerate(names)]
+    )
+    return told.select(pl.coalesce(pl.all(), pl.lit(UNKNOWN_COLLECTIVE)).alias("family")).to_series()
+
+
+def _answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """Return `answer(text)` for each text, asked once for each distinct one; null among them is asked too."""
+    distinct = texts.unique().alias("text")
+    table = distinct.to_frame().with_columns(pl.Series("answer", [answer(text) for text in distinct], dtype))
+    return (
+        texts.alias("text")
+        .to_frame()
+        .join(table, on="text", how="left", nulls_equal=True, maintain_order="left")["answer"]
+    )

@@ -1,0 +1,252 @@
+"""The order of what the devices did: launches, streams, events, and calls that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_before, union
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, same_as_before
+from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS
+from holotrace.enrich.device.device_work import device_rows, intervals_of
+from holotrace.enrich.device.synchronisations import (
+    device_drained_ns,
+    has_recorded_waits,
+    host_synchronisations,
+    stream_waits,
+)
+from holotrace.schema import KernelKind
+
+if TYPE_CHECKING:
+    from holotrace.enrich.critical_path.window_activities import WindowActivities
+    from holotrace.store.trace import RankTrace
+
+_LONG_DELAY_NS = 30_000
+"""Work whose launch and stream are ready starts sooner."""
+_SOON_NS = 20_000
+"""Work starts within that time after what it waited for."""
+
+_Rows = npt.NDArray[np.int64]
+
+_CLASS_OF_KIND = {
+    KernelKind.COMPUTATION: PathClass.COMPUTE,
+    KernelKind.COMMUNICATION: PathClass.COMMUNICATION,
+    KernelKind.MEMORY: PathClass.COPY,
+    KernelKind.OTHER: PathClass.COMPUTE,
+}
+
+
+def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
+    """Return the edges into and out of device work, those first that win where several arrive at one moment."""
+    return [
+        *_stream_order(activities),
+        _within_launches(activities),
+        _event_waits(rank_trace, activities),
+        _host_synchronisations(rank_trace, activities),
+        _launches(rank_trace, activities),
+        _work(activities),
+    ]
+
+
+def _work(activities: WindowActivities) -> GraphEdges:
+    """Return the edge from start to end of each piece of work."""
+    rows = np.flatnonzero(~activities.is_host)
+    nodes = activities.nodes
+    classes = np.zeros(max(KernelKind) + 1, np.uint8)
+    for kind, path_class in _CLASS_OF_KIND.items():
+        classes[kind] = path_class
+    return graph_edges(
+        nodes.start[rows],
+        nodes.end[rows],
+        EdgeType.OPERATOR,
+        classes[activities.column("kernel_kind")[rows]],
+        activity=rows,
+        weight_ns=activities.column("end_ns")[rows] - activities.column("start_ns")[rows],
+    )
+
+
+def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
+    """Return the edge from each launching call to its work.
+
+    Work that starts after the call was launched when that ended, and waited from then on; for what, nobody knows where
+    that may be work of before the recording. Of work that starts within
+    the call, the time until then is that of the call.
+    """
+    calls = activities.rows_of(activities.table["launch_index"])
+    rows = np.flatnonzero(calls >= 0)
+    calls = calls[rows]
+    is_after = activities.column("start_ns")[rows] > activities.column("end_ns")[calls]
+    is_unknown = _is_unknown(rank_trace, activities, rows, calls)
+    after = np.where(is_unknown, PathClass.UNKNOWN, PathClass.LAUNCH_DELAY)
+    return graph_edges(
+        np.where(is_after, activities.nodes.end[calls], activities.nodes.start[calls]),
+        activities.nodes.start[rows],
+        EdgeType.LAUNCH,
+        np.where(is_after, after, PathClass.CPU_OPERATOR).astype(np.uint8),
+        activity=np.where(is_after, rows, calls),
+    )
+
+
+def _is_unknown(
+    rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
+) -> npt.NDArray[np.bool_]:
+    """Say of each of these rows of work whether it may have waited for work of before the recording.
+
+    It may where it begins long after its launch, is the first recorded work of its stream, in the window or not, and
+    the host had not waited for the whole device by the time of the launch. Where the device works for most of that
+    time on what was recorded, it waited for that.
+    """
+    whole = rank_trace.unselected
+    first = device_rows(whole).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
+    work = activities.table[rows].select("device", "stream", "start_ns")
+    first_ns = work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
+    start_ns, launched_ns = work["start_ns"].to_numpy(), activities.column("end_ns")[calls]
+    unknown: npt.NDArray[np.bool_] = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
+    unknown &= launched_ns <= whole.derive(device_drained_ns)
+    for row in np.flatnonzero(unknown):
+        busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
+        unknown[row] = 2 * busy_ns < start_ns[row] - launched_ns[row]
+    return unknown
+
+
+def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> int:
+    """Return for how long a device works between two moments."""
+    busy = union(*intervals_of(device_rows(rank_trace).filter(pl.col("device") == device)))
+    until_start, until_end = covered_before(busy, np.array([start_ns, end_ns]))
+    return int(until_end - until_start)
+
+
+def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
+    """Return the edges from the work before to the work after on each stream.
+
+    Work that overlaps the one before follows it by its start, and the last that had ended by its end.
+    """
+    rows = np.flatnonzero(~activities.is_host)
+    stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
+    order = np.argsort(stream, kind="stable")
+    rows, stream = rows[order], stream[order].astype(np.int64)
+    start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
+    same = same_as_before(stream)
+    begins_after = np.roll(end_ns, 1) <= start_ns + CLOCK_NOISE_NS
+    serial, overlapping = np.flatnonzero(same & begins_after), np.flatnonzero(same & ~begins_after)
+    ended = _last_ended(stream, start_ns, end_ns, overlapping)
+    known = ended >= 0
+    return [
+        _after(activities, rows[serial - 1], rows[serial], EdgeType.STREAM_ORDER),
+        _after(activities, rows[ended[known]], rows[overlapping[known]], EdgeType.STREAM_ORDER),
+        graph_edges(
+            activities.nodes.start[rows[overlapping - 1]],
+            activities.nodes.start[rows[overlapping]],
+            EdgeType.STREAM_ORDER,
+            PathClass.KERNEL_KERNEL_DELAY,
+            activity=rows[overlapping],
+        ),
+    ]
+
+
+def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
+    """Return for each wanted row that of its group which began and ended last before it started; -1 where none did."""
+    in_order = np.sort(end_ns)
+    width = len(end_ns) + 1  # places in order instead of times, so that the keys of any times are small
+    ends = group * width + np.searchsorted(in_order, end_ns, side="right")
+    starts = group[wanted] * width + np.searchsorted(in_order, start_ns[wanted], side="right")
+    order = np.argsort(ends, kind="stable")
+    place = np.searchsorted(ends, starts, side="right", sorter=order) - 1
+    found = order[np.maximum(place, 0)]
+    began_before = (place >= 0) & (group[found] == group[wanted]) & (start_ns[found] < start_ns[wanted])
+    return np.where(began_before, found, -1)
+
+
+def _within_launches(activities: WindowActivities) -> GraphEdges:
+    """Return edges within launches of several pieces of work, as of a graph.
+
+    Work that follows none of the same launch on its stream follows the one of the launch that ended last before it.
+    """
+    launch = activities.rows_of(activities.table["launch_index"])
+    rows = np.flatnonzero(launch >= 0)
+    rows = rows[np.bincount(launch[rows])[launch[rows]] > 1] if len(rows) else rows
+    stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
+    order = np.lexsort((launch[rows], stream))
+    rows, stream = rows[order], stream[order]
+    alone = np.flatnonzero(~same_as_before(launch[rows], stream))
+    found = _last_ended(launch[rows], activities.column("start_ns")[rows], activities.column("end_ns")[rows], alone)
+    known = found >= 0
+    return _after(activities, rows[found[known]], rows[alone[known]], EdgeType.EVENT_WAIT)
+
+
+def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
+    waits = rank_trace.derive(stream_waits)
+    source, target = activities.rows_of(waits["source_index"]), activities.rows_of(waits["target_index"])
+    known = (source >= 0) & (target >= 0) & (source != target)
+    source, target = source[known], target[known]
+    possible = activities.column("end_ns")[source] <= activities.column("start_ns")[target] + CLOCK_NOISE_NS
+    return _after(activities, source[possible], target[possible], EdgeType.EVENT_WAIT, PathClass.SYNCHRONISATION_WAIT)
+
+
+def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
+    """Return waits of streams that the profiler did not write down, where times leave little doubt.
+
+    Work that starts long after its call and after the work before it on its stream, but right after work of another
+    stream of the device that was asked for earlier, waited for that.
+    """
+    rows = np.flatnonzero(~activities.is_host)
+    if has_recorded_waits(rank_trace) or not len(rows):
+        return _after(activities, rows[:0], rows[:0], EdgeType.EVENT_WAIT)
+    start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
+    calls = activities.rows_of(activities.table["launch_index"])[rows]
+    waits_from_ns = np.maximum(_previous_end_ns(activities, rows), activities.column("end_ns")[calls])
+    late = np.flatnonzero((calls >= 0) & (start_ns - waits_from_ns > _LONG_DELAY_NS))
+    found = _last_ended(activities.column("device")[rows].astype(np.int64), start_ns, end_ns, late)
+    late, found = late[found >= 0], found[found >= 0]
+    asked_ns = np.where(calls >= 0, activities.column("start_ns")[calls], activities.window_start_ns)
+    waited = (
+        (start_ns[late] - end_ns[found] <= _SOON_NS)
+        & (end_ns[found] - waits_from_ns[late] > _LONG_DELAY_NS)
+        & (asked_ns[found] <= asked_ns[late])
+        & (calls[found] != calls[late])
+    )
+    return _after(
+        activities,
+        rows[found[waited]],
+        rows[late[waited]],
+        EdgeType.EVENT_WAIT,
+        PathClass.SYNCHRONISATION_WAIT,
+    )
+
+
+def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
+    """Return when the work before each of these rows on its stream ended, or the beginning of the window."""
+    ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
+    return activities.table[rows].select(ends).to_series().to_numpy()
+
+
+def _host_synchronisations(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
+    """Return edges from the end of work to the end of the call that waited for it."""
+    waits = rank_trace.derive(host_synchronisations)
+    source, call = activities.rows_of(waits["source_index"]), activities.rows_of(waits["event_index"])
+    known = (source >= 0) & (call >= 0)
+    source, call = source[known], call[known]
+    waited = activities.column("end_ns")[source] <= activities.column("end_ns")[call] + CLOCK_NOISE_NS
+    return graph_edges(
+        activities.nodes.end[source[waited]],
+        activities.nodes.end[call[waited]],
+        EdgeType.HOST_SYNCHRONISATION,
+        PathClass.SYNCHRONISATION_WAIT,
+        activity=call[waited],
+    )
+
+
+def _after(
+    activities: WindowActivities,
+    before: _Rows,
+    after: _Rows,
+    edge_type: EdgeType,
+    path_class: PathClass = PathClass.KERNEL_KERNEL_DELAY,
+) -> GraphEdges:
+    """Return edges from the end of work to the start of other work."""
+    nodes = activities.nodes
+    return graph_edges(nodes.end[before], nodes.start[after], edge_type, path_class, activity=after)

@@ -1,0 +1,118 @@
+"""The graph of the events of a window, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.longest_path import Edges, binding_edges, has_cycle
+from holotrace.enrich.critical_path.device_edges import device_edges, inferred_waits
+from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
+from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined
+from holotrace.enrich.critical_path.host_edges import host_edges
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING, Nodes, WindowActivities, window_activities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.enrich.critical_path.path_window import PathWindow
+    from holotrace.store.trace import RankTrace
+
+_FIRST_NODE = 0
+_ALONG_A_TRACK = (EdgeType.OPERATOR, EdgeType.HOST_GAP, EdgeType.WINDOW)
+_GRAPH_COLUMNS = (
+    "event_index",
+    "kind",
+    "name",
+    "track_id",
+    "device",
+    "stream",
+    "kernel_kind",
+    "start_ns",
+    "end_ns",
+    "is_waiting",
+)
+
+
+def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
+    """Return what had to happen before what in a window; `data_loading` as in `window_activities`.
+
+    Every node is held up by the edge into it that arrives last, and what remains between that arrival and the measured
+    time is the delay of that edge. So the longest path through the graph is as long as the window.
+    """
+    activities = window_activities(rank_trace, window, data_loading)
+    inferred = inferred_waits(rank_trace, activities)
+    known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, window.track_id)]
+    edges = _with_ends(activities, _without_cycle(activities.nodes, joined([*known, inferred])))
+    return _graph(activities, edges, len(inferred.source))
+
+
+def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
+    """Leave out edges between tracks as long as there is a cycle: those that lead back, then those that take no time."""
+    along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
+    lasts_ns = nodes.time_ns[edges.target] - nodes.time_ns[edges.source]
+    for kept in (edges, edges.where(along_a_track | (lasts_ns >= 0))):
+        if not has_cycle(Edges(len(nodes.time_ns), kept.source, kept.target)):
+            return kept
+    return edges.where(along_a_track | (lasts_ns > 0))
+
+
+def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
+    """Tie nodes that nothing precedes to the beginning of the window, and those that nothing follows to its end."""
+    count = len(activities.nodes.time_ns)
+    inner = np.arange(1, count - 1)
+    first = inner[np.bincount(edges.target, minlength=count)[1:-1] == 0]
+    last = inner[np.bincount(edges.source, minlength=count)[1:-1] == 0]
+    begun = activities.nodes.activity[first]
+    is_launched = activities.is_host[begun] | activities.table["launch_index"].is_not_null().to_numpy()[begun]
+    before = np.where(is_launched, PathClass.LAUNCH_DELAY, PathClass.UNKNOWN).astype(np.uint8)
+    beginning = np.full(len(first), _FIRST_NODE)
+    if not len(inner):
+        last = np.array([_FIRST_NODE])
+    end = np.full(len(last), count - 1)
+    return joined(
+        [
+            graph_edges(last, end, EdgeType.WINDOW, PathClass.HOST_GAP),
+            edges,
+            graph_edges(beginning, first, EdgeType.WINDOW, before, activity=begun),
+        ]
+    )
+
+
+def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count: int) -> EventGraph:
+    nodes = activities.nodes
+    measured_ns, begins_ns = nodes.time_ns[edges.target], nodes.time_ns[edges.source]
+    arrival_ns = begins_ns + edges.weight_ns
+    binding = binding_edges(Edges(len(nodes.time_ns), edges.source, edges.target), np.minimum(arrival_ns, measured_ns))
+    delay_ns = np.zeros(len(edges.source), np.int64)
+    binds = binding[binding >= 0]
+    delay_ns[binds] = np.maximum(0, measured_ns[binds] - arrival_ns[binds])
+    return EventGraph(
+        window_start_ns=activities.window_start_ns,
+        window_end_ns=activities.window_end_ns,
+        activities=activities.table.select(_GRAPH_COLUMNS),
+        nodes=pl.DataFrame(
+            {"activity": _optional(nodes.activity), "is_start": nodes.is_start, "time_ns": nodes.time_ns}
+        ),
+        edges=pl.DataFrame(
+            {
+                "source": edges.source,
+                "target": edges.target,
+                "type": edges.type,
+                "weight_ns": edges.weight_ns,
+                "delay_ns": delay_ns,
+                "path_class": edges.path_class,
+                "activity": _optional(edges.activity),
+            }
+        ),
+        binding=pl.Series("binding", binding),
+        contradicted_count=int(np.count_nonzero(arrival_ns > measured_ns)),
+        inferred_wait_count=inferred_wait_count,
+        unknown_launch_count=activities.unknown_launch_count,
+    )
+
+
+def _optional(rows: np.ndarray) -> pl.Series:
+    return pl.Series(rows).replace(NO_ACTIVITY, None).cast(pl.UInt32)

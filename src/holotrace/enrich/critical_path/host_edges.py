@@ -1,0 +1,223 @@
+"""The order of what the host did: within each thread, and where one thread waits for another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined, same_as_before
+from holotrace.enrich.host.forward_backward import forward_of
+from holotrace.schema import LAUNCH_KINDS
+
+if TYPE_CHECKING:
+    from holotrace.enrich.critical_path.window_activities import WindowActivities
+    from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+_FIRST_NODE = 0
+
+
+@dataclass(frozen=True)
+class _Threads:
+    """The points of all threads, thread by thread and in order within each.
+
+    node      of each point
+    track     of each point
+    owner     the innermost activity from each point to the next one of its thread; -1 in gaps and after the last point
+    length_ns to the next point; 0 after the last one
+    is_last   whether it is the last point of its thread
+    time_ns   of each point
+    """
+
+    node: _Rows
+    track: _Rows
+    owner: _Rows
+    length_ns: _Rows
+    is_last: _Mask
+    time_ns: _Rows
+
+
+def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
+    """Return the edges of the host, those that may hold up others first.
+
+    Each thread goes from point to point: the starts and ends of its ranges. Time inside a range or between two ranges
+    has passed when the next point is reached, except where the thread waits: in a call that waits for a device, in
+    a gap of the main thread that other threads work in, and in all other threads between the parts of their work that
+    follow the main thread. The main thread is `track_id` or, where that has no points, the one with the most ranges.
+
+    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
+    it. Backward operators of forward operators of the main thread count from the first to the last, and gaps between
+    the points of a main operator count as well: the main thread asks for the backward pass and waits for it.
+    """
+    threads = _threads(activities)
+    if not len(threads.node):
+        return []
+    others = _Others.of(activities, threads, threads.track == _main_track(threads, track_id))
+    waits = _segments_others_work_in(rank_trace, activities, threads, others)
+    return [
+        _back_to_main(threads, others, waits),
+        _from_main(threads, others),
+        _along_threads(activities, threads, others, waits),
+        _to_the_window(threads, others, waits),
+    ]
+
+
+def _threads(activities: WindowActivities) -> _Threads:
+    nodes = activities.nodes
+    host_nodes = 1 + np.flatnonzero(activities.is_host[nodes.activity[1:-1]])
+    tracks = activities.column("track_id")[nodes.activity[host_nodes]].astype(np.int64)
+    order = np.argsort(tracks, kind="stable")
+    node, track = host_nodes[order], tracks[order]
+    time_ns = nodes.time_ns[node]
+    is_last = np.roll(~same_as_before(track), -1)
+    length_ns = np.where(is_last, 0, np.roll(time_ns, -1) - time_ns)
+    return _Threads(node, track, _owners(activities, node, is_last), length_ns, is_last, time_ns)
+
+
+def _owners(activities: WindowActivities, node: _Rows, is_last: _Mask) -> _Rows:
+    """Return the innermost activity after each point.
+
+    It is the one that has just begun; after an end, the one that ends next, or around the one that begins next.
+    """
+    activity, is_start = activities.nodes.activity[node], activities.nodes.is_start[node]
+    following, following_starts = np.roll(activity, -1), np.roll(is_start, -1)
+    around_next = activities.column("parent")[following]
+    after_end = np.where(following_starts, around_next, following)
+    return np.where(is_last, NO_ACTIVITY, np.where(is_start, activity, after_end))
+
+
+def _main_track(threads: _Threads, track_id: int | None) -> int:
+    if track_id is not None and (threads.track == track_id).any():
+        return track_id
+    return int(np.argmax(np.bincount(threads.track)))
+
+
+@dataclass(frozen=True)
+class _Others:
+    """Where the points of other threads lie in the segments of the main thread.
+
+    Segments are the time from the beginning of the window to the first point of the main thread, from point to point,
+    and to the end of the window.
+
+    node     of the beginning of the window, of each point of the main thread, and of the end of the window
+    time_ns  the same, where the end is that of the host
+    segment  for each point, the segment in which it lies, its end included
+    is_main  for each point, whether it is one of the main thread
+    begins   for each point, whether the work of another thread begins there, because the main thread has gone on
+    ends     for each point, whether the work of another thread ends there, until the main thread goes on
+    """
+
+    node: _Rows
+    time_ns: _Rows
+    segment: _Rows
+    is_main: _Mask
+    begins: _Mask
+    ends: _Mask
+
+    @classmethod
+    def of(cls, activities: WindowActivities, threads: _Threads, is_main: _Mask) -> _Others:
+        node = np.concatenate([[_FIRST_NODE], threads.node[is_main], [len(activities.nodes.time_ns) - 1]])
+        time_ns = np.concatenate([[activities.window_start_ns], threads.time_ns[is_main], [activities.host_end_ns]])
+        segment = np.maximum(np.searchsorted(time_ns, threads.time_ns, side="left") - 1, 0)
+        rests = (threads.owner == NO_ACTIVITY) & (threads.is_last | (np.roll(segment, -1) != segment))
+        ends = ~is_main & rests
+        begins = ~is_main & (~same_as_before(threads.track) | np.roll(ends, 1))
+        return cls(node, time_ns, segment, is_main, begins, ends)
+
+
+def _segments_others_work_in(
+    rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others
+) -> _Mask:
+    """Say of each segment of the main thread whether it waits for other threads."""
+    length_ns = np.diff(others.time_ns)
+    if others.is_main.all():
+        return np.zeros(len(length_ns), np.bool_)
+    is_backward = ~others.is_main & _is_backward(rank_trace, activities, threads, others)
+    owned = ~others.is_main & (threads.owner != NO_ACTIVITY)
+    backward_ns = _busy_ns(threads, others, is_backward & ~others.ends)
+    busy_ns = backward_ns + _busy_ns(threads, others, owned & ~is_backward)
+    owner = np.concatenate([[NO_ACTIVITY], threads.owner[others.is_main]])
+    in_call = np.isin(activities.column("kind")[owner], LAUNCH_KINDS)
+    counted_ns = np.where(owner == NO_ACTIVITY, busy_ns, np.where(in_call, 0, backward_ns))
+    someone_ends = np.bincount(others.segment[others.ends], minlength=len(length_ns)) > 0
+    waits: _Mask = someone_ends & (counted_ns > 0) & (2 * counted_ns >= length_ns)
+    return waits
+
+
+def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others) -> _Mask:
+    """Say of each point whether its thread computes gradients of operators of the main thread."""
+    links, tracks = rank_trace.derive(forward_of), activities.column("track_id")
+    backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
+    main_track = threads.track[others.is_main][0]
+    known = (backward >= 0) & ((forward < 0) | (tracks[forward] == main_track))
+    return np.isin(threads.track, np.flatnonzero(np.bincount(tracks[backward[known]])))
+
+
+def _busy_ns(threads: _Threads, others: _Others, chosen: _Mask) -> _Rows:
+    """Return for how much of each segment of the main thread the chosen parts of other threads last."""
+    ends = np.flatnonzero(chosen & ~threads.is_last) + 1
+    segment = others.segment[ends]
+    begin_ns = np.maximum(threads.time_ns[ends - 1], others.time_ns[segment])
+    lasting = np.maximum(0, threads.time_ns[ends] - begin_ns)
+    return np.bincount(segment, lasting, len(others.node) - 1).astype(np.int64)
+
+
+def _back_to_main(threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
+    """Return edges from the ends of other threads' work to the point at which the main thread goes on."""
+    ends = np.flatnonzero(others.ends & waits[others.segment])
+    target = others.node[others.segment[ends] + 1]
+    return graph_edges(threads.node[ends], target, EdgeType.HAND_OVER, PathClass.HOST_GAP)
+
+
+def _from_main(threads: _Threads, others: _Others) -> GraphEdges:
+    """Return edges from the main thread to the beginnings of other threads' work."""
+    source = others.node[others.segment[others.begins]]
+    return graph_edges(source, threads.node[others.begins], EdgeType.HAND_OVER, PathClass.HOST_GAP)
+
+
+def _along_threads(activities: WindowActivities, threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
+    """Return the edges from each point to the next one of its thread."""
+    rests = others.ends.copy()
+    rests[others.is_main] = waits[1:]
+    rows = np.flatnonzero(~threads.is_last)
+    owner = threads.owner[rows]
+    waiting = rests[rows] | (activities.column("is_waiting")[owner] & (owner != NO_ACTIVITY))
+    edges = graph_edges(
+        threads.node[rows],
+        threads.node[rows + 1],
+        EdgeType.OPERATOR,
+        _classes(activities, owner),
+        activity=owner,
+        weight_ns=np.where(waiting, 0, threads.length_ns[rows]),
+    )
+    edges.type[owner == NO_ACTIVITY] = EdgeType.HOST_GAP
+    return edges
+
+
+def _classes(activities: WindowActivities, owner: _Rows) -> npt.NDArray[np.uint8]:
+    by_activity = np.select(
+        [activities.column("is_loading"), activities.column("is_waiting"), activities.column("is_collective")],
+        [PathClass.DATA_LOADING, PathClass.SYNCHRONISATION_WAIT, PathClass.COMMUNICATION],
+        PathClass.CPU_OPERATOR,
+    ).astype(np.uint8)
+    return np.where(owner == NO_ACTIVITY, np.uint8(PathClass.HOST_GAP), by_activity[owner])
+
+
+def _to_the_window(threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
+    """Tie the last points of other threads to the end of the window, and the main thread to both of its ends."""
+    last = np.flatnonzero(threads.is_last & ~others.is_main)
+    main = graph_edges(
+        others.node[[0, -2]],
+        others.node[[1, -1]],
+        EdgeType.WINDOW,
+        PathClass.HOST_GAP,
+        weight_ns=np.where(waits, 0, np.diff(others.time_ns))[[0, -1]],
+    )
+    sink = np.full(len(last), others.node[-1])
+    return joined([graph_edges(threads.node[last], sink, EdgeType.WINDOW, PathClass.HOST_GAP), main])

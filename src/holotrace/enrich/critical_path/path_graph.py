@@ -1,0 +1,84 @@
+"""The graph of the events of a window, with the longest path through it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.longest_path import slacks, way_to
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.critical_path.event_graph import EventGraph
+from holotrace.enrich.critical_path.graph_building import event_graph
+from holotrace.enrich.critical_path.path_window import path_window
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.store.trace import RankTrace
+
+
+@dataclass(frozen=True, eq=False)
+class PathGraph(EqualByContent):
+    """The graph of one rank with its critical path.
+
+    graph     what had to happen before what
+    window    what was looked at, in words
+    names     the text of each string id in `graph.activities`: name uint32, text str
+    segments  the path, in time order; each begins where the one before ends, and together they cover the window:
+
+        edge         uint32  row of `graph.edges`
+        start_ns     int64
+        end_ns       int64
+        path_class   uint8   PathClass
+        activity     uint32  row of `graph.activities`; null outside of all
+
+    slack_ns  int64, one value a node: how much later it could be without the window ending later; 0 on the path
+    """
+
+    graph: EventGraph
+    window: str
+    names: pl.DataFrame
+    segments: pl.DataFrame
+    slack_ns: pl.Series
+
+
+def critical_path_graph(
+    rank_trace: RankTrace,
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+) -> PathGraph:
+    """Return the graph of one rank with its critical path; arguments and errors as in `holotrace.critical_path`."""
+    window = path_window(rank_trace, annotation=annotation, instance=instance, time_range_ns=time_range_ns)
+    graph = event_graph(rank_trace, window, tuple(data_loading))
+    used = graph.activities["name"].unique().sort()
+    names = used.to_frame().with_columns(rank_trace.texts(used).alias("text"))
+    return PathGraph(graph, window.name, names, _segments(graph), _slack(graph))
+
+
+def _segments(graph: EventGraph) -> pl.DataFrame:
+    """Walk back from the end of the window along the binding edges.
+
+    Where clocks put a source after its target, the segment before is cut at the target.
+    """
+    edges = graph.order()
+    way = way_to(edges.node_count - 1, edges, graph.binding.to_numpy())
+    nodes = np.append(edges.source[way], edges.node_count - 1)
+    times = np.minimum.accumulate(graph.nodes["time_ns"].to_numpy()[nodes][::-1])[::-1]
+    return pl.DataFrame(
+        {"edge": way, "start_ns": times[:-1], "end_ns": times[1:]},
+        schema={"edge": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64},
+    ).hstack(graph.edges[way].select("path_class", "activity"))
+
+
+def _slack(graph: EventGraph) -> pl.Series:
+    times, edges = graph.nodes["time_ns"].to_numpy(), graph.order()
+    taken = graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series().to_numpy()
+    spare = np.maximum(0, times[edges.target] - times[edges.source] - taken)
+    return pl.Series("slack_ns", slacks(edges, spare))

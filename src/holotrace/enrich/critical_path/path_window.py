@@ -1,0 +1,178 @@
+"""The part of a recording that a critical path reaches over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.steps.steps import steps
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holotrace.store.trace import RankTrace
+
+_NAMED_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+_RECORDED_KINDS = (*_NAMED_KINDS, *LAUNCH_KINDS, *DEVICE_WORK_KINDS)
+_NAMES_LISTED = 5
+_NUMBERS_LISTED = 10
+
+
+@dataclass(frozen=True)
+class PathWindow:
+    """A window of time, as the host announced it.
+
+    name       what it is, in words
+    start_ns   when it begins
+    end_ns     when it ends on the host; device work that was launched in it may end later
+    track_id   process and thread that announced it, or the steps within it; None where none did
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int
+    track_id: int | None = None
+
+
+def path_window(
+    rank_trace: RankTrace,
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+) -> PathWindow:
+    """Return the window that was asked for.
+
+    Args:
+        rank_trace: the rank.
+        annotation: None for the training steps or, where there are none, the whole recording; an empty text for the
+            whole recording; else the name of annotations or operators of the host or, where none has exactly that
+            name, a part of it.
+        instance: which one, or the first and the last of several in a row. A step is called by its number, and is by
+            default the last one that another one follows, because recordings often end within a step. Annotations
+            count from 0 as they begin, and the default is 0.
+        time_range_ns: begin and end of a window instead of an annotation.
+
+    Raises:
+        InvalidOptionError: there is no such annotation, instance or range.
+        MissingDataError: the rank has neither host ranges nor device work.
+    """
+    if time_range_ns is not None:
+        return _range(rank_trace, time_range_ns, is_alone=annotation is None and instance is None)
+    if annotation is None:
+        found = _steps(rank_trace)
+        return _step(rank_trace, found, instance) if len(found) else _without_steps(rank_trace, instance)
+    if not annotation:
+        return _without_steps(rank_trace, instance)
+    return _annotation(rank_trace, annotation, instance)
+
+
+def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: bool) -> PathWindow:
+    start_ns, end_ns = time_range_ns
+    recorded = _whole(rank_trace)
+    if not is_alone:
+        message = "time_range_ns stands in for annotation and instance; give either"
+        raise InvalidOptionError(message)
+    if start_ns >= end_ns or end_ns <= recorded.start_ns or start_ns >= recorded.end_ns:
+        message = (
+            f"time_range_ns=({start_ns}, {end_ns}) is no part of the recording of rank {rank_trace.rank}, which "
+            f"reaches from {recorded.start_ns} to {recorded.end_ns} ns"
+        )
+        raise InvalidOptionError(message)
+    return PathWindow("time range", start_ns, end_ns, recorded.track_id)
+
+
+def _whole(rank_trace: RankTrace) -> PathWindow:
+    bounds = event_ranges(rank_trace, _RECORDED_KINDS, ["start_ns", "end_ns"])
+    if bounds.is_empty():
+        message = (
+            f"critical_path: rank {rank_trace.rank} has no operators, calls or device work ({rank_trace.source}). "
+            "Record with ProfilerActivity.CPU and ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
+        )
+        raise MissingDataError(message)
+    start_ns, end_ns = bounds.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    announced = rank_trace.derive(steps)["track_id"].head(1).to_list()
+    return PathWindow("whole recording", start_ns, end_ns, *announced)
+
+
+def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None) -> PathWindow:
+    if instance is not None:
+        message = f"instance={instance}: rank {rank_trace.rank} has no steps to choose from; name an annotation"
+        raise InvalidOptionError(message)
+    return _whole(rank_trace)
+
+
+def _steps(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return each step once: number, start_ns, end_ns and the thread that began it first."""
+    announced = rank_trace.derive(steps).sort("start_ns", maintain_order=True)
+    return announced.group_by(pl.col("step").alias("number"), maintain_order=True).agg(
+        pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("track_id").first()
+    )
+
+
+def _step(rank_trace: RankTrace, found: pl.DataFrame, instance: int | tuple[int, int] | None) -> PathWindow:
+    numbers = found["number"].to_list()
+    first, last = _first_and_last(numbers[-2:][0] if instance is None else instance)
+    for number in (first, last):
+        if number not in numbers:
+            message = f"rank {rank_trace.rank} has no step {number}; its {len(numbers)} steps are: {_listed(numbers)}"
+            raise InvalidOptionError(message)
+    chosen = found[numbers.index(first) : numbers.index(last) + 1]
+    name = f"ProfilerStep#{first}" if first == last else f"ProfilerStep#{first} to #{last}"
+    return _window(name, chosen, f"steps {first} to {last}")
+
+
+def _annotation(rank_trace: RankTrace, annotation: str, instance: int | tuple[int, int] | None) -> PathWindow:
+    found = _instances(rank_trace, annotation)
+    first, last = _first_and_last(0 if instance is None else instance)
+    if not (0 <= first < len(found) and 0 <= last < len(found)):
+        message = (
+            f"instance={instance}: rank {rank_trace.rank} has {len(found):,} instances of {annotation!r}, which count "
+            "from 0"
+        )
+        raise InvalidOptionError(message)
+    number = f"instance {first}" if first == last else f"instances {first} to {last}"
+    return _window(f"{annotation}, {number}", found[first : last + 1], number)
+
+
+def _first_and_last(instance: int | tuple[int, int]) -> tuple[int, int]:
+    return instance if isinstance(instance, tuple) else (instance, instance)
+
+
+def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
+    if chosen.is_empty():
+        message = f"{asked}: the first one has to come before the last one"
+        raise InvalidOptionError(message)
+    return PathWindow(name, chosen["start_ns"].min(), chosen["end_ns"].max(), chosen["track_id"][0])  # type: ignore[arg-type]  # never null
+
+
+def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
+    """Return the host ranges of that name or, where there are none, those whose name contains it, as they begin."""
+    ranges = event_ranges(rank_trace, _NAMED_KINDS, ["name", "start_ns", "end_ns", "track_id"])
+    used = ranges["name"].unique()
+    texts = rank_trace.texts(used)
+    ids = used.filter(texts == annotation)
+    if ids.is_empty():
+        ids = used.filter(texts.str.contains(annotation, literal=True))
+    if ids.is_empty():
+        raise InvalidOptionError(_no_annotation(rank_trace, annotation, texts.drop_nulls().to_list()))
+    return ranges.filter(pl.col("name").is_in(ids.implode())).sort("start_ns", "end_ns")
+
+
+def _no_annotation(rank_trace: RankTrace, annotation: str, names: Iterable[str]) -> str:
+    by_lower_case = {name.lower(): name for name in sorted(names)}
+    near = get_close_matches(annotation.lower(), by_lower_case, n=_NAMES_LISTED, cutoff=0.4)
+    hint = ", ".join(repr(by_lower_case[name]) for name in near) or "none is like it"
+    return f"rank {rank_trace.rank} has no annotation or operator {annotation!r}; the nearest names: {hint}"
+
+
+def _listed(numbers: list[int]) -> str:
+    if len(numbers) <= _NUMBERS_LISTED:
+        return ", ".join(map(str, numbers))
+    return f"{', '.join(map(str, numbers[: _NUMBERS_LISTED - 1]))}, … {numbers[-1]}"

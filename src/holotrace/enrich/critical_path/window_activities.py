@@ -1,0 +1,239 @@
+"""What the host and the devices did within a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.launches import asked_for, launches, of_work
+from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.errors import InvalidOptionError
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.enrich.critical_path.path_window import PathWindow
+    from holotrace.store.trace import RankTrace
+
+DATA_LOADING = (r"DataLoader.*__next__",)
+"""Names of host ranges that load data, as regular expressions."""
+
+_CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
+_NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
+"""Kinds that only count where their name says that they do something, not merely contain it."""
+
+_HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
+_WORK_COLUMNS = ("device", "stream", "kernel_kind", "start_ns", "end_ns")
+_FLAGS = ("is_loading", "is_collective")
+_NO_ROW = -1
+_LONG_AGO_NS = -(2**62)
+
+CLOCK_NOISE_NS = 2_000
+"""By how much times of one order may contradict it: old traces count whole microseconds. Beyond that there is none:
+kernels of one stream that overlap run at once, and a call that returns before the work ends did not wait for it."""
+
+
+class Nodes(NamedTuple):
+    """The points of time of a graph, in order; the first and the last are those of the window.
+
+    start, end   the node at which each activity begins and ends
+    time_ns      of each node
+    activity     of each node; -1 for the first and the last
+    is_start     of each node: whether its activity begins there; true for the first, false for the last
+    """
+
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    time_ns: npt.NDArray[np.int64]
+    activity: npt.NDArray[np.int64]
+    is_start: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowActivities(EqualByContent):
+    """The activities of a window, sorted by start.
+
+    window_start_ns, host_end_ns, window_end_ns  the window, and where the host's part of it ends
+    table  the columns of `EventGraph.activities`, where calls within waiting calls wait as well, and
+
+        launch_index   uint32  the call that launched it; null on host rows and where it is unknown
+        is_loading     bool    a host range that loads data, or lies within one
+        is_collective  bool    a host range in which the host itself communicates, or within one
+        parent         int64   row of the host range around it; -1 for outermost ranges and device work
+
+    nodes  where they begin and end
+    unknown_launch_count  device rows of the table without a recorded launch
+    """
+
+    window_start_ns: int
+    host_end_ns: int
+    window_end_ns: int
+    table: pl.DataFrame
+    nodes: Nodes
+    unknown_launch_count: int
+
+    @cached_property
+    def is_host(self) -> npt.NDArray[np.bool_]:
+        """Whether each activity is one of the host."""
+        return self.table["device"].is_null().to_numpy()
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of the table as an array, with 0 for null."""
+        column = self.table[name]
+        return (column.fill_null(0) if column.null_count() else column).to_numpy()
+
+    def rows_of(self, event_index: pl.Series) -> npt.NDArray[np.int64]:
+        """Return the row of each event; -1 for null and for events that are not in the window."""
+        wanted = event_index.cast(pl.Int64).fill_null(_NO_ROW).to_numpy()
+        inside = (wanted >= 0) & (wanted < len(self._row_of_event))
+        return np.where(inside, self._row_of_event[np.where(inside, wanted, 0)], _NO_ROW)
+
+    @cached_property
+    def _row_of_event(self) -> npt.NDArray[np.int32]:
+        indexes = self.column("event_index")
+        rows = np.full(int(indexes.max(initial=0)) + 1, _NO_ROW, np.int32)
+        rows[indexes] = np.arange(len(indexes), dtype=np.int32)
+        return rows
+
+
+def window_activities(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]) -> WindowActivities:
+    """Return what the host did in the window, the device work launched in it, and what still ran from before.
+
+    `data_loading` are regular expressions, searched in the names of host ranges.
+    """
+    device = _device(rank_trace, window)
+    launched = device.filter("in_window")
+    end_ns = int(np.max(launched["end_ns"].to_numpy(), initial=window.end_ns))
+    rows = _in_one_table(_host(rank_trace, window, data_loading), device, window.start_ns, end_ns)
+    parent = _parents(rows)
+    inherited = [
+        pl.Series(flag, _inherited(rows[flag].to_numpy(), parent))
+        for flag in ("is_waiting", "is_loading", "is_collective")
+    ]
+    return WindowActivities(
+        window.start_ns,
+        window.end_ns,
+        end_ns,
+        rows.with_columns(*inherited, pl.Series("parent", parent)),
+        _nodes(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), window.start_ns, end_ns),
+        device["launch_index"].null_count(),
+    )
+
+
+def _host(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]) -> pl.DataFrame:
+    texts = rank_trace.strings
+    loading = _matching(texts, data_loading)
+    collective = _matching(texts, (HOST_COLLECTIVE,))
+    calls = event_ranges(rank_trace, _CALL_KINDS, _HOST_COLUMNS).filter(_overlaps(window))
+    special = pl.concat([loading, collective]).unique()
+    named = event_ranges(rank_trace, _NAMED_KINDS, _HOST_COLUMNS) if len(special) else calls.clear()
+    chosen = named.filter(_overlaps(window) & pl.col("name").is_in(special.implode()))
+    ranges = pl.concat([chosen, calls]).join(_waits(rank_trace), on="event_index", how="left", maintain_order="left")
+    return ranges.with_columns(
+        pl.col("end_ns").clip(upper_bound=window.end_ns),
+        is_waiting=pl.col("work_end_ns") <= pl.col("end_ns") + CLOCK_NOISE_NS,
+        is_loading=pl.col("name").is_in(loading.implode()),
+        is_collective=pl.col("name").is_in(collective.implode()) & ~pl.col("kind").is_in(LAUNCH_KINDS),
+    ).drop("work_end_ns")
+
+
+def _waits(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that wait or ask, with when the first work ended that they wait for or ask about."""
+    waits = rank_trace.derive(host_synchronisations).select("event_index", "source_index")
+    work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
+    known = waits.join(work, on="source_index", how="left")
+    return known.group_by("event_index").agg(pl.col("work_end_ns").fill_null(_LONG_AGO_NS).min())
+
+
+def _matching(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
+    """Return the ids of the strings in which one of the patterns is found."""
+    found = [_contains(texts, pattern).arg_true() for pattern in patterns]
+    return pl.concat(found).unique().cast(pl.UInt32) if found else pl.Series([], dtype=pl.UInt32)
+
+
+def _contains(texts: pl.Series, pattern: str) -> pl.Series:
+    try:
+        return texts.str.contains(pattern)
+    except pl.exceptions.ComputeError as error:
+        message = f"{pattern!r} is no regular expression: {error}"
+        raise InvalidOptionError(message) from None
+
+
+def _overlaps(window: PathWindow) -> pl.Expr:
+    return (pl.col("start_ns") <= window.end_ns) & (pl.col("end_ns") >= window.start_ns)
+
+
+def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
+    """Return the work asked for within the window, and what was asked for before and is not done when it begins."""
+    kinds = device_rows(rank_trace).select("event_index", "kind")
+    work = device_work(rank_trace).drop("correlation").join(kinds, on="event_index", maintain_order="left")
+    known = work.join(rank_trace.derive(launches), on="event_index", how="left", maintain_order="left")
+    asked = of_work(rank_trace.derive(asked_for), work)["asked_ns"].fill_null(_LONG_AGO_NS)
+    in_window = asked.is_between(window.start_ns, window.end_ns)
+    from_before = (asked < window.start_ns) & (work["end_ns"] > window.start_ns)
+    return known.with_columns(in_window=in_window).filter(in_window | from_before)
+
+
+def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
+    """Clip to the window and sort by start, of equal starts the longest first."""
+    columns = ("event_index", "kind", "name", "track_id", *_WORK_COLUMNS)
+    work = device.filter(pl.col("start_ns") < end_ns).select(*columns[:3], *_WORK_COLUMNS, "launch_index")
+    clipped = [
+        pl.col("start_ns", "end_ns").clip(start_ns, end_ns),
+        pl.col("is_waiting", *_FLAGS).fill_null(value=False),
+    ]
+    both = pl.concat([host, work], how="diagonal").with_columns(clipped)
+    ordered = both.sort("start_ns", pl.col("end_ns").neg(), maintain_order=True)
+    return ordered.select(*columns, "is_waiting", "launch_index", *_FLAGS)
+
+
+def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
+    is_host = both["device"].is_null().to_numpy()
+    rows = np.flatnonzero(is_host)
+    nested = nesting(*(both[column].to_numpy()[rows] for column in ("track_id", "start_ns", "end_ns")))
+    parent = np.full(len(both), NO_PARENT, np.int64)
+    parent[rows] = np.where(nested.parent == NO_PARENT, NO_PARENT, rows[nested.parent])
+    return parent
+
+
+def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Set a flag on what lies within a range that has it."""
+    inside: npt.NDArray[np.bool_] = flag.astype(np.bool_)
+    if not inside.any():
+        return inside
+    others = np.flatnonzero(~inside)
+    inside[others] = nearest_above(parent, inside.copy(), others) != NO_PARENT
+    return inside
+
+
+def _nodes(start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], first_ns: int, last_ns: int) -> Nodes:
+    """Sort starts and ends by time.
+
+    At one moment first those end that began before, then others begin, and what takes no time begins and ends last.
+    """
+    count = len(start_ns)
+    is_instant = start_ns == end_ns
+    places = np.concatenate([np.where(is_instant, 3, 0), np.where(is_instant, 2, 1)]).astype(np.uint8)
+    moments = np.concatenate([end_ns, start_ns])
+    by_place = np.argsort(places, kind="stable")
+    order = by_place[np.argsort(moments[by_place], kind="stable")]
+    node_of = np.empty(2 * count, np.int64)
+    node_of[order] = np.arange(1, 2 * count + 1)
+    return Nodes(
+        start=node_of[count:],
+        end=node_of[:count],
+        time_ns=np.concatenate([[first_ns], moments[order], [last_ns]]).astype(np.int64),
+        activity=np.concatenate([[_NO_ROW], order % max(count, 1), [_NO_ROW]]).astype(np.int64),
+        is_start=np.concatenate([[True], order >= count, [False]]),
+    )

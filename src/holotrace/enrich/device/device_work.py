@@ -1,0 +1,189 @@
+"""What ran on the devices of a rank: kernels, copies, memsets. Waiting, markers and annotations are no work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, name_classifier
+from holotrace.errors import MissingDataError
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
+from holotrace.store.trace import DeviceSelection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from holotrace.algorithms.intervals import Intervals
+    from holotrace.store.trace import RankTrace
+
+T = TypeVar("T")
+
+DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
+
+_NO_WORK = 255
+"""Stands for "waits or marks" in an array of kernel kinds."""
+
+_KIND_OF_EVENT = {
+    EventKind.GPU_MEMCPY: KernelKind.MEMORY,
+    EventKind.GPU_MEMSET: KernelKind.MEMORY,
+    EventKind.COLLECTIVE_COMM: KernelKind.COMMUNICATION,
+}
+_HOST_KINDS = (
+    EventKind.CPU_OP,
+    EventKind.USER_ANNOTATION,
+    EventKind.RUNTIME,
+    EventKind.DRIVER,
+    EventKind.PYTHON_FUNCTION,
+)
+
+
+def device_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the device work of a rank, one row an event.
+
+    The kinds follow the rules of `holotrace.enrich.kernels.kernel_kind` as they are at the time of the call. Work is remembered for
+    each set of rules, so call this function itself rather than `rank_trace.derive(device_work)`.
+
+    Returns:
+        Sorted by start_ns, at equal starts in file order:
+
+        event_index   uint32
+        start_ns      int64
+        end_ns        int64   at least start_ns
+        name          uint32  string id
+        kernel_kind   uint8   KernelKind
+        device        int32   -1 where the file does not say
+        stream        int64   -1 where the file does not say
+        correlation   int64   -1 where there is none
+    """
+    rules, by_rules = active_rules(), rank_trace.derive(_work_by_rules)
+    if rules not in by_rules:
+        rows = device_rows(rank_trace)
+        by_rules[rules] = _work(rows, kernel_kinds(rank_trace, rows))
+    return by_rules[rules]
+
+
+def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield each device and its part of `device_work`, devices in order."""
+    devices = work["device"].unique().sort().to_list()
+    if len(devices) == 1:  # the usual case, without a copy
+        yield devices[0], work
+        return
+    for device in devices:
+        yield device, work.filter(pl.col("device") == device)
+
+
+def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Intervals:
+    """Return when work ran, as starts and ends; with `kind`, only work of that kind."""
+    chosen = work if kind is None else work.filter(pl.col("kernel_kind") == kind)
+    return chosen["start_ns"].to_numpy(), chosen["end_ns"].to_numpy()
+
+
+def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `device_work` before the names were looked at: `DEVICE_ROW_COLUMNS`, with rows that turn out to wait."""
+    return rank_trace.derive(_device_rows)
+
+
+def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.uint8]:
+    """Return the KernelKind of each of the `device_rows`, 255 for those that are no work; see `kernel_kind`."""
+    event_kinds, names = rows["kind"].to_numpy(), rows["name"].to_numpy()
+    answers = np.empty(rows.height, np.uint8)
+    for event_kind in np.flatnonzero(np.bincount(event_kinds)).tolist():
+        chosen = event_kinds == event_kind
+        answers[chosen] = _kinds_of(rank_trace, EventKind(event_kind), names[chosen])
+    described = rank_trace.table("collectives", ["event_index"])["event_index"]
+    if len(described):
+        is_named = ~np.isin(event_kinds, list(_KIND_OF_EVENT))
+        is_described = rows["event_index"].is_in(described.implode()).to_numpy()
+        answers[is_named & is_described] = KernelKind.COMMUNICATION
+    return answers
+
+
+@dataclass(frozen=True)
+class NoDeviceWork:
+    """What stands for the result of a rank on whose devices nothing ran."""
+
+    rank: int
+    source: str
+    cpu_events: int
+
+    @classmethod
+    def of(cls, rank_trace: RankTrace) -> NoDeviceWork:
+        """Count what the rank has instead."""
+        counts = rank_trace.event_counts()
+        return cls(rank_trace.rank, rank_trace.source, sum(counts.get(kind, 0) for kind in _HOST_KINDS))
+
+    @property
+    def finding(self) -> str:
+        """Say that the rank is left out."""
+        return f"rank {self.rank} has no GPU kernels and is left out ({self.source}: {self.cpu_events:,} CPU events)"
+
+
+def with_device_work(analysis: str, partials: Mapping[int, T | NoDeviceWork]) -> tuple[dict[int, T], tuple[str, ...]]:
+    """Separate the ranks that have device work from those that have none.
+
+    Returns:
+        The partial results of the former by rank, and a finding for each of the latter.
+
+    Raises:
+        MissingDataError: no rank has device work.
+    """
+    found = {rank: partial for rank, partial in partials.items() if not isinstance(partial, NoDeviceWork)}
+    missing = [partial for partial in partials.values() if isinstance(partial, NoDeviceWork)]
+    if missing and not found:
+        first = missing[0]
+        raise MissingDataError.no_gpu_kernels(
+            analysis, rank=first.rank, source=first.source, cpu_events=first.cpu_events
+        )
+    return found, tuple(partial.finding for partial in missing)
+
+
+def _work_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
+    """Make the place where `device_work` is remembered."""
+    return {}
+
+
+def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    if (is_kept := _kept_by_selections(rank_trace)) is not None:
+        return device_rows(rank_trace.unselected).filter(is_kept)
+    rows = event_ranges(rank_trace, DEVICE_WORK_KINDS, DEVICE_ROW_COLUMNS)
+    missing = pl.col("device", "stream", "correlation").fill_null(-1)
+    in_order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")  # which joins the sorted runs of most files
+    return rows.with_columns(missing)[in_order]
+
+
+def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
+    """Say of each device row of the whole rank whether to keep it; None where a selection has to see all events."""
+    selections: tuple[object, ...] = rank_trace.selections
+    able = [each for each in selections if isinstance(each, DeviceSelection)]
+    if not able or len(able) < len(selections):
+        return None
+    is_kept: npt.NDArray[np.bool_] = np.logical_and.reduce(
+        [each.of_device_rows(rank_trace.unselected) for each in able]
+    )
+    return is_kept
+
+
+def _work(rows: pl.DataFrame, kinds: npt.NDArray[np.uint8]) -> pl.DataFrame:
+    work = rows.with_columns(pl.Series("kernel_kind", kinds)).select(
+        "event_index", "start_ns", "end_ns", "name", "kernel_kind", "device", "stream", "correlation"
+    )
+    return work.filter(kinds != _NO_WORK) if _NO_WORK in kinds else work
+
+
+def _kinds_of(
+    rank_trace: RankTrace, event_kind: EventKind, names: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint8] | KernelKind:
+    """Classify each distinct name once."""
+    if event_kind in _KIND_OF_EVENT:
+        return _KIND_OF_EVENT[event_kind]
+    distinct = np.flatnonzero(np.bincount(names))
+    kind_of = name_classifier(event_kind)
+    kinds = [kind_of(text) for text in rank_trace.texts(pl.Series(distinct.astype(np.uint32)))]
+    by_id = np.zeros(int(distinct[-1]) + 1, np.uint8)
+    by_id[distinct] = [_NO_WORK if kind is None else kind for kind in kinds]
+    return by_id[names]

@@ -1,0 +1,77 @@
+"""What the devices of a rank are, as the file says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.enrich.device.device_work import device_work
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_SCHEMA = {
+    "device": pl.Int32,
+    "device_name": pl.String,
+    "memory_bytes": pl.Int64,
+    "compute_capability": pl.String,
+}
+
+
+def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the devices on which the rank ran work; what the file does not say of one is null.
+
+    Returns:
+        Sorted by device:
+
+        device              int32
+        device_name         str
+        memory_bytes        int64  of the whole device
+        compute_capability  str    `8.0`; of AMD devices the numbers of the architecture
+    """
+    used = device_work(rank_trace)["device"].unique().sort().to_list()
+    return described_devices(rank_trace, used)
+
+
+def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame:
+    """Return `devices_of_rank` for these devices."""
+    found = zip(devices, properties_of(rank_trace, devices), strict=True)
+    return pl.DataFrame([(device, *_described(each)) for device, each in found], schema=_SCHEMA, orient="row")
+
+
+def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
+    """Return what the file says of each of these devices, its `deviceProperties`; nothing is an empty dict.
+
+    ROCm counts the CPUs among the devices of its kernels, so that GPU 0 of a machine with two is device 2, but lists
+    GPUs alone. There a device that is not listed has what all those listed have in common.
+    """
+    listed = rank_trace.header.device_properties
+    by_number = {_number(each, place): each for place, each in enumerate(listed)}
+    other = _in_common(listed) if is_rocm(rank_trace) else {}
+    return [by_number.get(device, other) for device in devices]
+
+
+def _number(properties: dict[str, Any], place: int) -> int:
+    number = properties.get("id", place)
+    return number if isinstance(number, int) else place
+
+
+def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
+    first = listed[0] if listed else {}
+    return {key: value for key, value in first.items() if all(each.get(key) == value for each in listed)}
+
+
+def is_rocm(rank_trace: RankTrace) -> bool:
+    """Whether calls of the HIP runtime were recorded."""
+    return bool(rank_trace.unselected.strings.str.contains("^hip[A-Z]").any())
+
+
+def _described(properties: dict[str, Any]) -> tuple[str | None, int | None, str | None]:
+    name, memory = properties.get("name"), properties.get("totalGlobalMem")
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    return (
+        name if isinstance(name, str) else None,
+        memory if isinstance(memory, int) else None,
+        f"{major}.{minor}" if isinstance(major, int) and isinstance(minor, int) else None,
+    )

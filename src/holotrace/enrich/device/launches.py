@@ -1,0 +1,123 @@
+"""Which host call launched each piece of device work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.matching import SEVERAL, only_matches
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holotrace.store.trace import RankTrace
+
+
+def launches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return every device row with the runtime or driver call that launched it; use with `rank_trace.derive`.
+
+    The two share a `correlation` above 0. One call may have launched many rows: a CUDA graph has one launch. Where
+    several calls carry the same correlation, because a runtime call contains a driver call or because the file joins
+    several processes, the choice falls on, in this order: a call with the same `external_id` as the row; one that
+    began no later than the row; a runtime call rather than a driver call; the one that began last.
+
+    Returns:
+        The rows of `device_rows`, in the same order:
+
+        event_index      uint32
+        launch_index     uint32  event_index of the call; null where none is known
+        launch_name      uint32  string id; null where none is known
+        launch_start_ns  int64   null where none is known
+        launch_end_ns    int64   null where none is known
+    """
+    rows, calls = device_rows(rank_trace), _calls(rank_trace)
+    only = only_matches(calls["correlation"].to_numpy(), rows["correlation"].to_numpy())
+    several = np.flatnonzero(only == SEVERAL)
+    call_of_row = pl.Series("call", only)
+    if len(several):
+        call_of_row[several] = _best_calls(rank_trace, rows[several], calls)
+    launched_by = pl.col("launch_index", "launch_name", "launch_start_ns", "launch_end_ns")
+    known = call_of_row.cast(pl.UInt32, strict=False)  # `NO_MATCH` becomes null
+    return rows.select("event_index").hstack(calls.select(launched_by.gather(known)))
+
+
+def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows and columns of `device_work` with those of `launches`; it is not remembered."""
+    work = device_work(rank_trace)
+    return work.hstack(of_work(rank_trace.derive(launches), work).drop("event_index"))
+
+
+def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return when the host asked for each device row: to which step the row belongs; use with `rank_trace.derive`.
+
+    That is when its launch began. A row of unknown launch counts from its own start, unless it was launched before the
+    recording: streams work in order, so whatever a stream runs before the first work whose launch is known was
+    launched earlier. Of a stream without any known launch (the calls of NCCL are not always recorded) only what begins
+    before the first known launch of all was.
+
+    Returns:
+        The rows of `device_rows`, in the same order:
+
+        event_index  uint32
+        asked_ns     int64   null where it was before the recording
+    """
+    launched = rank_trace.derive(launches)
+    launch_ns = launched["launch_start_ns"]
+    if not launch_ns.null_count() or not launch_ns.count():
+        return launched.select(
+            "event_index", asked_ns=launch_ns if launch_ns.count() else device_rows(rank_trace)["start_ns"]
+        )
+    start_ns, launch = pl.col("start_ns"), pl.col("launch_start_ns")
+    first_ns = start_ns.filter(launch.is_not_null()).min().over("device", "stream").fill_null(launch.min())
+    asked_ns = pl.when(launch.is_not_null()).then(launch).when(start_ns >= first_ns).then(start_ns)
+    rows = device_rows(rank_trace).select("start_ns", "device", "stream").hstack(launched)
+    return rows.select("event_index", asked_ns.alias("asked_ns"))
+
+
+def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the rows of `launches` or `asked_for` that are in `work`, which has the same order."""
+    return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
+
+
+def _calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the host calls that carry a correlation, in file order."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"]
+    return (
+        event_ranges(rank_trace, LAUNCH_KINDS, columns)
+        .filter(pl.col("correlation") > 0)
+        .select(
+            "correlation",
+            pl.col("event_index").alias("launch_index"),
+            pl.col("name").alias("launch_name"),
+            pl.col("start_ns").alias("launch_start_ns"),
+            pl.col("end_ns").alias("launch_end_ns"),
+            (pl.col("kind") == EventKind.DRIVER).alias("is_driver"),
+        )
+    )
+
+
+def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Return the row in `calls` of the best call of each of these device rows, which have several."""
+    pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
+    external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
+    best_first = pairs.sort(
+        "place",
+        external_id(pairs["event_index"]).ne_missing(external_id(pairs["launch_index"])),
+        pl.col("launch_start_ns") > pl.col("start_ns"),
+        "is_driver",
+        -pl.col("launch_start_ns"),
+        "launch_index",
+    )
+    return best_first.unique("place", keep="first").sort("place")["call"].cast(pl.Int64)
+
+
+def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
+    """Return the lookup from event_index to external_id, for these events alone."""
+    events = rank_trace.table("events", ["event_index", "external_id"])
+    known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
+    return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

@@ -1,0 +1,282 @@
+"""Who waits for whom: streams for events, the host for streams, devices, events and copies.
+
+The profiler writes rows of kind SYNCHRONISATION where `enable_cuda_sync_events` was on. Without them a call of the host
+that waits is known by its name alone, and waits of streams are not known at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_RECORD_NAME = r"(?i)event_?record|record_?event"
+_WAIT_NAME = r"(?i)synchroni[sz]e"
+_DEVICE_WAIT_NAME = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
+"""Words that all runtimes use: cudaEventRecord, hipStreamSynchronize, zeEventHostSynchronize, recordEvent."""
+
+_STREAM = ("device", "stream")
+_NO_STREAM = 0xFFFF_FFFF
+"""Kineto's -1 for rows without a stream, written as an unsigned number."""
+
+_HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")
+
+
+def event_records(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that record an event in a stream; use with `rank_trace.derive`.
+
+    A call records an event where a wait or a device row of the event names its correlation, or where its name says so.
+    The stream is known only in the former case.
+
+    Returns:
+        In file order:
+
+        event_index  uint32  the call
+        start_ns     int64
+        correlation  int64   null where there is none
+        device       int32   null where unknown
+        stream       int64   null where unknown
+        work_index   uint32  the last work launched into the stream before; null where none or the stream is unknown
+    """
+    places = _recorded_places(rank_trace)
+    is_known = pl.col("correlation").is_in(places["correlation"].implode())
+    calls = rank_trace.derive(_calls).filter(is_known | _has_name(rank_trace, _RECORD_NAME)).sort("event_index")
+    records = calls.join(places, on="correlation", how="left", maintain_order="left")
+    work = _last_launched(rank_trace, records.rename({"start_ns": "moment_ns"}))
+    return work.select("event_index", pl.col("moment_ns").alias("start_ns"), "correlation", *_STREAM, "work_index")
+
+
+def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the waits of streams for events or for other streams; use with `rank_trace.derive`.
+
+    What is waited for is the last work launched into the other stream before the event was recorded, and what waits is
+    the first work launched into the waiting stream after the call. Where the record is not known, the event is taken
+    to be recorded right before the call.
+
+    Returns:
+        One row for each wait that the profiler wrote down, in file order:
+
+        event_index    uint32  the wait, a row of the device
+        call_index     uint32  the call that asked for it; null where unknown
+        device         int32   null where unknown
+        stream         int64   that waits; null where unknown
+        waited_stream  int64   that is waited for; null where unknown
+        record_index   uint32  the call that recorded the event; null where unknown
+        source_index   uint32  the work that is waited for; null where unknown, or none was launched before
+        target_index   uint32  the work that waits; null where unknown, or none was launched after
+    """
+    waits = rank_trace.derive(_linked_waits).filter(pl.col("scope") == "wait")
+    sources = _last_launched(rank_trace, _at_the_record(waits))["work_index"]
+    targets = _nearest(rank_trace, waits, "forward")["work_index"]
+    columns = ("call_index", *_STREAM, "waited_stream", "record_index")
+    return waits.select(pl.col("sync_index").alias("event_index"), *columns, source_index=sources, target_index=targets)
+
+
+def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls with which the host waits for a device, and the work they wait for; use with `derive`.
+
+    A call waits for the last work launched before it into its stream, or into every stream of its device; for an
+    event, for the last work launched before the record; or for the copy it launched, where it returned no sooner than
+    that had ended. A call whose stream the profiler did not write down is taken to wait for the stream whose work
+    ended last before the call did. A call that returned before the work ended asked, and did not wait.
+
+    Returns:
+        One row for each call and each stream it waits for, sorted by event_index, device and stream:
+
+        event_index   uint32  the call
+        sync_index    uint32  the row of the wait; null where only the name of the call or its times tell
+        scope         str     `stream`, `device`, `event` or `copy`
+        device        int32   of the work; null where unknown
+        stream        int64   of the work; null where unknown
+        record_index  uint32  the call that recorded the event; null where unknown, or no event is waited for
+        source_index  uint32  the work that is waited for; null where unknown, or nothing was launched before
+    """
+    written = rank_trace.derive(_linked_waits).filter(pl.col("scope") != "wait").drop_nulls("call_index")
+    named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
+    whole_device = pl.col("scope") == "device"
+    parts = (
+        (_last_launched, _at_the_record(written.filter(~whole_device))),
+        (_on_each_stream, written.filter(whole_device)),
+        (_on_each_stream, named.filter(whole_device)),
+        (_on_likely_stream, named.filter(~whole_device)),
+    )
+    tables = [find(rank_trace, waits) for find, waits in parts if len(waits)]
+    tables.append(_blocking_copies(rank_trace))
+    found = pl.concat([table.rename({"work_index": "source_index"}).select(_HOST_WAIT) for table in tables])
+    return found.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
+
+
+def device_drained_ns(rank_trace: RankTrace) -> int:
+    """Return when the first call that waits for a whole device returned; use with `rank_trace.derive`.
+
+    No work of before the recording is left then. Where no call waits, it is a moment after all.
+    """
+    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
+    first = calls["end_ns"].min()
+    return first if isinstance(first, int) else np.iinfo(np.int64).max
+
+
+def has_recorded_waits(rank_trace: RankTrace) -> bool:
+    """Say whether the profiler wrote down who waits for whom."""
+    return bool(len(rank_trace.table("synchronisations", ["event_index"])))
+
+
+def _calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls; of several with one correlation, one of which contains the others, the runtime call."""
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "correlation", "kind"])
+    is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
+    first = calls.filter(is_numbered).sort("kind", maintain_order=True).unique("correlation", keep="first")
+    return pl.concat([first, calls.filter(~is_numbered)])
+
+
+def _has_name(rank_trace: RankTrace, pattern: str) -> pl.Expr:
+    ids = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    return pl.col("name").is_in(ids.implode())
+
+
+def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the correlations of calls that recorded an event, with device and stream."""
+    columns = ["correlation", *_STREAM]
+    marks = rank_trace.events_of([EventKind.CUDA_EVENT], columns).with_columns(_known_stream("stream").alias("stream"))
+    waits = rank_trace.derive(_wait_rows).select(
+        pl.col("wait_on_record_correlation").alias("correlation"), "device", pl.col("waited_stream").alias("stream")
+    )
+    known = pl.concat([marks, waits]).filter(pl.col("correlation") > 0)
+    return known.unique("correlation", keep="first", maintain_order=True)
+
+
+def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows that say who waits for what; those of devices that wait for a stream have no `sync_kind`."""
+    is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
+    details = rank_trace.table("synchronisations").filter(is_wait)
+    kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)
+    columns = ["event_index", "start_ns", *_STREAM, "correlation"]
+    rows = event_ranges(rank_trace, kinds, columns).join(details, on="event_index", maintain_order="left")
+    return rows.with_columns(
+        _scopes(rank_trace.texts(rows["sync_kind"]).fill_null("wait")),
+        _known_stream("stream").alias("stream"),
+        _known_stream("wait_on_stream").alias("waited_stream"),
+    )
+
+
+def _known_stream(column: str) -> pl.Expr:
+    return pl.when(pl.col(column).is_between(0, _NO_STREAM, closed="left")).then(column)
+
+
+def _scopes(texts: pl.Series) -> pl.Series:
+    """Return `wait` where a stream waits, else what the host waits for: `event`, `stream` or `device`."""
+    words = texts.str.to_lowercase()
+    by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
+    return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
+
+
+def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
+    """Join the rows of waits with their calls, and with the records of the events they wait for."""
+    calls = rank_trace.derive(_calls).filter(pl.col("correlation") > 0)
+    asked = calls.select("correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns")
+    recorded = rank_trace.derive(event_records).filter(pl.col("correlation") > 0)
+    records = recorded.select(
+        wait_on_record_correlation="correlation", record_index="event_index", record_start_ns="start_ns"
+    )
+    rows = rank_trace.derive(_wait_rows).rename({"event_index": "sync_index"})
+    linked = rows.join(asked, on="correlation", how="left", maintain_order="left")
+    return linked.join(records, on="wait_on_record_correlation", how="left", maintain_order="left").with_columns(
+        pl.coalesce("call_start_ns", "start_ns").alias("moment_ns")
+    )
+
+
+def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
+    """Put stream and moment of the record in place of those of the call, where an event is waited for."""
+    for_event = pl.col("scope") != "stream"
+    moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
+    stream = pl.when(for_event).then("waited_stream").otherwise("stream")
+    return waits.with_columns(moment.alias("moment_ns"), stream.alias("stream"))
+
+
+def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
+    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _WAIT_NAME))
+    return calls.select(
+        pl.lit(None, pl.UInt32).alias("sync_index"),
+        _scopes(rank_trace.texts(calls["name"])),
+        pl.lit(None, pl.Int32).alias("device"),
+        pl.lit(None, pl.Int64).alias("stream"),
+        pl.lit(None, pl.UInt32).alias("record_index"),
+        call_index="event_index",
+        moment_ns="start_ns",
+        call_end_ns="end_ns",
+    )
+
+
+def _launched_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return all device work in the order in which it was asked for."""
+    rows = device_rows(rank_trace).join(
+        rank_trace.table("synchronisations", ["event_index"]), on="event_index", how="anti", maintain_order="left"
+    )
+    launched = rows.join(rank_trace.derive(launches), on="event_index", maintain_order="left")
+    moment = pl.coalesce("launch_start_ns", "start_ns").alias("moment_ns")
+    return launched.select(pl.exclude("name", "correlation"), moment).sort("moment_ns", "end_ns")
+
+
+def _last_launched(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame:
+    """Add `work_index` and `work_end_ns` of the last work launched into `device` and `stream` before `moment_ns`."""
+    return _nearest(rank_trace, moments, "backward")
+
+
+def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
+    work = rank_trace.derive(_launched_work).select(
+        *_STREAM, "moment_ns", work_index="event_index", work_end_ns="end_ns"
+    )
+    rows = moments.select(*_STREAM, "moment_ns").with_row_index("row").sort("moment_ns")
+    found = rows.join_asof(
+        work, on="moment_ns", by=_STREAM, strategy=strategy, allow_exact_matches=False, check_sortedness=False
+    )
+    return moments.hstack(found.sort("row").select("work_index", "work_end_ns"))
+
+
+def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Find the work that each call waits for on every stream, of its device where that is known."""
+    found = _candidates(rank_trace, waits).drop_nulls("work_index")
+    return _with_idle(waits, found)
+
+
+def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Choose the stream whose work ended last before the call did."""
+    ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
+    return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
+
+
+def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
+    streams = rank_trace.derive(_launched_work).select(work_device="device", work_stream="stream").unique()
+    pairs = waits.join(streams, how="cross")
+    same_device = pl.col("device").is_null() | (pl.col("device") == pl.col("work_device"))
+    placed = pairs.filter(same_device).with_columns(device="work_device", stream="work_stream")
+    return _last_launched(rank_trace, placed)
+
+
+def _with_idle(waits: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Add the waits for which no work was found."""
+    idle = waits.join(found, on="call_index", how="anti")
+    return pl.concat([found, idle], how="diagonal")
+
+
+def _blocking_copies(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the copies whose call returned no sooner than they had ended."""
+    work = rank_trace.derive(_launched_work)
+    waited = work.filter((pl.col("kind") == EventKind.GPU_MEMCPY) & (pl.col("launch_end_ns") >= pl.col("end_ns")))
+    return waited.select(
+        *_STREAM,
+        pl.lit(None, pl.UInt32).alias("sync_index"),
+        pl.lit("copy").alias("scope"),
+        pl.lit(None, pl.UInt32).alias("record_index"),
+        call_index="launch_index",
+        work_index="event_index",
+    )

@@ -1,0 +1,1 @@
+"""What the host did: operators, modules, annotations, call stacks, memory."""

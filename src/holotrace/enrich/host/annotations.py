@@ -1,0 +1,168 @@
+"""User annotations on the host and on the devices, and the annotation that each piece of device work belongs to.
+
+The profiler projects annotations of the host onto streams (GPU_USER_ANNOTATION): from the first to the last kernel
+launched inside. Where it did not, because the option was off or the version is older, they are projected here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.innermost import NO_OWNER, Innermost, innermost
+from holotrace.algorithms.nesting import nesting
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holotrace.store.trace import RankTrace
+
+_STREAM = ("device", "stream")
+
+
+def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the annotations of the host in file order; use with `rank_trace.derive`.
+
+    Returns:
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, exclusive_ns int64: the
+        time in which no shorter annotation of the same thread runs.
+    """
+    return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
+
+
+def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the annotations of the streams, recorded or projected; use with `rank_trace.derive`.
+
+    Returns:
+        event_index   uint32  the annotation: a row of the device, or the row of the host that is projected
+        name          uint32  string id
+        start_ns, end_ns  int64
+        device        int32   -1 where the file does not say
+        stream        int64   likewise
+        exclusive_ns  int64   the time in which no shorter annotation of the same stream runs
+    """
+    return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
+
+
+def host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `host_annotations` without the exclusive time; it is not remembered."""
+    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+    return event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns)
+
+
+def device_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `device_annotations` without the exclusive time; it is not remembered."""
+    columns = ["event_index", "name", "start_ns", "end_ns", *_STREAM]
+    recorded = event_ranges(rank_trace, [EventKind.GPU_USER_ANNOTATION], columns)
+    return recorded.with_columns(pl.col(_STREAM).fill_null(-1)) if len(recorded) else _projected(rank_trace)
+
+
+def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
+    """Say whether the profiler projected annotations onto streams itself."""
+    return bool(len(rank_trace.events_of([EventKind.GPU_USER_ANNOTATION], ["event_index"])))
+
+
+def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the innermost annotation of each piece of device work.
+
+    Where annotations of streams were recorded it is the shortest one of the same device and stream in which the work
+    begins, else the shortest annotation of the host in which it was launched: one of the launching thread, or, where
+    that thread has none, one of another thread of the process, which waits for this one as a backward pass does.
+
+    Returns:
+        The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
+        annotation) and annotation uint32 (string id of its name), both null where there is none.
+    """
+    work = device_work(rank_trace)
+    if has_recorded_device_annotations(rank_trace):
+        found = rank_trace.derive(device_annotations)
+        rows = innermost_of(found, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
+    else:
+        found = rank_trace.derive(host_annotations)
+        rows = _launching_annotation(rank_trace, found, work["event_index"])
+    chosen = pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32)
+    return work.select("event_index").with_columns(
+        found["event_index"].gather(chosen).alias("annotation_index"), found["name"].gather(chosen).alias("annotation")
+    )
+
+
+def _projected(rank_trace: RankTrace) -> pl.DataFrame:
+    """Project each annotation of the host: on each stream from the first start to the last end of its work."""
+    host, work = rank_trace.derive(host_annotations), device_rows(rank_trace)
+    parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
+    rows = _launching_annotation(rank_trace, host, work["event_index"])
+    placed = work.select("start_ns", "end_ns", *_STREAM)
+    levels = []
+    while (rows != NO_OWNER).any():
+        levels.append(placed.with_columns(pl.Series("row", rows)).filter(pl.col("row") != NO_OWNER))
+        rows = np.where(rows == NO_OWNER, NO_OWNER, parent[rows])
+    found = pl.concat([placed.clear().with_columns(pl.lit(0, pl.Int64).alias("row")), *levels])
+    ranges = found.group_by("row", *_STREAM).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    named = ranges.with_columns(
+        host["event_index"].gather(ranges["row"]).alias("event_index"),
+        host["name"].gather(ranges["row"]).alias("name"),
+    )
+    columns = ["event_index", "name", "start_ns", "end_ns", *_STREAM]
+    return named.select(columns).sort("event_index", *_STREAM)
+
+
+def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
+    """Return the row in `host` of the innermost annotation around the launch of each of these device rows."""
+    launched = of_events(rank_trace.derive(launches), event_index)
+    calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), launched["launch_index"])
+    moments = calls.with_columns(launched["launch_start_ns"].alias("moment"))
+    rows = innermost_of(host, moments, ["track_id"])
+    missing = np.flatnonzero(rows == NO_OWNER)
+    if len(missing) and len(host):
+        process = rank_trace.table("tracks", ["process_id"])["process_id"]
+        rows[missing] = innermost_of(_of_process(host, process), _of_process(moments[missing], process), ["process"])
+    return rows
+
+
+def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
+    return table.with_columns(process.gather(table["track_id"]).alias("process"))
+
+
+def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the row in `annotations` of the shortest one with the same keys that covers each `moment`, or NO_OWNER.
+
+    `annotations` has start_ns and end_ns, `moments` the column `moment`, in ns or null; both have the keys.
+    """
+    rows = np.full(len(moments), NO_OWNER, np.int64)
+    places = _groups(moments.filter(pl.col("moment").is_not_null()), keys, moments["moment"].is_not_null())
+    for key, members in _groups(annotations, keys, None).items():
+        wanted = places.get(key)
+        if wanted is None:
+            continue
+        owners = _segments(annotations, members).at(moments["moment"][wanted].to_numpy())
+        rows[wanted] = np.where(owners == NO_OWNER, NO_OWNER, members[owners])
+    return rows
+
+
+def _groups(
+    table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
+) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
+    """Return the rows of each combination of keys; where the table was filtered, as rows before that."""
+    original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
+    grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
+    return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))
+
+
+def _segments(annotations: pl.DataFrame, members: npt.NDArray[np.int64]) -> Innermost:
+    chosen = annotations[members]
+    return innermost(chosen["start_ns"].to_numpy(), chosen["end_ns"].to_numpy())
+
+
+def _with_exclusive_time(annotations: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    exclusive = np.zeros(len(annotations), np.int64)
+    for members in _groups(annotations, keys, None).values():
+        exclusive[members] = _segments(annotations, members).lengths(len(members))
+    return annotations.with_columns(pl.Series("exclusive_ns", exclusive))

@@ -1,0 +1,271 @@
+"""What was called from where, summed over equal call paths: phase, modules, operators, kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import (
+    NO_PARENT,
+    depths,
+    furthest_above,
+    itself_or_above,
+    levels,
+    nearest_above,
+    path_numbers,
+)
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.host.attribution import NodeClass, device_owner, host_nodes
+from holotrace.enrich.host.host_names import MODULE_PREFIX
+from holotrace.enrich.host.modules import backward_passes
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.steps.step_of_event import is_in_steps
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+
+PHASES = ("data loading", "forward and other", "backward", "optimizer", "no operator")
+SEPARATOR = "\x1f"
+"""Between the parts of a path; no name has it."""
+
+SUMS = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
+
+_LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _NO_OPERATOR = range(len(PHASES))
+_PHASE, _RANGE, _MODULE, _OPERATOR, _KERNEL = range(5)
+_KIND_NAMES = ("phase", "range", "module", "operator", "kernel")
+_NO_CALL = -1
+_DATA_LOADER = "DataLoader"
+_KIND_OF_CLASS = {
+    NodeClass.OPERATOR: _OPERATOR,
+    NodeClass.MODULE: _MODULE,
+    NodeClass.LIGHTNING_MODULE: _MODULE,
+    NodeClass.DATALOADER: _RANGE,
+    NodeClass.OPTIMIZER: _RANGE,
+}
+_OF_BACKWARD = r"^(autograd::engine::evaluate_function: |torch::autograd::)|Backward\d*$"
+_OF_OPTIMIZER = "Optimizer."
+_WRAPPER = r"^nn\.Module: (Distributed)?DataParallel(_\d+)?$"
+
+
+def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = True) -> pl.DataFrame:
+    """Sum calls and times over equal call paths.
+
+    A path begins with a phase, that of its outermost operator, module or range:
+
+        data loading       waiting for a batch; whichever kind of loader it is, the range is called `DataLoader`
+        optimizer          what runs inside a range `Optimizer.…`
+        backward           what runs under autograd's engine: below the modules of the forward operators, where known
+        forward and other  everything else
+        no operator        device work that belongs to nothing of the above
+
+    Steps, the wrappers of data parallelism, and other annotations are no part of paths: what is inside them stands where
+    they do.
+
+    Args:
+        rank_trace: the rank.
+        in_steps: leave out paths whose outermost call, and work without operator whose launch, is outside every step.
+        with_modules: put modules into the paths, where they were recorded.
+
+    Returns:
+        One row for each path, those around it first:
+
+        path     str    kinds and names from the phase to this call
+        kind     str    phase, range, module, operator, kernel (also copies and memsets)
+        name     str
+        calls    int64  for phases the number of outermost calls in them; for modules in the backward phase that of
+                        the forward calls that it belongs to
+        host_total_ns, host_self_ns, device_total_ns, device_self_ns
+                 int64  as `node_times` has them; of phases, and of modules in the backward phase, all that is inside
+    """
+    rows = _rows(rank_trace, in_steps=in_steps, with_modules=with_modules)
+    parent = rows["parent"].to_numpy()
+    numbers = path_numbers(parent, rows["key"].to_numpy())
+    placed = rows.with_columns(
+        pl.Series("number", numbers),
+        pl.Series("above", np.append(numbers, NO_PARENT)[parent]),
+        pl.Series("depth", depths(parent)),
+    )
+    paths = placed.group_by("number", maintain_order=True).agg(
+        pl.col("above", "depth", "kind", "name").first(), pl.col(SUMS).sum()
+    )
+    return _with_texts(rank_trace, paths.filter(pl.col("calls") > 0).sort("depth", maintain_order=True))
+
+
+class _Calls(NamedTuple):
+    """The calls that are part of paths.
+
+    nodes      all of `host_nodes`, with times, `kind` (-1 where a node is no part of paths) and `name`
+    parent     row of the node around each
+    is_call    which nodes are part of paths
+    counted    those of them that count
+    around     the call around each of those, -1 where there is none
+    phase      the phase of each of those
+    row        row of each node in the table of all rows, -1 where it does not count; the last entry answers for -1
+    """
+
+    nodes: pl.DataFrame
+    parent: _Rows
+    is_call: _Bools
+    counted: _Rows
+    around: _Rows
+    phase: _Rows
+    row: _Rows
+
+
+def _rows(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> pl.DataFrame:
+    """Return phases, calls, modules of the backward phase, and kernels, each with the row of its parent."""
+    calls = _calls(rank_trace, in_steps=in_steps, with_modules=with_modules)
+    above, modules = _below_modules(rank_trace, calls)
+    own = calls.nodes[calls.counted].select("kind", "name", pl.lit(1, pl.Int64).alias("calls"), *SUMS[1:])
+    kernels = _kernels(rank_trace, calls, in_steps=in_steps)
+    made = [_phase_rows(calls, kernels), modules]
+    rows = pl.concat([made[0], own.with_columns(pl.Series("parent", above)), modules, kernels], how="diagonal")
+    is_made = np.zeros(rows.height, np.bool_)
+    is_made[: len(PHASES)] = True
+    is_made[len(PHASES) + own.height : rows.height - kernels.height] = True
+    key = pl.col("kind") * (len(rank_trace.strings) + len(PHASES)) + pl.col("name")
+    return _with_sums_of_made(rows.with_columns(pl.col(SUMS).fill_null(0)), is_made).with_columns(key.alias("key"))
+
+
+def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Calls:
+    nodes = host_nodes(rank_trace).hstack(node_times(rank_trace))
+    nodes = nodes.with_columns(_kinds(rank_trace, nodes))
+    left_out = [_NO_CALL] if with_modules else [_NO_CALL, _MODULE]
+    parent, is_call = nodes["parent"].to_numpy(), (~nodes["kind"].is_in(left_out)).to_numpy()
+    counted = np.flatnonzero(is_call)
+    outermost = furthest_above(parent, is_call, counted)
+    outermost = np.where(outermost == NO_PARENT, counted, outermost)
+    if in_steps:
+        begins_in_step = _is_in_step(rank_trace, nodes["event_index"].gather(outermost))
+        counted, outermost = counted[begins_in_step], outermost[begins_in_step]
+    row = np.full(nodes.height + 1, NO_PARENT, np.int64)
+    row[counted] = len(PHASES) + np.arange(len(counted))
+    around, phase = nearest_above(parent, is_call, counted), _phases(rank_trace, nodes)[outermost]
+    return _Calls(nodes, parent, is_call, counted, around, phase, row)
+
+
+def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
+    """Return kind and name of each node; data loaders share one name, behind the last string."""
+    by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
+    by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
+    kind = by_class[nodes["node_class"].to_numpy()]
+    is_wrapper = _is_named(nodes, rank_trace.strings.str.contains(_WRAPPER))
+    kind[is_wrapper | ((kind == _OPERATOR) & ~nodes["is_counted"].to_numpy())] = _NO_CALL
+    kind[_is_named(nodes, rank_trace.strings.str.starts_with(_OF_OPTIMIZER))] = _RANGE
+    is_loader = pl.col("node_class") == NodeClass.DATALOADER
+    name = pl.when(is_loader).then(len(rank_trace.strings)).otherwise("name").cast(pl.Int64)
+    return [pl.Series("kind", kind), nodes.select(name.alias("name"))["name"]]
+
+
+def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
+    """Return the phase that each node begins where nothing is around it."""
+    phase = np.full(nodes.height, _FORWARD, np.int64)
+    phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
+    phase[rank_trace.derive(backward_passes)["node"].to_numpy()] = _BACKWARD
+    phase[(nodes["kind"] == _RANGE).to_numpy()] = _OPTIMIZER
+    phase[(nodes["node_class"] == NodeClass.DATALOADER).to_numpy()] = _LOADING
+    return phase
+
+
+def _is_named(nodes: pl.DataFrame, chosen: pl.Series) -> _Bools:
+    """Say of each node whether its name is among the chosen strings."""
+    named: _Bools = nodes["name"].is_in(chosen.arg_true().implode()).to_numpy()
+    return named
+
+
+def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.DataFrame]:
+    """Return the row above each call, and the rows of modules in the backward phase: one for each forward call."""
+    is_module = (calls.nodes["kind"] == _MODULE).to_numpy() & calls.is_call
+    parts, is_outermost = rank_trace.derive(backward_passes), calls.around == NO_PARENT
+    module_of = np.full(calls.nodes.height, NO_PARENT, np.int64)
+    module_of[parts["node"].to_numpy()] = nearest_above(calls.parent, is_module, parts["forward"].to_numpy())
+    module = np.where(is_outermost, module_of[calls.counted], NO_PARENT)
+    modules = _with_all_above(calls.parent, is_module, module)
+    row_of = np.full(calls.nodes.height + 1, _BACKWARD, np.int64)
+    row_of[modules] = len(PHASES) + len(calls.counted) + np.arange(len(modules))
+    above = np.where(is_outermost, calls.phase, calls.row[calls.around])
+    made = calls.nodes[modules].select("kind", "name", pl.lit(1, pl.Int64).alias("calls"))
+    around = row_of[nearest_above(calls.parent, is_module, modules)]
+    return np.where(module == NO_PARENT, above, row_of[module]), made.with_columns(pl.Series("parent", around))
+
+
+def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
+    """Return these rows and all wanted ones above them, each once, in order."""
+    found, at = [np.empty(0, np.int64)], np.unique(rows)
+    while len(at := at[at != NO_PARENT]):
+        found.append(at)
+        at = np.unique(nearest_above(parent, wanted, at))
+    return np.unique(np.concatenate(found))
+
+
+def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
+    """Return a row for each name of device work of each call that launched it, or of none."""
+    work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
+    launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
+    is_unowned = launched_in == NO_PARENT
+    above = np.where(is_unowned, _NO_OPERATOR, calls.row[launched_in])
+    counts = above != NO_PARENT
+    if in_steps:
+        counts &= ~is_unowned | _is_in_step(rank_trace, work["event_index"])
+    timed = work.select(
+        pl.Series("parent", above), pl.col("name").cast(pl.Int64), (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
+    )
+    sums = timed.filter(counts).group_by("parent", "name", maintain_order=True)
+    return sums.agg(
+        pl.lit(_KERNEL, pl.Int64).alias("kind"),
+        pl.len().cast(pl.Int64).alias("calls"),
+        pl.col("ns").sum().alias("device_total_ns"),
+        pl.col("ns").sum().alias("device_self_ns"),
+    )
+
+
+def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
+    counts = np.bincount(calls.phase[calls.around == NO_PARENT], minlength=len(PHASES))
+    counts[_NO_OPERATOR] = kernels.filter(pl.col("parent") == _NO_OPERATOR)["calls"].sum()
+    names = np.arange(len(PHASES))
+    same = {"parent": np.full_like(names, NO_PARENT), "kind": np.full_like(names, _PHASE)}
+    return pl.DataFrame({**same, "name": names, "calls": counts}, schema_overrides={"calls": pl.Int64})
+
+
+def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
+    """Add up what is inside of phases and of modules in the backward phase, which have no times of their own."""
+    parent = rows["parent"].to_numpy()
+    totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
+    for below in reversed(levels(parent)):
+        inside = below[is_made[parent[below]]]
+        for values in totals.values():
+            np.add.at(values, parent[inside], values[inside])
+    return rows.with_columns(pl.Series(name, values) for name, values in totals.items())
+
+
+def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
+    """Say of each event whether it belongs to a step."""
+    events = rank_trace.table("events", ["event_index"])["event_index"]
+    in_step = events.filter(is_in_steps(rank_trace))
+    found: _Bools = event_index.is_in(in_step.implode()).to_numpy()
+    return found
+
+
+def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
+    """Put texts for numbers; whatever is around a path stands before it."""
+    texts: dict[int, str] = {NO_PARENT: ""}
+    names = _names(rank_trace, paths)
+    for number, above, kind, name in zip(paths["number"], paths["above"], paths["kind"], names, strict=True):
+        texts[number] = f"{texts[above]}{SEPARATOR}{kind}{name}"
+    kinds = paths["kind"].replace_strict(dict(enumerate(_KIND_NAMES)), return_dtype=pl.String)
+    path = pl.Series("path", [texts[number] for number in paths["number"]], pl.String)
+    return paths.select(path, kinds.alias("kind"), pl.Series("name", names, pl.String), *SUMS)
+
+
+def _names(rank_trace: RankTrace, paths: pl.DataFrame) -> list[str]:
+    strings = pl.concat([rank_trace.strings, pl.Series([_DATA_LOADER])])
+    is_phase = paths["kind"] == _PHASE
+    numbers = paths.select(pl.when(~is_phase).then("name").otherwise(0).cast(pl.UInt32)).to_series()
+    texts = strings.gather(numbers).str.strip_prefix(MODULE_PREFIX)
+    return [PHASES[number] if each else text for each, number, text in zip(is_phase, paths["name"], texts, strict=True)]

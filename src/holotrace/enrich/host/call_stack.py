@@ -1,0 +1,58 @@
+"""What was called from where: operators, annotations, runtime and driver calls of each thread, one in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.algorithms.nesting import nesting
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
+PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
+
+
+def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return where each operator, annotation, runtime and driver call was called from; use with `rank_trace.derive`.
+
+    One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
+    ones the first in the file is outside. The parent is the innermost event that contains the event wholly, so an
+    event that outlives the one it began in is its sibling. Python functions are apart, in `python_stacks`, so that
+    depths do not depend on whether Python was recorded.
+
+    Returns:
+        In file order:
+
+        event_index     uint32
+        track_id        uint32  process and thread, a row of `tracks`
+        kind            uint8   EventKind
+        name            uint32  string id
+        start_ns        int64
+        end_ns          int64
+        parent_row      int64   row of the parent in this table; -1 where nothing contains the event
+        depth           int32   number of events around this one; 0 for roots
+        is_overlapping  bool    the event began inside a sibling, which ended sooner
+    """
+    return _stacks(rank_trace, CALL_KINDS)
+
+
+def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return where each Python function was called from: the columns of `call_stacks`; use with `rank_trace.derive`."""
+    return _stacks(rank_trace, PYTHON_KINDS)
+
+
+def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
+    columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
+    calls = event_ranges(rank_trace, kinds, columns)
+    nested = nesting(*(calls[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
+    return calls.with_columns(
+        pl.Series("parent_row", nested.parent),
+        pl.Series("depth", nested.depth),
+        pl.Series("is_overlapping", nested.is_overlapping),
+    )

@@ -1,0 +1,101 @@
+"""Which forward operator each backward operator computes the gradient of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.host_nodes import own_host_nodes
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
+"""Names of the category since 2021, in lower case."""
+
+
+def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the forward operator of each backward operator; use with `rank_trace.derive`.
+
+    The profiler draws an arrow from one to the other: its ends lie where the two begin. Where it drew none, the two
+    carry the same sequence number and the backward operator names the thread of the forward one; of several forward
+    operators with that number the last to begin made the node of the backward graph, as in PyTorch. What runs inside
+    a backward operator is none: its thread counts sequence numbers of its own.
+
+    Returns:
+        One row for each backward operator whose forward operator is known, sorted by event_index:
+
+        event_index    uint32  backward operator
+        forward_index  uint32  forward operator
+    """
+    operators = _operators(rank_trace)
+    arrows = _by_arrow(rank_trace, operators)
+    numbers = _by_sequence_number(rank_trace, operators, arrows["event_index"])
+    return pl.concat([arrows, numbers]).sort("event_index")
+
+
+def _operators(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the operators in file order, with sequence number (null for -1) and thread of the forward operator."""
+    columns = ["event_index", "track_id", "start_ns", "end_ns"]
+    details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
+    ranges = event_ranges(rank_trace, [EventKind.CPU_OP], columns)
+    rows = rows_of_events(details, ranges["event_index"])
+    number = pl.when(pl.col("sequence_number") >= 0).then("sequence_number").alias("sequence_number")
+    known = (gathered(details[column], rows) for column in ("sequence_number", "forward_thread_id"))
+    return ranges.with_columns(*known).with_columns(number)
+
+
+def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
+    ends = _ends_of_arrows(rank_trace, operators)
+    leaving, arriving = ends.filter("is_start"), ends.filter(~pl.col("is_start"))
+    pairs = leaving.rename({"event_index": "forward_index"}).join(arriving, on="flow_id", suffix="_backward")
+    differs = pl.col("sequence_number").ne_missing(pl.col("sequence_number_backward"))
+    best_first = pairs.filter(pl.col("event_index") != pl.col("forward_index")).sort(
+        "flow_id", differs, pl.col("sequence_number").is_null(), "end_ns", "end_ns_backward"
+    )
+    chosen = best_first.unique("flow_id", keep="first", maintain_order=True).unique("event_index", keep="first")
+    return chosen.select("event_index", "forward_index")
+
+
+def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Return every end of an arrow with the operators that begin there, the innermost of which ends first."""
+    flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns", "track_id"])
+    texts = rank_trace.strings
+    ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
+    arrows = flows.filter(pl.col("category").is_in(ids.implode())).drop("category")
+    return arrows.join(operators, on=["track_id", "start_ns"]).select(
+        "flow_id", "is_start", "event_index", "end_ns", "sequence_number"
+    )
+
+
+def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
+    """Return the links of the backward operators without an arrow."""
+    is_backward = pl.col("forward_thread_id").fill_null(0) > 0
+    numbered = operators.drop_nulls("sequence_number").sort("start_ns", maintain_order=True)
+    all_backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")
+    backward = all_backward.filter(~pl.col("event_index").is_in(with_arrow.implode()))
+    if backward.is_empty():
+        return backward.select("event_index", pl.col("event_index").alias("forward_index"))
+    candidates = numbered.filter(~is_backward).select(
+        "sequence_number", "start_ns", pl.col("event_index").alias("forward_index")
+    )
+    forward = _outside(rank_trace, candidates, all_backward["event_index"])
+    linked = backward.join_asof(
+        forward, on="start_ns", by="sequence_number", strategy="backward", check_sortedness=False
+    )
+    return linked.drop_nulls("forward_index").select("event_index", "forward_index")
+
+
+def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
+    """Leave out what runs inside backward operators: their threads count sequence numbers of their own."""
+    nodes = rank_trace.derive(own_host_nodes)
+    is_backward = np.zeros(nodes.height, np.bool_)
+    is_backward[rows_of_events(nodes, backward)] = True
+    rows = rows_of_events(nodes, candidates["forward_index"])
+    return candidates.filter(nearest_above(nodes["parent"].to_numpy(), is_backward, rows) == NO_PARENT)

@@ -1,0 +1,102 @@
+"""From which line of Python each operator was called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, path_numbers
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.call_stack import python_stacks
+from holotrace.schema import EventKind
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+FRAME_SEPARATOR = ";"
+"""Between the frames of a stack, as PyTorch writes them."""
+
+
+_STACK_OF = {"event_index": pl.UInt32, "stack": pl.UInt32}
+
+
+class OperatorStacks(NamedTuple):
+    """The call stacks of operators.
+
+    stack_of  event_index uint32 of each operator with a known stack, in file order, and stack uint32, a row of texts
+    texts     str, each stack once: its frames joined by `;`, the innermost first
+    """
+
+    stack_of: pl.DataFrame
+    texts: pl.Series
+
+
+def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
+    """Return the call stacks of the operators; use with `rank_trace.derive`.
+
+    A stack is what the profiler wrote as `Call stack` (until PyTorch 1.12), else the Python functions around the
+    operator on its thread. Operators of autograd's threads have none: no Python runs there.
+    """
+    recorded = recorded_stacks(rank_trace)
+    return recorded if len(recorded.stack_of) else _rebuilt(rank_trace)
+
+
+def recorded_stacks(rank_trace: RankTrace) -> OperatorStacks:
+    """Return the stacks that the file itself gives; use with `rank_trace.derive`."""
+    sources = rank_trace.table("operator_sources", ["event_index", "call_stack"]).drop_nulls()
+    distinct = sources["call_stack"].unique().sort()
+    texts = rank_trace.texts(distinct)
+    row = pl.Series("stack", np.searchsorted(distinct.to_numpy(), sources["call_stack"].to_numpy()).astype(np.uint32))
+    known = sources.select("event_index", row).filter(texts.gather(row) != "")
+    return OperatorStacks(known, texts)
+
+
+def _rebuilt(rank_trace: RankTrace) -> OperatorStacks:
+    if rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).is_empty():
+        return OperatorStacks(pl.DataFrame(schema=_STACK_OF), pl.Series("call_stack", dtype=pl.String))
+    frames = rank_trace.derive(python_stacks).with_row_index("row")
+    operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "track_id", "start_ns", "end_ns"])
+    around = _innermost_frame(frames, operators)
+    known = np.flatnonzero(around != NO_PARENT)
+    path = path_numbers(frames["parent_row"].to_numpy(), frames["name"].to_numpy())[around[known]]
+    _, first, stack = np.unique(path, return_index=True, return_inverse=True)
+    texts = _stack_texts(rank_trace, frames, around[known][first])
+    numbered = pl.Series("stack", stack.astype(np.uint32))
+    return OperatorStacks(operators[known].select("event_index", numbered), texts)
+
+
+def _innermost_frame(frames: pl.DataFrame, operators: pl.DataFrame) -> _Rows:
+    """Return the row of the innermost frame that contains each operator; -1 where there is none."""
+    begun = frames.sort("start_ns", "depth", maintain_order=True).select("track_id", "start_ns", "row")
+    placed = operators.select("track_id", "start_ns", place=pl.int_range(pl.len())).sort("start_ns")
+    last = placed.join_asof(begun, on="start_ns", by="track_id", check_sortedness=False).sort("place")["row"]
+    found = last.cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
+    parent, end_ns, ends = (
+        frames["parent_row"].to_numpy(),
+        frames["end_ns"].to_numpy(),
+        operators["end_ns"].to_numpy(),
+    )
+    climbing = np.flatnonzero(found != NO_PARENT)
+    while len(climbing):
+        climbing = climbing[end_ns[found[climbing]] < ends[climbing]]
+        found[climbing] = parent[found[climbing]]
+        climbing = climbing[found[climbing] != NO_PARENT]
+    return found
+
+
+def _stack_texts(rank_trace: RankTrace, frames: pl.DataFrame, rows: _Rows) -> pl.Series:
+    """Return the text of the stack that ends in each of these frames, each of which stands for many."""
+    parent, names = frames["parent_row"].to_list(), rank_trace.texts(frames["name"])
+    texts = []
+    for row in rows.tolist():
+        stack, frame = [], row
+        while frame != NO_PARENT:
+            stack.append(frame)
+            frame = parent[frame]
+        texts.append(FRAME_SEPARATOR.join(names.gather(stack)))
+    return pl.Series("call_stack", texts, dtype=pl.String)

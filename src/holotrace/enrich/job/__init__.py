@@ -1,0 +1,1 @@
+"""Facts about the ranks of a job together."""

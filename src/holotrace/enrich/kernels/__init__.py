@@ -1,0 +1,1 @@
+"""What kind of work a kernel is, and how well it uses its device."""

@@ -1,0 +1,190 @@
+"""The kernels of a rank: when each ran, how it was launched, and how well it fills its device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.devices import properties_of
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.kernels import kernel_kind
+from holotrace.enrich.kernels.tensor_cores import active_rules, uses_tensor_cores
+from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from holotrace.enrich.host.host_names import Compat
+    from holotrace.store.trace import RankTrace
+
+_KERNEL_KINDS = (EventKind.KERNEL, EventKind.COLLECTIVE_COMM, EventKind.ACCELERATOR)
+_COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
+GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
+
+_GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
+"""Calls whose grid is the global size, in threads ("work-items"); that of every other call counts blocks.
+
+Kineto writes the arguments of the call as they are into the row of the call, and by correlation into that of the
+kernel, so the name of the call decides for both.
+https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
+https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
+"""
+
+
+def kernel_calls(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
+    """Return every kernel; copies, memsets and what only waits are none.
+
+    Returns:
+        Sorted by start_ns:
+
+        event_index        uint32
+        name               uint32  string id
+        start_ns, end_ns   int64
+        device             int32   -1 where the file does not say
+        uses_tensor_cores  bool    null where the name does not tell
+
+        and the columns of `kernel_shapes`, null (is_estimated false) where the kernel carries no shape.
+    """
+    remembered, key = rank_trace.derive(_calls_by_rules), (compat, kernel_kind.active_rules(), active_rules())
+    if key not in remembered:
+        remembered[key] = _described_calls(rank_trace, compat)
+    return remembered[key]
+
+
+def _calls_by_rules(_: RankTrace) -> dict[object, pl.DataFrame]:
+    """Make the place where `kernel_calls` is remembered."""
+    return {}
+
+
+def _described_calls(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+    found = _plugin_kernels(rank_trace) if compat else _kernels(rank_trace)
+    return (
+        found.select("event_index", "name", "start_ns", "end_ns", pl.col("device").fill_null(-1))
+        .join(kernel_shapes(rank_trace, compat), on="event_index", how="left", maintain_order="left")
+        .join(uses_tensor_cores(rank_trace, compat), on="event_index", how="left", maintain_order="left")
+        .with_columns(pl.col("is_estimated").fill_null(value=False))
+    )
+
+
+def kernel_shapes(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
+    """Return the launch shape of each kernel that has one, and how well it fills its device; ROCm's is in the launch.
+
+    The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On others they
+    are worked out in the same way from the shape and the device's properties, where the file has them; what registers
+    and shared memory allow is not known there, so that occupancy is an upper bound:
+
+        blocks_per_sm = blocks / SMs (or compute units)
+        occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
+
+    Returns:
+        One row a kernel with such args:
+
+        event_index           uint32
+        grid_x … block_z      int64    blocks of the launch and threads of a block; null where the file does not say
+        registers_per_thread  int64    likewise
+        shared_memory_bytes   int64    likewise
+        blocks_per_sm         float64  null where it is unknown, 0 or infinite; with `compat` as written
+        occupancy_fraction    float64  0..1, null where it is unknown; with `compat` only what was written
+        is_estimated          bool     whether the last two were worked out here
+    """
+    whole = rank_trace.unselected  # a kernel keeps its shape where its launch is not selected
+    return whole.derive(_shapes if compat is None else _written_shapes)
+
+
+def _kernels(rank_trace: RankTrace) -> pl.DataFrame:
+    kinds = event_ranges(rank_trace, _KERNEL_KINDS, ["event_index"])
+    return device_work(rank_trace).join(kinds, on="event_index", how="semi", maintain_order="left")
+
+
+def _plugin_kernels(rank_trace: RankTrace) -> pl.DataFrame:
+    return rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.KERNEL)
+
+
+def _written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
+    return _described(rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
+
+
+def _shapes(rank_trace: RankTrace) -> pl.DataFrame:
+    blocks, occupancy = pl.col("blocks_per_sm"), pl.col("occupancy_fraction")
+    table = _in_blocks(rank_trace, _with_shapes_of_launches(rank_trace))
+    shapes = _described(table).with_columns(
+        pl.when(blocks.is_finite() & (blocks > 0)).then(blocks), pl.when(occupancy >= 0).then(occupancy)
+    )
+    return shapes if shapes["blocks_per_sm"].count() else _estimated(rank_trace, table, shapes)
+
+
+def _described(table: pl.DataFrame) -> pl.DataFrame:
+    return table.select(
+        "event_index",
+        *GRID,
+        *BLOCK,
+        "registers_per_thread",
+        "shared_memory_bytes",
+        "blocks_per_sm",
+        (pl.col("occupancy_percent") / 100).alias("occupancy_fraction"),
+        pl.lit(value=False).alias("is_estimated"),
+    )
+
+
+def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the args of all kernels, with the grid of the launch where the kernel has none: older ROCm writes it there."""
+    table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
+    calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
+    shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
+    if shapes.is_empty():
+        return table
+    own = table.filter(pl.col("grid_x").is_not_null()).select("event_index")
+    launched = rank_trace.derive(launches).select("event_index", "launch_index").join(own, on="event_index", how="anti")
+    of_launches = shapes.rename({"event_index": "launch_index"})
+    taken = launched.join(of_launches, on="launch_index", maintain_order="left").select(table.columns)
+    return pl.concat([table.join(taken, on="event_index", how="anti", maintain_order="left"), taken])
+
+
+def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
+    """Let every grid count blocks."""
+    named = rank_trace.derive(launches).select("event_index", "launch_name").drop_nulls()
+    counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
+    is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())
+    return table.with_columns(
+        pl.when(is_counted).then(-(-pl.col(grid) // pl.col(block))).otherwise(grid).alias(grid)
+        for grid, block in zip(GRID, BLOCK, strict=True)
+    )
+
+
+def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame) -> pl.DataFrame:
+    devices = rank_trace.events_of([EventKind.KERNEL], ["event_index", "device"])
+    known = (
+        table.select("event_index", _product(GRID).alias("blocks"), _product(BLOCK).alias("threads"))
+        .join(devices, on="event_index", how="left", maintain_order="left")
+        .join(_processors(rank_trace, devices["device"]), on="device", how="left", maintain_order="left")
+    )
+    per_sm = pl.col("blocks") / pl.col("sm_count")
+    occupancy = (per_sm * pl.col("threads") / pl.col("most_threads")).clip(upper_bound=1)
+    estimates = known.select(
+        pl.when(per_sm > 0).then(per_sm).alias("blocks_per_sm"),
+        pl.when(occupancy > 0).then(occupancy).alias("occupancy_fraction"),
+    )
+    is_estimated = estimates["blocks_per_sm"].is_not_null().alias("is_estimated")
+    return shapes.with_columns(*estimates.get_columns(), is_estimated)
+
+
+def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
+    """Return how many SMs each device has and how many threads fit on one; the writers spell the key in two ways."""
+    devices = used.drop_nulls().unique().to_list()
+    rows = [
+        (
+            device,
+            each.get("numSms"),
+            each.get("maxThreadsPerMultiprocessor") or each.get("maxThreadsPerMultiProcessor"),
+        )
+        for device, each in zip(devices, properties_of(rank_trace, devices), strict=True)
+    ]
+    whole = [row for row in rows if all(type(value) is int and value > 0 for value in row[1:])]
+    return pl.DataFrame(whole, {"device": pl.Int32, "sm_count": pl.Int64, "most_threads": pl.Int64}, orient="row")
+
+
+def _product(columns: tuple[str, str, str]) -> pl.Expr:
+    x, y, z = map(pl.col, columns)
+    return x * y * z

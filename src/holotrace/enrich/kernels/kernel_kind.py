@@ -1,0 +1,330 @@
+"""What a piece of device work does: computation, communication, memory, or something else.
+
+The profiler does not say it, so it is told apart in this order, first answer wins:
+
+1. the kind of the event: copies and memsets are memory, collective rows are communication;
+2. collective arguments: a kernel that carries them is communication;
+3. the name: rules of the user, then those of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
+4. otherwise it is computation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holotrace.algorithms.signatures import function_name
+from holotrace.enrich.kernels.rule_table import RuleTable, checked_pattern
+from holotrace.errors import InvalidOptionError
+from holotrace.schema import EventKind, KernelKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from holotrace.store.trace import RankTrace
+
+T = TypeVar("T")
+
+_SCANNED_LENGTH = 1_000
+"""Patterns see so much of a function's name: some take time that grows faster than it."""
+
+RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
+"""Environment variable with the path of a rule file."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one pattern says about names.
+
+    pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
+    kind     the answer; None for rows that wait or mark and occupy no device
+    reason   where such names come from
+    only     the one kind of event the rule is about; None for any
+    """
+
+    pattern: str
+    kind: KernelKind | None
+    reason: str = ""
+    only: EventKind | None = None
+
+
+_COMMUNICATION = KernelKind.COMMUNICATION
+_MTIA = EventKind.ACCELERATOR
+
+_PREPARATIONS = (
+    r"layout|preprocess|postprocess|epilogue|prologue|convert|mask_buffer|metadata|routing_map|prepare|sanitize|"
+    r"indices|build_(block_row_)?i(ndex|dx)|align_block|send_reqs|expert_?count|token_?count|rank_?count|cum_?sum|"
+    r"sparse_to_dense|dense_to_sparse|_scan_kernel|lamport_?init|local_(dispatch|combine|copy$)"
+)
+"""Parts of names of kernels that prepare an exchange or work up what it brought, on one device alone."""
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        r"^triton_(poi|red|per|for|tem|mm|bmm|[a-z]+_fused)_",
+        KernelKind.COMPUTATION,
+        "TorchInductor names a fused kernel after the operators around it, all_gather and wait_tensor among them, "
+        "though it only computes",
+    ),
+    Rule(
+        r"^(at|at_cuda_detail|cub|hipcub|thrust|rocprim|cutlass|cute|cudnn|cublas\w*|ck|ck_tile|flash|pytorch_flash)::",
+        KernelKind.COMPUTATION,
+        "PyTorch's operators and the libraries below them work on one device: at::native::_scatter_gather_…",
+    ),
+    Rule(
+        rf"(?i)^(?=.*((^|::)\w*ep::|(^|::|_)ep_|uccl|mori|a2a|all_?(to|2)_?all|dispatch|combine|send_?recv|dis_scatter|lamport|(ag|gather)_))"
+        rf".*({_PREPARATIONS})",
+        KernelKind.COMPUTATION,
+        "what expert parallelism does before and after its exchanges: get_dispatch_layout, ConvertDispatchOutputKernel, "
+        "moeA2APrepareDispatchKernel, computeSendRecvIndicesKernel; "
+        "https://github.com/deepseek-ai/DeepEP/blob/main/csrc/kernels/legacy/layout.cu, "
+        "https://github.com/ROCm/mori/blob/main/src/ops/dispatch_combine/convert.hpp, "
+        "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/trtllm_alltoall.cuh",
+    ),
+    # libraries of collectives
+    Rule(
+        r"^nccl|nccl(Dev)?Kernel|(^|::)(oneRankReduce$|ctran)",
+        _COMMUNICATION,
+        "NCCL, and RCCL, which kept the names: ncclDevKernel_AllReduce_…; "
+        "https://github.com/NVIDIA/nccl/tree/master/src/device, https://github.com/ROCm/rccl/tree/develop/src/device",
+    ),
+    Rule(
+        r"^mscclpp|^msccl(Kernel|_)|(^|::)mscclpp?::",
+        _COMMUNICATION,
+        "MSCCL and MSCCL++; https://github.com/microsoft/mscclpp/tree/main/src",
+    ),
+    Rule(r"^rccl|(^|::)rccl::", _COMMUNICATION, "RCCL's own kernels; https://github.com/ROCm/rccl"),
+    Rule(
+        r"^hccl|^hcom_|(^|::)hccl::|^MoeDistribute(Dispatch|Combine)",
+        _COMMUNICATION,
+        "HCCL: MTIA `hccl::…`, Gaudi, Ascend `hcom_allReduce_…` and MoeDistributeDispatch; "
+        "https://gitee.com/ascend/cann-hccl",
+    ),
+    Rule(
+        r"^xccl|(^|::)xccl::",
+        _COMMUNICATION,
+        "XCCL, PyTorch's process group on Intel GPUs; https://github.com/intel/torch-xpu-ops/tree/main/src/xccl",
+    ),
+    Rule(r"^oneccl|(^|::)(one)?ccl::", _COMMUNICATION, "oneCCL; https://github.com/uxlfoundation/oneCCL"),
+    Rule(
+        r"^(cncl|mccl|bkcl|ixccl|eccl)([A-Z_]|::)",
+        _COMMUNICATION,
+        "libraries of other devices, named as PyTorch's backends for them; "
+        "https://docs.pytorch.org/docs/stable/distributed.html#third-party-backends",
+    ),
+    Rule(
+        r"(^|_|::)(roc|nv|mx|mori_)shmem(i|x|mx)?(_|[A-Z]|::|\w*kernel)|(^|::)(roc|nv)shmem|"
+        r"(^|_)(alltoall|barrier|broadcast|fcollect|rdxn|reducescatter|sync|wait_until\w*)_on_stream(_|$)",
+        _COMMUNICATION,
+        "NVSHMEM and rocSHMEM; https://github.com/NVIDIA/nvshmem/tree/devel/src/include/internal/non_abi",
+    ),
+    # exchanges of expert parallelism
+    Rule(
+        r"(?i)(^|::)(deep_ep|uccl|(\w+_|\w+::)?ep|mooncake|internode(_ll)?|intranode)::(\w+::)*"
+        r"\w*(dispatch|combine|notify|barrier|sync|send|recv|fetch|all_?to_?all|clean_low_latency)\w*$",
+        _COMMUNICATION,
+        "DeepEP and what was made of it, dpsk::ep, hybrid_ep and UCCL among them; "
+        "https://github.com/deepseek-ai/DeepEP/tree/main/csrc/kernels, https://github.com/uccl-project/uccl/tree/main/ep, "
+        "https://github.com/NVIDIA/nccl/tree/master/contrib/nccl_ep",
+    ),
+    Rule(
+        r"(^|::)mori(::|_).*([dD]ispatch|[cC]ombine|collective::)|(^|_|::)Ep(Dispatch|Combine)",
+        _COMMUNICATION,
+        "MORI; https://github.com/ROCm/mori/tree/main/src/ops, https://github.com/ROCm/mori/tree/main/src/collective",
+    ),
+    Rule(
+        r"(^|::)pplx(::|_).*(dispatch|combine)|^(dispatch|combine)Kernel$",
+        _COMMUNICATION,
+        "https://github.com/perplexityai/pplx-kernels/tree/master/csrc/all_to_all",
+    ),
+    Rule(
+        r"(?i)(?<![0-9])(?<!gemm_)a2av?(_|$|(dispatch|combine)kernel)|(^|_)(moe_?)?all_?2_?all",
+        _COMMUNICATION,
+        "all-to-all under its short name: moeA2ADispatchKernel, a2a_dispatch_send_kernel, pre_attn_all2all_kernel; "
+        "https://github.com/NVIDIA/TensorRT-LLM/tree/main/cpp/tensorrt_llm/kernels/communicationKernels, "
+        "https://github.com/perplexityai/pplx-garden/tree/main/p2p-all-to-all, "
+        "https://github.com/bytedance/flux/tree/main/src",
+    ),
+    Rule(
+        r"^(tile_)?kernel_(dispatch|combine|gather_combine|scatter)_(token|intra_?node|inter_?node)|"
+        r"^(dispatch|combine)_kernel_v\d$|^_forward_(push|pull)_|^kernel_ag_(intra|inter)_node|^ring_put",
+        _COMMUNICATION,
+        "https://github.com/ByteDance-Seed/Triton-distributed/tree/main/python/triton_dist/kernels/nvidia",
+    ),
+    Rule(
+        r"^(wait_(acks|combine|prefix)|(combine|store|reserve)_publish\w*)_kernel$",
+        _COMMUNICATION,
+        "https://github.com/flashinfer-ai/flashinfer/tree/main/flashinfer/moe_ep/kernel_src",
+    ),
+    Rule(
+        r"(^|::)dis_scatter_(forward|backward)|topk_gather_rs_",
+        _COMMUNICATION,
+        "https://github.com/bytedance/flux/tree/main/src/coll, https://github.com/bytedance/flux/tree/main/src/moe_gather_rs",
+    ),
+    # memory of other devices, read and written by the kernel itself
+    Rule(
+        r"(^|::)c10d::(symmetric_memory|intra_node_comm|\w+_extension)::|exchangeSplitAndOffset|(^|_|::)symm_mem_",
+        _COMMUNICATION,
+        "PyTorch's symmetric memory; https://github.com/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d/symm_mem",
+    ),
+    Rule(
+        r"cross_device_reduce",
+        _COMMUNICATION,
+        "the custom all-reduce of vLLM, SGLang and AITER; "
+        "https://github.com/vllm-project/vllm/blob/main/csrc/custom_all_reduce.cuh",
+    ),
+    Rule(
+        r"quick_?reduce|allreduce_prototype",
+        _COMMUNICATION,
+        "QuickReduce, vLLM and SGLang on ROCm; https://github.com/ROCm/aiter/blob/main/csrc/include/quick_all_reduce.cuh",
+    ),
+    Rule(
+        r"(^|_|::)multimem_",
+        _COMMUNICATION,
+        "NVLink multicast: multimem_all_reduce_kernel; "
+        "https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemoryOps.cu",
+    ),
+    Rule(
+        r"(?i)(one|two)_?shot_?(all_?)?(reduce|param)|lamport",
+        _COMMUNICATION,
+        "all-reduces in one or two rounds, and those that wait for data by Lamport's flags; "
+        "https://github.com/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
+    ),
+    Rule(
+        r"(^|::|_)(barrier|put_signal|wait_signal|get_signal)_kernel$|(?i:(^|::|_|Ipc)barrier_?all)|^barrier(_triton_kernel)?$|"
+        r"(^|_)(ipc|p2p|peer)_\w*(rsag|push|pull|put|get|copy|signal|barrier)|(copy|barrier\w*)_(kernel_)?(p2p|ipc)(_|$)",
+        _COMMUNICATION,
+        "signals between devices, and copies to and from them; "
+        "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/pcie_ipc_all_reduce.cuh, "
+        "https://github.com/bytedance/flux/blob/main/src/cuda/cudaipc_barrier_all.cu",
+    ),
+    Rule(
+        r"userbuffers_|(^|_)ubx_kernel_",
+        _COMMUNICATION,
+        "userbuffers; "
+        "https://github.com/NVIDIA/TransformerEngine/tree/main/transformer_engine/common/comm_gemm_overlap/userbuffers",
+    ),
+    Rule(
+        r"push_pull_halos|halo_exchange",
+        _COMMUNICATION,
+        "neighbours' edges in convolutions; https://github.com/NVIDIA/apex/tree/master/apex/contrib/csrc/peer_memory",
+    ),
+    Rule(
+        r"(?i)(?<!sm)(?<!w)all_?reduce|(?<!sm)all_?gather|reduce_?scatter|(?<!sm)all_?(to|2)_?all|hybrid_?cube_?mesh",
+        _COMMUNICATION,
+        "a kernel named after a collective performs one, perhaps fused with a little arithmetic; "
+        "https://github.com/ROCm/aiter/blob/main/csrc/include/custom_all_reduce.cuh",
+    ),
+    Rule(
+        r"^__amd_rocclr_(copy|fill)",
+        KernelKind.MEMORY,
+        "the ROCm runtime copies and fills with kernels of its own: __amd_rocclr_copyBuffer",
+    ),
+    Rule(
+        r"^Copy(Host|Device)To(Host|Device)|^CopyBuffer|^(Fill|Copy)Buffer",
+        KernelKind.MEMORY,
+        "copies as roctracer named them: CopyHostToDevice, FillBuffer",
+    ),
+    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files without the copy categories"),
+    Rule(r"^event_(wait|record)", None, "MTIA queues wait for and record events; nothing runs", _MTIA),
+    Rule(r"^dma", KernelKind.MEMORY, "MTIA moves memory by DMA", _MTIA),
+    Rule(
+        r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
+        KernelKind.OTHER,
+        "MTIA jobs, packets and programs whose content the row does not say; HTA keeps them apart from computation too",
+        _MTIA,
+    ),
+)
+"""The rules that ship; the first that matches decides."""
+
+
+def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -> None:
+    """Classify kernels whose name contains `pattern` from now on, before all other rules.
+
+    Args:
+        pattern: regular expression, searched in the name up to its template and call arguments.
+        kind: a KernelKind or its name, such as "communication"; None says that such rows are no work at all.
+        reason: a note for the reader of the rules.
+
+    Raises:
+        InvalidOptionError: the pattern is no regular expression, or there is no such kind.
+    """
+    _TABLE.add(_checked_rule(pattern, kind, reason, "add_rule"))
+
+
+def remove_added_rules() -> None:
+    """Forget every rule of `add_rule`."""
+    _TABLE.remove_added()
+
+
+def active_rules() -> tuple[Rule, ...]:
+    """Return the rules in force, the most important first: added ones, those of the rule file, `RULES`."""
+    return _TABLE.active()
+
+
+def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
+    """Read rules from a JSON or TOML file.
+
+    The file holds a list `rules` of objects with `pattern`, `kind` (computation, communication, memory, other or
+    none) and, if you like, `reason`.
+
+    Raises:
+        InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
+    """
+    return _TABLE.from_file(path)
+
+
+def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
+    """Return what the rules in force say of a name; None for rows that are no work."""
+    return matcher(active_rules(), event_kind)(name)
+
+
+def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
+    """Return `kind_of_name` for many names of one kind of event, with the rules as they are now."""
+    return matcher(active_rules(), event_kind)
+
+
+def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
+    """Return the function as it is to run in a worker: under the rules in force here and now."""
+    return partial(_call_under, active_rules(), function)
+
+
+def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], rank_trace: RankTrace) -> T:
+    with _TABLE.in_force(rules):
+        return function(rank_trace)
+
+
+@lru_cache(maxsize=16)
+def matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
+    """Return `kind_of_name` under these rules."""
+    compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
+
+    def kind(name: str) -> KernelKind | None:
+        text = function_name(name)[:_SCANNED_LENGTH]
+        matching = (kind for pattern, kind in compiled if pattern.search(text))
+        return next(matching, KernelKind.COMPUTATION)
+
+    return kind
+
+
+def _rule_of(entry: dict[str, Any], where: str) -> Rule:
+    return _checked_rule(entry.get("pattern"), entry.get("kind", ""), str(entry.get("reason", "")), where)
+
+
+def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rule:
+    return Rule(checked_pattern(pattern, where), _checked_kind(kind, where), reason)
+
+
+def _checked_kind(kind: object, where: str) -> KernelKind | None:
+    if kind is None or isinstance(kind, KernelKind):
+        return kind
+    names = {**{each.name.lower(): each for each in KernelKind}, "none": None}
+    if not isinstance(kind, str) or kind.lower() not in names:
+        message = f"{where}: {kind!r} is no kind of kernel; the kinds are: {', '.join(names)}"
+        raise InvalidOptionError(message)
+    return names[kind.lower()]
+
+
+_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern` and `kind`", read=_rule_of)

@@ -1,0 +1,1 @@
+"""The training steps, and to which one an event belongs."""

@@ -1,0 +1,31 @@
+"""Which events of a rank to look at: for `Trace.where`, through `functools.partial`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.enrich.steps.step_of_event import is_in_steps
+from holotrace.schema import DEVICE_WORK_KINDS
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+
+def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np.bool_]:
+    """Say of each event whether it belongs to one of these steps: `trace.where(partial(in_steps, steps=[3]))`.
+
+    Host events belong to the step in which they begin, device work to the one in which it was launched.
+    """
+    return is_in_steps(rank_trace, steps)
+
+
+def on_devices(rank_trace: RankTrace, *, devices: Collection[int]) -> npt.NDArray[np.bool_]:
+    """Say of each event whether it is one of the host's, or work of one of these devices."""
+    events = rank_trace.table("events", ["kind", "device"])
+    is_work = events["kind"].is_in([kind.value for kind in DEVICE_WORK_KINDS])
+    is_chosen = events["device"].is_in(list(devices)).fill_null(value=False)
+    return (~is_work | is_chosen).to_numpy()

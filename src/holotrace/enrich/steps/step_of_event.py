@@ -1,0 +1,64 @@
+"""Which training step each event belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.steps.steps import asked_rows, rows_of_windows, steps, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from holotrace.store.trace import RankTrace
+
+_OUTSIDE = -1
+
+
+def step_of_event(rank_trace: RankTrace) -> pl.Series:
+    """Return the step of every row of `events`; use with `rank_trace.derive`.
+
+    Host events belong to the step in which they begin, device work to the step in which it was launched, so that work
+    of before the recording belongs to none; other device rows without a known launch count by their own start. A step reaches over all threads that announce it.
+
+    Returns:
+        `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
+    """
+    rows = pl.Series(rank_trace.derive(_step_rows)).cast(pl.UInt32, strict=False)  # `_OUTSIDE` becomes null
+    return _windows(rank_trace)["window"].gather(rows).alias("step")
+
+
+def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
+    """Say of every row of `events` whether it belongs to one of these steps, by default to any; see `step_of_event`."""
+    rows, is_chosen = step_rows(rank_trace, numbers)
+    chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[rows]  # the last one answers for `_OUTSIDE`
+    return chosen
+
+
+def step_rows(
+    rank_trace: RankTrace, numbers: Collection[int] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return for every row of `events` the row of its step among the steps, -1 outside, and whether each step is meant."""
+    known = _windows(rank_trace)["window"]
+    is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
+    return rank_trace.derive(_step_rows), is_chosen
+
+
+def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
+    """Return for every event the row of its step in `_windows`."""
+    known = _windows(rank_trace)
+    start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
+    rows = rows_of_windows(known, start_ns)
+    if len(known):
+        asked, asked_ns = asked_rows(rank_trace)
+        rows[asked] = rows_of_windows(known, asked_ns)
+    return rows
+
+
+def _windows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the `windows` that are steps."""
+    announced = rank_trace.derive(steps)
+    return windows(rank_trace) if len(announced) else announced.rename({"step": "window"})

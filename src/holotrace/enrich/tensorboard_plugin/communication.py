@@ -1,0 +1,134 @@
+"""The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
+
+The plugin knows a kernel as communication where its external id is that of such an event. Since PyTorch 1.13 the two
+numbers differ, so kernels of NCCL count as computation there; `holotrace.enrich.collectives.collectives` goes by names and arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.tensorboard_plugin.events import COLLECTIVE_NAMES, PluginType, plugin_events
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_HOST_TYPES = (PluginType.OPERATOR, PluginType.USER_ANNOTATION)
+_COLUMNS = ("event_index", "start_ns", "end_ns", "external_id")
+_BYTES = {
+    "long int": 8,
+    "float": 4,
+    "int": 4,
+    "c10::Half": 2,
+    "c10::BFloat16": 2,
+    "unsigned char": 1,
+}
+"""Every other element type counts 0 bytes, `double` too."""
+
+
+def communication_events(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the events that the plugin takes for collectives; use with `rank_trace.derive`.
+
+    Returns:
+        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64, null where
+        there is none, name str.
+    """
+    ids = rank_trace.strings.is_in(list(COLLECTIVE_NAMES)).arg_true().cast(pl.UInt32)
+    events = rank_trace.derive(plugin_events).filter(
+        pl.col("type").is_in(_HOST_TYPES) & pl.col("name").is_in(ids.implode())
+    )
+    return events.select(*_COLUMNS, rank_trace.texts(events["name"]))
+
+
+def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the kernels with the external id of a communication event; use with `rank_trace.derive`.
+
+    Returns:
+        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64 or null.
+    """
+    ids = rank_trace.derive(communication_events)["external_id"].unique()
+    kernels = rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.KERNEL).select(_COLUMNS)
+    return kernels.join(ids.to_frame(), on="external_id", how="semi", nulls_equal=True, maintain_order="left")
+
+
+def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the communication nodes, one for each external id; of events with one id the last counts.
+
+    There are none where a rank uses NCCL and gloo, which the plugin cannot tell apart.
+
+    Returns:
+        Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
+        null, byte_count int64.
+    """
+    events = rank_trace.derive(communication_events)
+    if events["name"].str.slice(0, 4).n_unique() > 1:
+        return _with_bytes(rank_trace, events.clear())
+    nodes = events.unique("external_id", keep="last", maintain_order=True)
+    # Nodes stand in the order in which their id was first met, and sorting keeps that order for equal ranges.
+    first = events.unique("external_id", keep="first", maintain_order=True).select("external_id").with_row_index("met")
+    ordered = nodes.join(first, on="external_id", nulls_equal=True)
+    by_time = ordered.sort("start_ns", "end_ns", "met", descending=[False, True, False]).drop("met")
+    return _with_bytes(rank_trace, by_time)
+
+
+def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the intervals of every communication node: the host event and, where it uses NCCL, its kernels.
+
+    Returns:
+        Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 within the
+        node, start_ns and end_ns int64.
+    """
+    nodes = rank_trace.derive(communication_nodes).with_row_index("node")
+    uses_nccl = nodes["name"].str.starts_with("nccl:").any()
+    kernels = rank_trace.derive(communication_kernels) if uses_nccl else nodes.clear()
+    of_nodes = kernels.select("external_id", "start_ns", "end_ns").join(
+        nodes.select("external_id", "node"), on="external_id", nulls_equal=True
+    )
+    columns = ["node", "start_ns", "end_ns"]
+    ranges = pl.concat([nodes.select(columns), of_nodes.select(columns)])
+    ordered = ranges.sort("node", "start_ns", "end_ns", descending=[False, False, True])
+    return ordered.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("node").alias("place"))
+
+
+def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    """Return the number of the step (int64) in which each node lies whole, null where there is none.
+
+    `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
+    """
+    starts, ends = nodes["start_ns"].to_numpy(), nodes["end_ns"].to_numpy()
+    row = np.searchsorted(steps["end_ns"].to_numpy(), starts, side="right")
+    known = pl.Series(np.where(row < len(steps), row, -1)).replace(-1, None).cast(pl.UInt32)
+    found = steps.select(pl.col("window", "start_ns", "end_ns").gather(known))
+    inside = (found["start_ns"] <= starts) & (found["end_ns"] >= ends)
+    return found.select(pl.when(inside).then("window").alias("step"))["step"]
+
+
+def _with_bytes(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "input_types"])
+    known = events.join(inputs, on="event_index", how="left", maintain_order="left")
+    distinct = known.select("input_dims", "input_types").unique()
+    texts = (rank_trace.texts(distinct[column]).to_list() for column in ("input_dims", "input_types"))
+    sizes = [_byte_count(dims, types) for dims, types in zip(*texts, strict=True)]
+    by_input = distinct.with_columns(pl.Series("byte_count", sizes, pl.Int64))
+    counted = known.join(
+        by_input, on=["input_dims", "input_types"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    return counted.drop("input_dims", "input_types")
+
+
+def _byte_count(dims: str | None, types: str | None) -> int:
+    """Return the bytes of all inputs as the plugin counts them."""
+    if dims is None or types is None:
+        return 0
+    shapes, kinds = json.loads(dims), json.loads(types)
+    return sum(_elements(shape) * _BYTES.get(kind, 0) for shape, kind in zip(shapes, kinds, strict=False))
+
+
+def _elements(shape: Any) -> int:  # noqa: ANN401 -- whatever JSON holds
+    is_shape = isinstance(shape, list) and all(isinstance(dim, int) for dim in shape)
+    return math.prod(shape) if is_shape else 0

@@ -1,0 +1,62 @@
+"""The steps of the TensorBoard plugin (torch_tb_profiler), quirks included; only for `compat="torch_tb_profiler"`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.steps.steps import extended_by_work
+from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events, plugin_launches
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+
+def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the steps as the plugin showed them; use with `rank_trace.derive`.
+
+    Every range named ProfilerStep#N counts, those of streams too; without any, a step 0 from the first to the last
+    operator. A step lasts until the last work that it launched ends, and the next one begins then. Steps at the end
+    that launched nothing are left out, and so is the last one if it launched less than 80 % of the one before.
+
+    Returns:
+        In the order in which they begin:
+
+        window    int64  the N of ProfilerStep#N
+        start_ns  int64
+        end_ns    int64
+
+        Empty where the trace has neither steps nor operators; the plugin gave such a step a length of -2**64 + 1.
+    """
+    events, launched = rank_trace.derive(plugin_events), rank_trace.derive(plugin_launches)
+    host = _host_steps(events)
+    row = _step_of_runtime(events, host).gather(launched["runtime_row"])
+    return extended_by_work(host, events[launched["row"]].select("start_ns", "end_ns", row.alias("row")))
+
+
+def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
+    steps = events.filter(pl.col("type") == PluginType.STEP).select(window="step", start_ns="start_ns", end_ns="end_ns")
+    if len(steps):
+        return steps
+    host = events.filter(pl.col("type").is_in([PluginType.OPERATOR, PluginType.PYTHON]))
+    whole = host.select(pl.lit(0, pl.Int64).alias("window"), pl.col("start_ns").min(), pl.col("end_ns").max())
+    return whole.drop_nulls()
+
+
+def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+    """Return the row in `host` of the step that each event, if it is a runtime call, lies in; null for none.
+
+    Calls are handed out in order of their starts: a step takes those that begin before it ends and that no earlier
+    step took; of these it launched those that lie in it entirely.
+    """
+    starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
+    found = np.full(len(events), -1, np.int64)
+    if len(host):
+        rows = np.flatnonzero((events["type"] == PluginType.RUNTIME).to_numpy())
+        call_start, call_end = events["start_ns"].to_numpy()[rows], events["end_ns"].to_numpy()[rows]
+        step = np.searchsorted(np.maximum.accumulate(ends), call_start, side="right").clip(max=len(host) - 1)
+        inside = (call_start >= starts[step]) & (call_end <= ends[step])
+        found[rows[inside]] = step[inside]
+    return pl.Series(found).replace(-1, None).cast(pl.UInt32)

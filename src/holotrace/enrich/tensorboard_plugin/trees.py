@@ -1,0 +1,262 @@
+"""The trees and the attribution of the TensorBoard plugin's last source; `holotrace.enrich.host.attribution` says what they mean.
+
+Kept as they were, quirks included, so that its users find their numbers again; the default is in `host_nodes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, depths, itself_or_above
+from holotrace.enrich.host.host_names import HOST_NODE_COLUMNS, NodeClass, classes_by_name, is_counted_name
+from holotrace.enrich.tensorboard_plugin.backward import with_backward_modules
+from holotrace.enrich.tensorboard_plugin.events import (
+    COLLECTIVE_NAMES,
+    DEVICE_TYPES,
+    PluginType,
+    plugin_events,
+    plugin_launches,
+)
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+_DISCARDED = -2
+"""Stands for "no place in the tree" where the row of a parent is expected."""
+
+_CLASS_OF_TYPE = {
+    PluginType.OPERATOR: NodeClass.OPERATOR,
+    PluginType.USER_ANNOTATION: NodeClass.ANNOTATION,
+    PluginType.PYTHON: NodeClass.PYTHON,
+    PluginType.MODULE: NodeClass.MODULE,
+    PluginType.STEP: NodeClass.STEP,
+    PluginType.LIGHTNING_MODULE: NodeClass.LIGHTNING_MODULE,
+    PluginType.LIGHTNING_PROFILE: NodeClass.LIGHTNING_PROFILE,
+}
+_NAMED_CLASSES = (NodeClass.DATALOADER, NodeClass.OPTIMIZER)
+"""The only classes that the plugin gave by name; steps are types of their own."""
+
+
+def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `host_nodes` of the plugin; use with `rank_trace.derive`."""
+    return rank_trace.derive(plugin_trees).select(*HOST_NODE_COLUMNS)
+
+
+def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the plugin's trees at their last; use with `rank_trace.derive`.
+
+    The plugin sums over the trees, then takes the backward operators out of their place and puts what it knows the
+    modules of elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
+    """
+    return with_backward_modules(rank_trace, rank_trace.derive(summed_trees))
+
+
+def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the trees that the plugin sums over; use with `rank_trace.derive`.
+
+    Of an operator and its only child of the same name one node remains, the outer one.
+
+    Returns:
+        The columns of `host_nodes`, and thread, int64: the tid.
+    """
+    placed = rank_trace.derive(_placed)
+    remains = np.flatnonzero(_remains(placed))
+    parent = _row_that_remains(placed)[placed["parent"].to_numpy()[remains]]
+    nodes = placed[remains].with_columns(
+        pl.Series("node", np.arange(len(remains), dtype=np.uint32)),
+        pl.Series("parent", parent),
+        pl.Series("depth", depths(parent)),
+        (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns"),
+    )
+    return nodes.select("thread", *(pl.col(name).cast(kind) for name, kind in HOST_NODE_COLUMNS.items()))
+
+
+def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `plugin_runtime_owner` with rows of `summed_trees`; use with `rank_trace.derive`.
+
+    All calls with an external id belong to the first host range with that id, thread after thread, wherever it is; no
+    id counts as an id. Calls with id 0 belong to the root of their thread as well.
+    """
+    calls = rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.RUNTIME)
+    columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
+    first = _first_of_external_ids(rank_trace)
+    by_id = calls.join(first, on="external_id", how="left", nulls_equal=True, maintain_order="left")
+    roots = _roots(rank_trace).select("thread", "node")
+    of_roots = calls.filter(pl.col("external_id") == 0).join(roots, on="thread", maintain_order="left")
+    of_ranges = by_id.filter(pl.col("node").is_not_null() | (pl.col("external_id").fill_null(1) != 0))
+    return pl.concat([of_ranges.select(columns), of_roots.select(columns)]).with_columns(
+        pl.col("node").fill_null(NO_PARENT)
+    )
+
+
+def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `plugin_device_owner` with rows of `summed_trees`; use with `rank_trace.derive`."""
+    launched = rank_trace.derive(plugin_launches).select("event_index", "type", "launch_index")
+    calls = rank_trace.derive(summed_runtime_owner).select(pl.col("event_index").alias("launch_index"), "node")
+    known = launched.filter(pl.col("launch_index").is_not_null()).join(
+        calls, on="launch_index", how="left", maintain_order="left"
+    )
+    stale = launched.filter(pl.col("launch_index").is_null()).join(
+        _roots(rank_trace).filter("has_steps").select("node", pl.lit(PluginType.KERNEL, pl.UInt8).alias("type")),
+        on="type",
+        how="left",
+        maintain_order="left",
+    )
+    owners = pl.concat([known, stale]).with_columns(pl.col("node").fill_null(NO_PARENT))
+    return owners.select("event_index", "node", pl.col("node").alias("operator"), "launch_index")
+
+
+def plugin_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `runtime_owner` of the plugin; use with `rank_trace.derive`."""
+    return _at_their_last(rank_trace, rank_trace.derive(summed_runtime_owner), ["node"])
+
+
+def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `device_owner` of the plugin; use with `rank_trace.derive`."""
+    return _at_their_last(rank_trace, rank_trace.derive(summed_device_owner), ["node", "operator"])
+
+
+def plugin_durations(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return event_index uint32 and duration_ns int64 of every device row, by the plugin's times."""
+    rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES))
+    return rows.select("event_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
+
+
+def _at_their_last(rank_trace: RankTrace, owners: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    summed_row = rank_trace.derive(plugin_trees)["summed_row"].to_numpy()
+    row = np.full(rank_trace.derive(summed_trees).height + 1, NO_PARENT, np.int64)
+    row[summed_row[summed_row != NO_PARENT]] = np.flatnonzero(summed_row != NO_PARENT)
+    return owners.with_columns(pl.Series(column, row[owners[column].to_numpy()]) for column in columns)
+
+
+def _roots(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the root of each thread, without Lightning's own trees, and whether steps run on the thread."""
+    placed, trees = rank_trace.derive(_placed), rank_trace.derive(summed_trees)
+    with_steps = placed.filter(pl.col("type") == PluginType.STEP)["tree"].implode()
+    lightning = placed.filter(pl.col("type") == PluginType.LIGHTNING_PROFILE)["tree"].implode()
+    roots = trees.filter((pl.col("node_class") == NodeClass.ROOT) & ~pl.col("tree").is_in(lightning))
+    return roots.select("thread", pl.col("node").cast(pl.Int64), pl.col("tree").is_in(with_steps).alias("has_steps"))
+
+
+def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the node of `summed_trees` that takes the calls of each external id; -1 where that node is lost."""
+    placed = rank_trace.derive(_placed)
+    takes = _row_that_remains(placed)[:-1]
+    takes[_has_merged_child(placed)] = NO_PARENT
+    takes[placed["parent"].to_numpy() == _DISCARDED] = NO_PARENT
+    ranges = placed.with_columns(pl.Series("node", takes)).filter(
+        ~pl.col("type").is_in([PluginType.IGNORED, PluginType.LIGHTNING_PROFILE])
+    )
+    in_order = ranges.sort("tree", "order")
+    return in_order.unique("external_id", keep="first", maintain_order=True).select("external_id", "node")
+
+
+def _placed(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return a root for each thread and behind it its ranges, with the row of their parent or `_DISCARDED`."""
+    ranges = _host_ranges(rank_trace)
+    roots = ranges.group_by("tree", maintain_order=True).agg(pl.col("thread").first()).with_columns(is_root=True)
+    rows = pl.concat([roots, ranges.with_columns(is_root=False)], how="diagonal").sort(
+        "tree", ~pl.col("is_root"), "start_us", -pl.col("end_us"), maintain_order=True
+    )
+    return _with_ends_of_roots(rows.drop("is_root").with_columns(pl.Series("parent", _parents(rows))))
+
+
+def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the events that become nodes, in the plugin's order, with the tree each belongs to."""
+    events = rank_trace.derive(plugin_events).filter(pl.col("type").is_in([int(each) for each in _CLASS_OF_TYPE]))
+    by_type = np.zeros(max(PluginType) + 1, np.uint8)
+    by_type[list(_CLASS_OF_TYPE)] = list(_CLASS_OF_TYPE.values())
+    own_class, strings = by_type[events["type"].to_numpy()], rank_trace.strings
+    named = classes_by_name(events["name"], own_class, strings)
+    may_be_named = np.isin(own_class, [NodeClass.OPERATOR, NodeClass.ANNOTATION, NodeClass.PYTHON])
+    node_class = np.where(may_be_named & np.isin(named, _NAMED_CLASSES), named, own_class)
+    is_counted = (node_class == NodeClass.OPERATOR) & is_counted_name(events["name"], strings)
+    ranges = events.with_row_index("order").with_columns(
+        pl.Series("node_class", node_class), pl.Series("is_counted", is_counted)
+    )
+    is_collective = strings.is_in(COLLECTIVE_NAMES).to_numpy()[events["name"].to_numpy()]
+    kept = ranges.filter((node_class != NodeClass.ANNOTATION) | is_collective).drop("correlation")
+    return kept.with_columns(_tree_numbers(kept))
+
+
+def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
+    """Number the threads as they appear; what Lightning announces makes trees of its own, behind the others."""
+    is_lightning = (pl.col("type") == PluginType.LIGHTNING_PROFILE).alias("is_lightning")
+    keys = ranges.select(is_lightning, pl.col("thread").fill_null(-1))
+    threads = keys.unique(maintain_order=True).sort("is_lightning", maintain_order=True).with_row_index("tree")
+    return keys.join(threads, on=["is_lightning", "thread"], maintain_order="left")["tree"].cast(pl.Int32)
+
+
+def _parents(rows: pl.DataFrame) -> _Rows:
+    """Return the row of each parent, as a stack of open ranges finds it.
+
+    A loop, because what is discarded depends on what was discarded before; only compat pays for it.
+    """
+    starts, ends = rows["start_us"].to_list(), rows["end_us"].to_list()
+    parent = [NO_PARENT] * rows.height
+    open_rows: list[int] = []
+    for row, (start, end, is_root) in enumerate(zip(starts, ends, rows["is_root"], strict=True)):
+        if is_root:
+            open_rows = [row]
+            continue
+        while len(open_rows) > 1 and start >= ends[open_rows[-1]]:
+            open_rows.pop()
+        around = open_rows[-1]
+        if len(open_rows) == 1 or end <= ends[around]:
+            parent[row] = around
+            open_rows.append(row)
+        else:
+            parent[row] = _DISCARDED
+    return np.array(parent, np.int64)
+
+
+def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
+    """Let each root begin with its first child and end with its last one."""
+    parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
+    top = np.flatnonzero((parent >= 0) & is_root[parent])
+    start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # of several children the last one written counts
+    end_ns[parent[top]] = end_ns[top]
+    return rows.with_columns(
+        pl.Series("start_ns", start_ns),
+        pl.Series("end_ns", end_ns),
+        pl.col("type").fill_null(PluginType.IGNORED),
+        pl.col("node_class").fill_null(NodeClass.ROOT),
+        pl.col("is_counted").fill_null(value=False),
+    )
+
+
+def _is_merged(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Say which operators are the only child of an operator of the same name."""
+    parent, names, types = (placed[column].to_numpy() for column in ("parent", "name", "type"))
+    has_parent = parent >= 0
+    child_count = np.bincount(parent[has_parent], minlength=len(parent))
+    around = np.maximum(parent, 0)
+    both_operators = (types == PluginType.OPERATOR) & (types[around] == PluginType.OPERATOR)
+    merged: npt.NDArray[np.bool_] = has_parent & both_operators & (child_count[around] == 1) & (names == names[around])
+    return merged
+
+
+def _has_merged_child(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    has_child = np.zeros(placed.height, np.bool_)
+    has_child[placed["parent"].to_numpy()[_is_merged(placed)]] = True
+    return has_child
+
+
+def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    remains: npt.NDArray[np.bool_] = (placed["parent"].to_numpy() != _DISCARDED) & ~_is_merged(placed)
+    return remains
+
+
+def _row_that_remains(placed: pl.DataFrame) -> _Rows:
+    """Return the row in `summed_trees` of each row or of what it is merged into; the last entry answers for -1."""
+    parent, remains = placed["parent"].to_numpy(), _remains(placed)
+    known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
+    rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)
+    return np.append(np.append(np.cumsum(remains) - 1, NO_PARENT)[rows], NO_PARENT)

@@ -1,0 +1,208 @@
+"""Collectives, and the key by which ranks know the same one."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.enrich.collectives.collectives import (
+    collective_family,
+    collectives,
+    communication,
+    host_collectives,
+    matchable_communication,
+)
+from holotrace.testing.builder import TraceBuilder
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_reduce"),
+        ("ncclSymkDevKernel_AllGather_LL(ncclSymkDevWorkArgs4K)", "all_gather"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)", "send_recv"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "reduce_scatter"),
+        ("ncclDevKernel_Reduce_Sum_f32_RING_LL", "reduce"),
+        ("ncclDevKernel_Broadcast_RING_LL", "broadcast"),
+        ("allreduce", "all_reduce"),
+        ("allreduce_coalesced", "all_reduce"),
+        ("_allgather_base", "all_gather"),
+        ("allgather_into_tensor_coalesced", "all_gather"),
+        ("_reduce_scatter_base", "reduce_scatter"),
+        ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("all_to_allv", "all_to_all"),
+        ("_broadcast_oop", "broadcast"),
+        ("gather", "gather"),
+        ("scatter", "scatter"),
+        ("send", "send"),
+        ("recv", "recv"),
+        ("barrier", "barrier"),
+        ("gloo:all_reduce", "all_reduce"),
+        ("nccl:recv 0<-1", "recv"),
+        ("hcom_allReduce__042_1_1", "all_reduce"),
+        ("hccl::all_to_all", "all_to_all"),
+        ("HcclBroadcast", "broadcast"),
+        ("void cross_device_reduce_2stage<float>(int)", "all_reduce"),
+        ("void vllm::cross_device_reduce_1stage<c10::BFloat16, 8>(vllm::RankData*)", "all_reduce"),
+        ("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(int)", "all_reduce"),
+        ("void (anonymous namespace)::multimem_one_shot_reduce_scatter<float>(int)", "reduce_scatter"),
+        ("void quickreduce::allreduce_prototype_twoshot<half>(half const*)", "all_reduce"),
+        ("one_shot_param_kernel", "all_reduce"),
+        ("rmsNormLamport", "all_reduce"),
+        ("userbuffers_fp16_sum_inplace_gpu_rw", "all_reduce"),
+        ("userbuffers_fp16_sum_inplace_gpu_mc_ag", "all_gather"),
+        ("userbuffers_fp16_sum_inplace_gpu_rr_rs_oop", "reduce_scatter"),
+        ("kuserbuffers_pushsend", "send"),
+        ("kuserbuffers_pushrecv", "recv"),
+        ("rdxn_on_stream_kernel", "all_reduce"),
+        ("fcollect_on_stream_kernel", "all_gather"),
+        ("barrier_on_stream_kernel_threadgroup", "barrier"),
+        ("void deep_ep::intranode::dispatch<8, 768>(int4*, float*)", "all_to_all"),
+        ("void dpsk::ep::internode::combine<true>(void*)", "all_to_all"),
+        ("void moeA2ADispatchKernel<float>(int)", "all_to_all"),
+        ("all2all_v2", "all_to_all"),
+        ("void hybrid_ep::device_sync_kernel<8>(int)", "barrier"),
+        ("put_signal_kernel", "send"),
+        ("_ZN7deep_ep9intranode8dispatchILi8ELi768EEEvP4int4Pf", "all_to_all"),
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", None),
+        ("coalesced", None),
+        ("", None),
+    ],
+)
+def test_names_of_all_libraries_tell_the_collective_in_pytorchs_words(name, family) -> None:
+    """As the functions of torch.distributed are called; arguments and template arguments tell nothing."""
+    assert collective_family(name) == family
+
+
+@pytest.mark.parametrize(
+    ("kernel", "collective", "family"),
+    [
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "_allgather_base", "all_gather"),
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "all_to_allv", "all_to_all"),
+        ("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "coalesced", "all_gather"),
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "coalesced", "unknown"),
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", None, "unknown"),
+    ],
+)
+def test_the_args_tell_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
+    """RCCL runs all collectives in one kernel; what neither tells is unknown."""
+    args = {} if collective is None else {"Collective name": collective}
+    builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
+    assert communication(builder.build().ranks[0])["family"].to_list() == [family]
+
+
+def test_a_collective_is_told_by_its_args() -> None:
+    """One row with all that other ranks can know it by; asked for when its launch began."""
+    builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
+    (row,) = collectives(builder.build().ranks[0]).to_dicts()
+    assert row == {
+        "event_index": 1,
+        "start_ns": 10_000,
+        "end_ns": 15_000,
+        "asked_ns": 2_000,
+        "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+        "family": "all_reduce",
+        "group": "[0, 1] 2 default_pg  ",
+        "sequence": 9,
+        "communication_id": None,
+        "content": "Float 64",
+        "dtype": "Float",
+        "byte_count": 256,
+    }
+
+
+def test_sizes_that_differ_between_ranks_do_not_count() -> None:
+    """In an all-to-all each rank gives what it has."""
+    builder = TraceBuilder().collective("all_to_allv", start_us=10, duration_us=5, elements=64)
+    assert collectives(builder.build().ranks[0])["content"].to_list() == ["Float "]
+
+
+def test_annotations_of_the_host_count_only_without_kernels() -> None:
+    """`nccl:` hands work over and never counts; `gloo:` does where no device communicates."""
+    builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
+    builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
+    found = collectives(builder.build().ranks[0])
+    assert found.select("name", "content").rows() == [("gloo:all_reduce", " [[8]]")]
+    with_kernel = builder.collective(start_us=20, duration_us=5).build().ranks[0]
+    assert collectives(with_kernel)["family"].to_list() == ["all_reduce"]
+    assert collectives(with_kernel)["start_ns"].to_list() == [20_000]
+
+
+def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
+    """A number of a process says nothing on another."""
+    without = {"Process Group Ranks": None}
+    builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
+    builder.collective(
+        start_us=5, duration_us=1, args={**without, "Process Group Description": "mesh_tp", "Group size": 3}
+    )
+    assert collectives(builder.build().ranks[0])["group"].to_list() == ["all", None]
+
+
+def test_several_operations_with_one_number_have_places() -> None:
+    """Coalesced collectives share a sequence number; they are told apart by their order."""
+    builder = TraceBuilder()
+    for start in (0, 10):
+        builder.collective(start_us=start, duration_us=1, sequence=4)
+    found = matchable_communication(builder.build().ranks[0])
+    assert found.select("number", "place", "by_order").rows() == [(4, 0, False), (4, 1, False)]
+    assert found["key"].n_unique() == 1
+
+
+def test_a_rank_without_collectives_has_an_empty_table() -> None:
+    """With all columns."""
+    found = matchable_communication(TraceBuilder().build().ranks[0])
+    assert found.is_empty()
+    described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "asked_ns", "window"]
+    assert found.columns == [*described, "key", "number", "by_order", "place"]
+
+
+def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
+    """A kernel of NCCL before 2.20 without args, launched inside a host call."""
+    builder = TraceBuilder().annotation(host_call, start_us=0, duration_us=10, args=args)
+    return builder.kernel(name, start_us=20, duration_us=5, launch_us=4)
+
+
+def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
+    """NCCL sends and receives in an all-to-all; kind, type and size are those of the call."""
+    shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
+    builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
+    found = communication(builder.build().ranks[0])
+    assert found.select("family", "dtype", "byte_count").rows() == [("all_to_all", "long int", 192)]
+
+
+def test_a_host_call_with_args_goes_before_an_annotation() -> None:
+    """`record_param_comms` also knows group and sequence, which make the kernel comparable by more than order."""
+    args = {
+        "Collective name": "_reduce_scatter_base",
+        "dtype": "BFloat16",
+        "In msg nelems": 8,
+        "Process Group Ranks": "[0, 1]",
+        "Group size": 2,
+        "Seq": 7,
+    }
+    builder = old_kernel("ncclKernel_ReduceScatter(int)", "nccl:_reduce_scatter_base")
+    builder.operator("record_param_comms", start_us=0, duration_us=12, args=args)
+    found = matchable_communication(builder.build().ranks[0])
+    columns = ("family", "dtype", "byte_count", "number", "by_order")
+    assert found.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7, False)]
+
+
+def test_what_nobody_describes_is_null() -> None:
+    """Neither type nor size of 0; the call on another thread says nothing."""
+    builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
+    shapes = {"Input Dims": [[6]], "Input type": ["float"]}
+    builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
+    found = communication(builder.build().ranks[0])
+    assert found.select("family", "dtype", "byte_count").rows() == [("all_reduce", None, None)]
+
+
+def test_sends_are_communication_without_a_key() -> None:
+    """They are in the table and cannot be matched."""
+    found = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
+    assert found.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
+
+
+def test_host_collectives_stand_beside_kernels() -> None:
+    """A job may use both: gloo on the host while NCCL runs on the device."""
+    builder = TraceBuilder().annotation("gloo:broadcast", start_us=0, duration_us=5)
+    builder.collective(start_us=0, duration_us=5)
+    assert host_collectives(builder.build().ranks[0])["family"].to_list() == ["broadcast"]

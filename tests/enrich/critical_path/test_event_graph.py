@@ -1,0 +1,128 @@
+"""The graph of events: its tables, and what it does with times that contradict each other."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace.algorithms.longest_path import has_cycle
+from holotrace.enrich.critical_path import device_edges
+from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
+from holotrace.enrich.critical_path.graph_building import event_graph
+from holotrace.enrich.critical_path.path_window import path_window
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+
+
+def graph_of(builder: TraceBuilder) -> EventGraph:
+    """Build the trace and return the graph of its step."""
+    (rank_trace,) = builder.build().ranks.values()
+    return event_graph(rank_trace, path_window(rank_trace))
+
+
+def small() -> TraceBuilder:
+    """An operator that launches a kernel, and a call that waits for it."""
+    return (
+        TraceBuilder()
+        .step(1, 0, 40)
+        .operator("aten::mm", start_us=1, duration_us=4)
+        .kernel("gemm", start_us=10, duration_us=15, launch_us=2)
+        .runtime("cudaDeviceSynchronize", start_us=6, duration_us=20)
+    )
+
+
+def test_tables_have_the_declared_types() -> None:
+    """Also where the window holds nothing."""
+    full, empty = graph_of(small()), graph_of(TraceBuilder().step(1, 0, 40))
+    for graph in (full, empty):
+        assert graph.nodes.schema == {"activity": pl.UInt32, "is_start": pl.Boolean, "time_ns": pl.Int64}
+        assert graph.edges.schema == {
+            "source": pl.UInt32,
+            "target": pl.UInt32,
+            "type": pl.UInt8,
+            "weight_ns": pl.Int64,
+            "delay_ns": pl.Int64,
+            "path_class": pl.UInt8,
+            "activity": pl.UInt32,
+        }
+    assert full.activities.schema == empty.activities.schema
+    assert full.activities.schema["kernel_kind"] == pl.UInt8
+
+
+def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
+    """Times are µs; the launch waits 7 µs after its call, the synchronisation returns 1 µs after the kernel."""
+    graph = graph_of(small())
+    times = graph.nodes["time_ns"] // 1_000
+    edges = graph.edges.with_columns(
+        pl.col("type").replace_strict({int(each): each.name for each in EdgeType}),
+        pl.col("path_class").replace_strict({int(each): each.name for each in PathClass}),
+        pl.col("weight_ns", "delay_ns") // 1_000,
+        times.gather(graph.edges["source"]).alias("from"),
+        times.gather(graph.edges["target"]).alias("to"),
+    )
+
+    assert set(edges.select("type", "path_class", "from", "to", "weight_ns", "delay_ns").rows()) == {
+        ("WINDOW", "HOST_GAP", 0, 1, 1, 0),
+        ("OPERATOR", "CPU_OPERATOR", 1, 2, 1, 0),
+        ("OPERATOR", "CPU_OPERATOR", 2, 3, 1, 0),
+        ("LAUNCH", "LAUNCH_DELAY", 3, 10, 0, 7),
+        ("OPERATOR", "CPU_OPERATOR", 3, 5, 2, 0),
+        ("HOST_GAP", "HOST_GAP", 5, 6, 1, 0),
+        ("OPERATOR", "COMPUTE", 10, 25, 15, 0),
+        ("OPERATOR", "SYNCHRONISATION_WAIT", 6, 26, 0, 0),
+        ("HOST_SYNCHRONISATION", "SYNCHRONISATION_WAIT", 25, 26, 0, 1),
+        ("WINDOW", "HOST_GAP", 26, 40, 14, 0),
+    }
+    assert graph.contradicted_count == 0
+
+
+def test_every_node_but_the_first_is_held_up_by_an_edge_into_it() -> None:
+    """The binding edges lead back to the beginning from everywhere."""
+    graph = graph_of(small())
+    binding = graph.binding.to_list()
+
+    assert binding[0] == -1
+    assert [graph.edges["target"][edge] for edge in binding[1:]] == list(range(1, len(graph.nodes)))
+
+
+def test_times_that_make_a_cycle_do_not_make_the_graph_one() -> None:
+    """Copy a of 1 µs precedes its call of 5 µs, which follows the end of the call that waited for copy b after a."""
+    graph = graph_of(
+        TraceBuilder()
+        .step(1, 0, 10)
+        .runtime("launch b", start_us=4, duration_us=1, correlation=1, thread=2)
+        .runtime("launch a", start_us=5, duration_us=2, correlation=2)
+        .runtime("other", start_us=3, duration_us=0, correlation=3)
+        .copy("a", start_us=1, duration_us=0, stream=20, correlation=2)
+        .copy("b", start_us=3, duration_us=1, stream=20, correlation=1)
+    )
+
+    assert not has_cycle(graph.order())
+    assert EdgeType.STREAM_ORDER in graph.edges["type"].to_list()
+
+
+def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph() -> None:
+    """Its launch counts for a replay, and takes no time on the path."""
+    graph = graph_of(TraceBuilder().step(1, 0, 40).kernel("gemm", start_us=4, duration_us=3, launch_us=5))
+    launch = graph.edges.filter(pl.col("type") == EdgeType.LAUNCH)
+
+    assert graph.contradicted_count == 1
+    assert launch.select("weight_ns", "delay_ns").rows() == [(0, 0)]
+
+
+@pytest.mark.parametrize("name", ["alexnet", "simple_add"])
+def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
+    """Where the profiler wrote waits down, they can be hidden: what is then inferred is one of them."""
+    (rank_trace,) = open_trace(real_traces / "critical_path" / name, cache=False).ranks.values()
+    whole = path_window(rank_trace, annotation="")
+    recorded = event_graph(rank_trace, whole)
+    monkeypatch.setattr(device_edges, "has_recorded_waits", lambda _: False)
+    inferred = event_graph(rank_trace, whole)
+
+    assert inferred.inferred_wait_count == 1
+    assert recorded.inferred_wait_count == 0
+    assert len(_event_waits(inferred)) == len(_event_waits(recorded))
+
+
+def _event_waits(graph: EventGraph) -> set[tuple[int, int]]:
+    return set(graph.edges.filter(pl.col("type") == EdgeType.EVENT_WAIT).select("source", "target").rows())

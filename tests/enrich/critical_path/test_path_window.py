@@ -1,0 +1,111 @@
+"""Which part of a recording a critical path reaches over."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from holotrace.enrich.critical_path.path_window import PathWindow, path_window
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
+
+
+def window_of(builder: TraceBuilder, **options) -> PathWindow:
+    """Build the trace and return the window of its one rank."""
+    (rank_trace,) = builder.build().ranks.values()
+    return path_window(rank_trace, **options)
+
+
+def steps() -> TraceBuilder:
+    """Steps 7 to 9 at 0, 100 and 200 µs, each with a forward pass, and a kernel until 400 µs."""
+    builder = TraceBuilder().kernel("gemm", start_us=350, duration_us=50)
+    for number in (7, 8, 9):
+        start = 100 * (number - 7)
+        builder.step(number, start, 90).annotation("forward", start_us=start + 10, duration_us=20)
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "start_us", "end_us"),
+    [
+        ({}, "ProfilerStep#8", 100, 190),
+        ({"instance": 7}, "ProfilerStep#7", 0, 90),
+        ({"instance": (7, 8)}, "ProfilerStep#7 to #8", 0, 190),
+        ({"annotation": "forward"}, "forward, instance 0", 10, 30),
+        ({"annotation": "forward", "instance": 2}, "forward, instance 2", 210, 230),
+        ({"annotation": "forward", "instance": (0, 1)}, "forward, instances 0 to 1", 10, 130),
+        ({"annotation": "ProfilerStep", "instance": 1}, "ProfilerStep, instance 1", 100, 190),
+        ({"annotation": ""}, "whole recording", 0, 400),
+        ({"time_range_ns": (5_000, 45_000)}, "time range", 5, 45),
+    ],
+)
+def test_a_window_is_a_step_an_annotation_a_range_or_everything(
+    options: dict[str, object], name: str, start_us: int, end_us: int
+) -> None:
+    """Without a wish it is the last step that another one follows."""
+    found = window_of(steps(), **options)
+
+    assert (found.name, found.start_ns, found.end_ns) == (name, start_us * 1_000, end_us * 1_000)
+
+
+def test_the_only_step_is_the_window() -> None:
+    """There is none that another one follows."""
+    assert window_of(TraceBuilder().step(3, 10, 5)).name == "ProfilerStep#3"
+
+
+def test_without_steps_it_is_the_whole_recording() -> None:
+    """From the operator to the end of the kernel."""
+    builder = TraceBuilder().operator("aten::mm", start_us=3, duration_us=2).kernel("gemm", start_us=9, duration_us=4)
+
+    assert window_of(builder) == PathWindow("whole recording", 3_000, 13_000)
+
+
+def test_an_exact_name_comes_before_a_part_of_names() -> None:
+    """`forward` is also a part of `forward_hook`, which began first."""
+    builder = (
+        TraceBuilder()
+        .annotation("forward_hook", start_us=0, duration_us=1)
+        .annotation("forward", start_us=5, duration_us=1)
+    )
+
+    assert window_of(builder, annotation="forward").start_ns == 5_000
+    assert window_of(builder, annotation="ward_h").start_ns == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"annotation": "forwrad"}, "no annotation or operator 'forwrad'; the nearest names: 'forward'"),
+        ({"annotation": "qqqq"}, "the nearest names: none is like it"),
+        ({"annotation": "forward", "instance": 3}, "has 3 instances of 'forward', which count from 0"),
+        ({"annotation": "forward", "instance": -1}, "has 3 instances of 'forward'"),
+        ({"annotation": "forward", "instance": (2, 1)}, "the first one has to come before the last one"),
+        ({"instance": 6}, "has no step 6; its 3 steps are: 7, 8, 9"),
+        ({"instance": (7, 10)}, "has no step 10; its 3 steps are: 7, 8, 9"),
+        ({"annotation": "", "instance": 0}, "no steps to choose from"),
+        ({"time_range_ns": (500_000, 600_000)}, "reaches from 0 to 400000 ns"),
+        ({"time_range_ns": (10, 10)}, "is no part of the recording"),
+        ({"time_range_ns": (0, 10), "annotation": "forward"}, "give either"),
+    ],
+)
+def test_a_window_that_is_not_there_is_an_error_that_says_what_is(options: dict[str, object], message: str) -> None:
+    """Names that are near, how many instances, which steps, and how long the recording is."""
+    with pytest.raises(InvalidOptionError, match=re.escape(message)):
+        window_of(steps(), **options)
+
+
+def test_many_steps_are_not_all_listed() -> None:
+    """Of 30 steps the first nine and the last are named."""
+    builder = TraceBuilder()
+    for number in range(30):
+        builder.step(number, number * 10, 5)
+
+    with pytest.raises(InvalidOptionError, match=re.escape("its 30 steps are: 0, 1, 2, 3, 4, 5, 6, 7, 8, … 29")):
+        window_of(builder, instance=99)
+
+
+def test_a_rank_without_anything_has_no_window() -> None:
+    """The message says what to record."""
+    with pytest.raises(MissingDataError, match=re.escape("Record with ProfilerActivity.CPU")):
+        window_of(TraceBuilder())

@@ -1,0 +1,143 @@
+"""What counts as work on a device."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace.enrich.device.device_work import (
+    NoDeviceWork,
+    by_device,
+    device_work,
+    intervals_of,
+    with_device_work,
+)
+from holotrace.errors import MissingDataError
+from holotrace.schema import KernelKind
+from holotrace.testing.builder import TraceBuilder
+
+
+def only_rank(builder: TraceBuilder):
+    """Build the trace and return its one rank."""
+    (rank_trace,) = builder.build().ranks.values()
+    return rank_trace
+
+
+def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
+    """One kernel and one copy, written in the wrong order, with everything the file says about them."""
+    rank_trace = only_rank(
+        TraceBuilder()
+        .kernel("gemm", start_us=10, duration_us=5.5, stream=7, device=1, correlation=42)
+        .copy("Memcpy HtoD", start_us=2, duration_us=3, stream=8, device=0)
+    )
+
+    work = device_work(rank_trace)
+
+    assert work.schema == {
+        "event_index": pl.UInt32,
+        "start_ns": pl.Int64,
+        "end_ns": pl.Int64,
+        "name": pl.UInt32,
+        "kernel_kind": pl.UInt8,
+        "device": pl.Int32,
+        "stream": pl.Int64,
+        "correlation": pl.Int64,
+    }
+    assert work.drop("name").rows() == [
+        (1, 2_000, 5_000, KernelKind.MEMORY, 0, 8, -1),
+        (0, 10_000, 15_500, KernelKind.COMPUTATION, 1, 7, 42),
+    ]
+    assert rank_trace.texts(work["name"]).to_list() == ["Memcpy HtoD", "gemm"]
+
+
+def test_waiting_markers_annotations_and_host_rows_are_no_work() -> None:
+    """Sync rows with a stream, GPU annotations, CUDA events and Triton operators with a stream occupy no device."""
+    rank_trace = only_rank(
+        TraceBuilder()
+        .sync("Stream Sync", start_us=0, duration_us=9, stream=7)
+        .sync("Context Sync", start_us=0, duration_us=9, stream=4294967295)
+        .gpu_annotation("ProfilerStep#1", start_us=0, duration_us=9)
+        .operator("triton_poi_fused_add_0", start_us=0, duration_us=9, args={"stream": 0})
+        .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=3)
+        .event(ph="X", cat="cuda_event", name="cudaEvent", pid=0, tid=7, ts=1, dur=0.001, args={"stream": 7})
+        .kernel("gemm", start_us=4, duration_us=1)
+    )
+
+    work = device_work(rank_trace)
+
+    assert rank_trace.texts(work["name"]).to_list() == ["gemm"]
+
+
+def test_mtia_waits_are_no_work_and_its_programs_are() -> None:
+    """Of the rows of an MTIA queue, the wait and the record are left out."""
+    builder = TraceBuilder()
+    for place, name in enumerate(["event_wait", "merge", "event_record", "dma_request", "pe_exe"]):
+        builder.event(ph="X", cat="mtia_ccp_events", name=name, pid=17, tid=3774, ts=place, dur=1, args={"stream": 108})
+    rank_trace = only_rank(builder)
+
+    work = device_work(rank_trace)
+
+    assert rank_trace.texts(work["name"]).to_list() == ["merge", "dma_request", "pe_exe"]
+    assert work["kernel_kind"].to_list() == [KernelKind.COMPUTATION, KernelKind.MEMORY, KernelKind.OTHER]
+    assert work.select("device", "stream").unique().rows() == [(17, 108)]
+
+
+def test_amd_work_on_stream_0_counts() -> None:
+    """ROCm's default stream is 0, which is a stream like any other."""
+    rank_trace = only_rank(TraceBuilder().kernel("Cijk_Alik", start_us=0, duration_us=2, stream=0))
+
+    assert device_work(rank_trace)["stream"].to_list() == [0]
+
+
+def test_a_selection_of_events_selects_the_work() -> None:
+    """`where` filters device work as it filters events."""
+    trace = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=5, duration_us=1).build()
+    late = trace.where(lambda rank_trace: rank_trace.table("events")["start_ns"].to_numpy() >= 5_000)
+
+    assert device_work(late.ranks[0])["start_ns"].to_list() == [5_000]
+
+
+def test_without_device_rows_the_table_is_empty_but_typed() -> None:
+    """A rank of operators alone has a table without rows."""
+    work = device_work(only_rank(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)))
+
+    assert work.height == 0
+    assert work["kernel_kind"].dtype == pl.UInt8
+
+
+def test_work_divides_by_device_and_kind() -> None:
+    """Devices come in order, and the intervals of a kind are those of its rows."""
+    work = device_work(
+        only_rank(
+            TraceBuilder()
+            .kernel("gemm", start_us=0, duration_us=1, device=2)
+            .kernel("ncclDevKernel", start_us=1, duration_us=1, device=0)
+            .kernel("gemm", start_us=2, duration_us=1, device=0)
+        )
+    )
+
+    assert [(device, part.height) for device, part in by_device(work)] == [(0, 2), (2, 1)]
+    starts, ends = intervals_of(work, KernelKind.COMMUNICATION)
+    assert (starts.tolist(), ends.tolist()) == ([1_000], [2_000])
+    assert intervals_of(work)[0].tolist() == [0, 1_000, 2_000]
+
+
+def test_ranks_without_work_become_findings() -> None:
+    """As long as one rank has work, the others are named and left out."""
+    nothing = NoDeviceWork(rank=1, source="b.json", cpu_events=18_204)
+
+    found, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
+
+    assert found == {0: "partial"}
+    assert findings == ("rank 1 has no GPU kernels and is left out (b.json: 18,204 CPU events)",)
+
+
+def test_no_work_at_all_is_an_error_that_says_what_was_found() -> None:
+    """The message names the analysis, a rank, its file, and what the file holds instead."""
+    rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
+
+    with pytest.raises(MissingDataError) as caught:
+        with_device_work("idle_time", {3: NoDeviceWork.of(rank_trace)})
+
+    assert str(caught.value).startswith("idle_time: rank 3 has no GPU kernels to measure (")
+    assert "1 CPU events, 0 GPU events" in str(caught.value)

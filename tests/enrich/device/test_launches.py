@@ -1,0 +1,200 @@
+"""Which host call launched which device row."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.enrich.device.launches import asked_for, launched_work, launches
+from holotrace.testing.builder import TraceBuilder
+
+COLUMNS = ["event_index", "launch_index", "launch_name", "launch_start_ns", "launch_end_ns"]
+
+
+def rows_of(builder: TraceBuilder) -> list[tuple[int | None, ...]]:
+    """Build the trace and return its launches without their names, which are those of the calls."""
+    (rank_trace,) = builder.build().ranks.values()
+    table = launches(rank_trace)
+    assert table.columns == COLUMNS
+    names = rank_trace.table("events", ["name"])["name"]
+    assert table["launch_name"].to_list() == names.gather(table["launch_index"]).to_list()
+    return table.drop("launch_name").rows()
+
+
+def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
+    """Row 0 is the call 2..3 µs, row 1 the kernel; the next kernel has another call."""
+    builder = (
+        TraceBuilder()
+        .kernel("gemm", start_us=10, duration_us=1, launch_us=2)
+        .kernel("relu", start_us=12, duration_us=1, launch_us=4, launch_duration_us=2)
+    )
+
+    assert rows_of(builder) == [(1, 0, 2_000, 3_000), (3, 2, 4_000, 6_000)]
+
+
+def test_one_graph_launch_owns_all_its_kernels() -> None:
+    """A CUDA graph is one call and many rows with its correlation."""
+    builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=1, duration_us=3, correlation=9)
+    for place in range(3):
+        builder.kernel(f"k{place}", start_us=10 + place, duration_us=1, correlation=9)
+
+    assert rows_of(builder) == [(1, 0, 1_000, 4_000), (2, 0, 1_000, 4_000), (3, 0, 1_000, 4_000)]
+
+
+@pytest.mark.parametrize("correlation", [None, 0, -1, 77])
+def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlation: int | None) -> None:
+    """No correlation, 0 and -1 join nothing, and neither does one that no host call carries."""
+    builder = (
+        TraceBuilder()
+        .runtime("cudaDeviceSynchronize", start_us=0, duration_us=1, correlation=0)
+        .runtime("cudaFree", start_us=0, duration_us=1, correlation=-1)
+        .kernel("gemm", start_us=10, duration_us=1, correlation=correlation)
+    )
+
+    assert rows_of(builder) == [(2, None, None, None)]
+
+
+def test_device_rows_and_operators_launch_nothing() -> None:
+    """A sync row, another kernel and an operator may carry the same number; only runtime and driver calls count."""
+    builder = (
+        TraceBuilder()
+        .sync("Stream Sync", start_us=0, duration_us=1, correlation=5)
+        .operator("aten::mm", start_us=0, duration_us=1, args={"correlation": 5})
+        .kernel("gemm", start_us=10, duration_us=1, correlation=5)
+        .copy(start_us=11, duration_us=1, correlation=5)
+    )
+
+    assert rows_of(builder) == [(2, None, None, None), (3, None, None, None)]
+
+
+def test_sync_rows_have_no_launch_of_their_own() -> None:
+    """A wait is no work, so it has no row here."""
+    builder = (
+        TraceBuilder()
+        .runtime("cudaStreamSynchronize", start_us=0, duration_us=9, correlation=5)
+        .sync("Stream Sync", start_us=0, duration_us=9, correlation=5)
+    )
+
+    assert rows_of(builder) == []
+
+
+def test_driver_amd_and_mtia_calls_launch() -> None:
+    """Triton launches through the driver, ROCm through hip calls, MTIA through its own runtime."""
+    builder = (
+        TraceBuilder()
+        .kernel("triton_poi_fused_add_0", start_us=10, duration_us=1, launch_us=1, launch_name="cuLaunchKernelEx")
+        .kernel("Cijk", start_us=20, duration_us=1, stream=0, launch_us=2, launch_name="hipExtModuleLaunchKernel")
+        .event(ph="X", cat="mtia_runtime", name="runFunction", pid=8, tid=1, ts=3, dur=1, args={"correlation": 7})
+        .event(ph="X", cat="mtia_ccp_events", name="merge", pid=17, tid=1, ts=30, dur=1, args={"correlation": 7})
+    )
+
+    assert rows_of(builder) == [(1, 0, 1_000, 2_000), (3, 2, 2_000, 3_000), (5, 4, 3_000, 4_000)]
+
+
+def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
+    """CudaLaunchKernel 1..5 contains cuLaunchKernel 2..4 with the same correlation: the former is the launch."""
+    builder = (
+        TraceBuilder()
+        .runtime("cuLaunchKernel", start_us=2, duration_us=2, correlation=5)
+        .runtime("cudaLaunchKernel", start_us=1, duration_us=4, correlation=5)
+        .kernel("gemm", start_us=10, duration_us=1, correlation=5)
+    )
+
+    assert rows_of(builder) == [(2, 1, 1_000, 5_000)]
+
+
+def test_the_call_of_the_same_operator_is_preferred() -> None:
+    """In a file of two processes both number from 1; the external id tells their launches apart."""
+    builder = (
+        TraceBuilder()
+        .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
+        .runtime("cudaLaunchKernel", start_us=2, duration_us=1, correlation=5, args={"External id": 80})
+        .kernel("a", start_us=10, duration_us=1, correlation=5, args={"External id": 70})
+        .kernel("b", start_us=11, duration_us=1, correlation=5, args={"External id": 80})
+    )
+
+    assert rows_of(builder) == [(2, 0, 1_000, 2_000), (3, 1, 2_000, 3_000)]
+
+
+def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
+    """Of the calls at 1, 5 and 30 µs the kernel at 10 µs gets the one at 5."""
+    builder = TraceBuilder()
+    for start in (1, 5, 30):
+        builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=5)
+    builder.kernel("gemm", start_us=10, duration_us=1, correlation=5)
+
+    assert rows_of(builder) == [(3, 1, 5_000, 6_000)]
+
+
+def test_a_kernel_may_begin_before_its_only_call() -> None:
+    """Clocks of old traces disagree by microseconds; the join does not depend on them."""
+    builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
+
+    assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
+
+
+def test_rows_come_in_the_order_of_the_work() -> None:
+    """Sorted by the start of the device row, whatever the order of the file, also where some are ambiguous."""
+    builder = (
+        TraceBuilder()
+        .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
+        .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=2)
+        .runtime("cudaLaunchKernel", start_us=2, duration_us=1, correlation=2)
+        .kernel("c", start_us=30, duration_us=1, correlation=2)
+        .kernel("b", start_us=20, duration_us=1)
+        .kernel("a", start_us=10, duration_us=1, correlation=1)
+    )
+
+    assert rows_of(builder) == [(5, 0, 0, 1_000), (4, None, None, None), (3, 2, 2_000, 3_000)]
+
+
+def test_work_with_its_launches_leaves_out_what_only_waits() -> None:
+    """The wait of an MTIA queue has a launch, and is no work; what follows it keeps its own launch."""
+    builder = TraceBuilder().runtime("runFunction", start_us=1, duration_us=1, correlation=4)
+    for place, name in enumerate(["event_wait", "merge"]):
+        args = {"stream": 108, "correlation": 4}
+        builder.event(ph="X", cat="mtia_ccp_events", name=name, pid=17, tid=3774, ts=10 + place, dur=1, args=args)
+    (rank_trace,) = builder.kernel("gemm", start_us=20, duration_us=1).build().ranks.values()
+
+    columns = ["event_index", "start_ns", "launch_index", "launch_start_ns"]
+    assert launched_work(rank_trace).select(columns).rows() == [(2, 11_000, 0, 1_000), (3, 20_000, None, None)]
+
+
+def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
+    """Return when the host asked for each piece of work, in µs, by its name."""
+    (rank_trace,) = builder.build().ranks.values()
+    names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
+    found = asked_for(rank_trace)
+    asked = [None if moment is None else moment / 1_000 for moment in found["asked_ns"]]
+    return dict(zip(names.gather(found["event_index"]), asked, strict=True))
+
+
+def test_work_was_asked_for_when_its_launch_began() -> None:
+    """Where that is not known, no earlier than it began."""
+    builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
+    assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
+
+
+def test_a_stream_works_in_order_so_what_comes_before_its_first_launch_was_asked_for_before_the_recording() -> None:
+    """On stream 20 two kernels of unknown launch come before one that was launched; stream 7 goes on independently."""
+    builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
+    builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
+        "left 2", start_us=10, duration_us=9, stream=20
+    )
+    builder.kernel("first", start_us=30, duration_us=5, stream=20, launch_us=3)
+    builder.kernel("lost", start_us=50, duration_us=5, stream=20)
+
+    assert asked_us(builder) == {"left 1": None, "early": 1, "left 2": None, "first": 3, "lost": 50}
+
+
+def test_on_a_stream_without_launches_only_what_begins_before_all_launches_is_from_before() -> None:
+    """Some versions do not record the calls by which NCCL launches, so that all of its stream is unknown."""
+    builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
+    builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
+
+    assert asked_us(builder) == {"left": None, "gemm": 10, "later": 40}
+
+
+def test_without_any_launch_the_start_tells_all() -> None:
+    """The host was not recorded."""
+    builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
+    assert asked_us(builder) == {"a": 0, "b": 8}

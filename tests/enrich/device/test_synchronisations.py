@@ -1,0 +1,217 @@
+"""Who waits for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.enrich.device.synchronisations import (
+    event_records,
+    has_recorded_waits,
+    host_synchronisations,
+    stream_waits,
+)
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+
+
+def only_rank(builder: TraceBuilder):
+    """Build the trace and return its one rank."""
+    (rank_trace,) = builder.build().ranks.values()
+    return rank_trace
+
+
+def two_streams() -> TraceBuilder:
+    """Stream 20 waits for what stream 7 had been given at 3 µs; rows 0 to 9.
+
+    Row 1 is the kernel of 0 µs on stream 7, row 7 the kernel that waits on stream 20, row 9 one launched on stream 7
+    after the record.
+    """
+    return (
+        TraceBuilder()
+        .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
+        .runtime("cudaEventRecord", start_us=3, duration_us=1, correlation=50)
+        .kernel("later", start_us=30, duration_us=5, stream=7, launch_us=4)
+        .runtime("cudaStreamWaitEvent", start_us=6, duration_us=1, correlation=51)
+        .kernel("consumer", start_us=31, duration_us=20, stream=20, launch_us=8)
+        .sync(
+            "Stream Wait Event",
+            start_us=6,
+            duration_us=1,
+            stream=20,
+            correlation=51,
+            args={"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 50},
+        )
+    )
+
+
+def test_a_stream_waits_for_what_was_launched_before_the_record() -> None:
+    """Not for the kernel that was launched between record and wait, and the next launched kernel waits."""
+    assert stream_waits(only_rank(two_streams())).to_dicts() == [
+        {
+            "event_index": 8,
+            "call_index": 5,
+            "device": 0,
+            "stream": 20,
+            "waited_stream": 7,
+            "record_index": 2,
+            "source_index": 1,
+            "target_index": 7,
+        }
+    ]
+
+
+def test_without_the_record_the_wait_takes_what_was_launched_before_the_call() -> None:
+    """Older profilers write the stream that is waited for and no record; then the record counts as made just before."""
+    builder = (
+        TraceBuilder()
+        .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
+        .runtime("cudaStreamWaitEvent", start_us=6, duration_us=1, correlation=51)
+        .sync("Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args={"wait_on_stream": 7})
+    )
+
+    (row,) = stream_waits(only_rank(builder)).to_dicts()
+
+    assert (row["record_index"], row["source_index"], row["target_index"]) == (None, 1, None)
+
+
+def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
+    """The record of 3 µs is known by its correlation, the one of 20 µs by its name alone."""
+    builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
+
+    assert event_records(only_rank(builder)).rows() == [
+        (2, 3_000, 50, 0, 7, 1),
+        (9, 20_000, 60, None, None, None),
+    ]
+
+
+def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
+    """Since 2025 the profiler writes a device row for each record, whatever the call is called."""
+    builder = (
+        TraceBuilder()
+        .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)
+        .runtime("someRecordCall", start_us=3, duration_us=1, correlation=50)
+        .event(
+            ph="X",
+            cat="cuda_event",
+            name="cudaEvent",
+            pid=0,
+            tid=7,
+            ts=30,
+            dur=0.001,
+            args={"event_id": 4, "stream": 7, "correlation": 50, "device": 0},
+        )
+    )
+
+    assert event_records(only_rank(builder)).rows() == [(2, 3_000, 50, 0, 7, 1)]
+
+
+def waits_of(builder: TraceBuilder) -> list[tuple[int | str | None, ...]]:
+    """Return call, row of the wait, scope, stream, record and source of each host synchronisation."""
+    table = host_synchronisations(only_rank(builder))
+    return table.select("event_index", "sync_index", "scope", "stream", "record_index", "source_index").rows()
+
+
+def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
+    """Two kernels on stream 7, one on stream 20; the call waits for stream 7."""
+    builder = (
+        TraceBuilder()
+        .kernel("first", start_us=10, duration_us=2, stream=7, launch_us=0)
+        .kernel("last", start_us=12, duration_us=8, stream=7, launch_us=2)
+        .kernel("other", start_us=12, duration_us=30, stream=20, launch_us=4)
+        .runtime("cudaStreamSynchronize", start_us=6, duration_us=15, correlation=9)
+        .sync("Stream Sync", start_us=6, duration_us=15, stream=7, correlation=9)
+    )
+
+    assert waits_of(builder) == [(6, 7, "stream", 7, None, 3)]
+
+
+@pytest.mark.parametrize("row", [7, None])
+def test_a_device_is_waited_for_on_all_its_streams(row: int | None) -> None:
+    """Also where the profiler wrote no row for the wait; a kernel launched later is not waited for."""
+    builder = (
+        TraceBuilder()
+        .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
+        .kernel("b", start_us=12, duration_us=8, stream=20, launch_us=2)
+        .runtime("hipDeviceSynchronize", start_us=6, duration_us=15, correlation=9)
+        .kernel("c", start_us=30, duration_us=8, stream=20, launch_us=25)
+    )
+    if row is not None:
+        builder.sync("Context Sync", start_us=6, duration_us=15, stream=-1, correlation=9)
+
+    assert waits_of(builder) == [(4, row, "device", 7, None, 1), (4, row, "device", 20, None, 3)]
+
+
+def test_the_host_waits_for_an_event_up_to_its_record() -> None:
+    """The kernel launched after the record is not waited for."""
+    builder = (
+        TraceBuilder()
+        .kernel("before", start_us=10, duration_us=20, stream=7, launch_us=0)
+        .runtime("cudaEventRecord", start_us=3, duration_us=1, correlation=50)
+        .kernel("after", start_us=30, duration_us=5, stream=7, launch_us=4)
+        .runtime("cudaEventSynchronize", start_us=6, duration_us=25, correlation=51)
+        .sync(
+            "Event Sync",
+            start_us=6,
+            duration_us=25,
+            stream=-1,
+            correlation=51,
+            args={"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 50},
+        )
+    )
+
+    assert waits_of(builder) == [(5, 6, "event", 7, 2, 1)]
+
+
+def test_without_rows_a_stream_is_guessed_from_what_ended_before_the_call() -> None:
+    """Stream 20 runs on after the call returned at 21 µs, so it waited for stream 7."""
+    builder = (
+        TraceBuilder()
+        .kernel("waited for", start_us=10, duration_us=10, stream=7, launch_us=0)
+        .kernel("runs on", start_us=12, duration_us=30, stream=20, launch_us=4)
+        .runtime("cudaStreamSynchronize", start_us=6, duration_us=15)
+    )
+
+    assert waits_of(builder) == [(4, None, "stream", 7, None, 1)]
+
+
+def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
+    """The call is there, what it waits for is not."""
+    assert waits_of(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=15)) == [
+        (0, None, "device", None, None, None)
+    ]
+
+
+def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
+    """The copy of 2 µs returned at once; that of 20 µs after the copy had ended. A kernel blocks no call."""
+    builder = (
+        TraceBuilder()
+        .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)
+        .copy(start_us=22, duration_us=10, launch_us=20, launch_duration_us=13)
+        .kernel("gemm", start_us=42, duration_us=1, launch_us=40, launch_duration_us=10)
+    )
+
+    assert waits_of(builder) == [(2, None, "copy", 7, None, 3)]
+
+
+def test_it_is_known_whether_waits_were_recorded() -> None:
+    """Only rows of the profiler count, not names of calls."""
+    assert has_recorded_waits(only_rank(two_streams()))
+    assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
+
+
+def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
+    """Nothing recorded is no error."""
+    empty, full = only_rank(TraceBuilder()), only_rank(two_streams())
+    for table in (event_records, stream_waits, host_synchronisations):
+        assert table(empty).is_empty()
+        assert table(empty).schema == table(full).schema
+
+
+def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
+    """In event_sync both event waits name one record, and each wait of the host finds work."""
+    (rank_trace,) = open_trace(real_traces / "critical_path" / "event_sync", cache=False).ranks.values()
+    table = host_synchronisations(rank_trace)
+
+    assert table["scope"].sort().to_list() == ["copy", "device", "event", "event", "stream"]
+    assert table["source_index"].null_count() == 0
+    assert table.filter(table["scope"] == "event")["record_index"].n_unique() == 1

@@ -1,0 +1,35 @@
+"""Picking events by kind."""
+
+from __future__ import annotations
+
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+
+
+def _rank_trace() -> RankTrace:
+    (rank_trace,) = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=9)
+        .kernel("b", start_us=7, duration_us=1)
+        .copy(start_us=5, duration_us=2)
+        .kernel("a", start_us=1, duration_us=3)
+        .build()
+        .ranks.values()
+    )
+    return rank_trace
+
+
+def test_events_of_some_kinds_come_in_file_order() -> None:
+    """Of an operator, a kernel, a copy and a kernel, the kernels and the copy are events 1, 2 and 3."""
+    events = event_ranges(_rank_trace(), [EventKind.KERNEL, EventKind.GPU_MEMCPY], ["end_ns", "event_index"])
+
+    assert events.rows() == [(8_000, 1), (7_000, 2), (4_000, 3)]
+
+
+def test_no_events_of_a_kind_are_no_rows() -> None:
+    """An empty choice has the columns asked for."""
+    events = event_ranges(_rank_trace(), [EventKind.DRIVER], ["start_ns", "end_ns"])
+
+    assert (events.columns, events.height) == (["start_ns", "end_ns"], 0)

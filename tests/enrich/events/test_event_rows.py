@@ -1,0 +1,27 @@
+"""Rows of some events."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
+
+
+def test_rows_of_events_finds_what_is_there():
+    """Events 3 and 5 are rows 1 and 0 of a table; event 4 and null are nowhere."""
+    stacks = pl.DataFrame({"event_index": [5, 3]}, schema={"event_index": pl.UInt32})
+
+    rows = rows_of_events(stacks, pl.Series([3, 4, None, 5], dtype=pl.UInt32))
+
+    assert rows.tolist() == [1, -1, -1, 0]
+    assert gathered(stacks["event_index"], rows).to_list() == [3, None, None, 5]
+    assert rows_of_events(stacks.clear(), pl.Series([3], dtype=pl.UInt32)).tolist() == [-1]
+
+
+def test_the_columns_of_events_stand_for_a_join():
+    """Of events 4, null and 3 the last is there, in row 1."""
+    table = pl.DataFrame({"event_index": [5, 3], "bytes": [50, 30]}, schema_overrides={"event_index": pl.UInt32})
+
+    found = of_events(table, pl.Series([4, None, 3], dtype=pl.UInt32))
+
+    assert found.to_dict(as_series=False) == {"bytes": [None, None, 30]}

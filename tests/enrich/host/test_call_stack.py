@@ -1,0 +1,88 @@
+"""What was called from where."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.enrich.host.call_stack import call_stacks, python_stacks
+from holotrace.testing.builder import TraceBuilder
+from oracles import nested
+
+CALLS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=10)
+
+
+def stacks_of(builder):
+    """Return the columns of the stack of rank 0 that the tests look at."""
+    return builder.build().ranks[0].derive(call_stacks).select("event_index", "parent_row", "depth", "is_overlapping")
+
+
+def test_calls_lie_in_operators_and_operators_in_annotations():
+    """ProfilerStep 0..100 around aten::linear 10..50 around aten::mm 20..40 around a launch 25..26."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .operator("aten::linear", start_us=10, duration_us=40)
+        .operator("aten::mm", start_us=20, duration_us=20)
+        .kernel("gemm", start_us=60, duration_us=5, launch_us=25)
+    )
+
+    assert stacks_of(builder).rows() == [(0, -1, 0, False), (1, 0, 1, False), (2, 1, 2, False), (3, 2, 3, False)]
+
+
+def test_threads_do_not_mix():
+    """At one time on two threads: neither contains the other, though one is longer."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=40, thread=1)
+        .operator("aten::add", start_us=10, duration_us=5, thread=2)
+    )
+
+    assert stacks_of(builder)["parent_row"].to_list() == [-1, -1]
+
+
+def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
+    """A 0..10, B 5..15, C 12..14: B is a sibling of A, C lies in B."""
+    builder = (
+        TraceBuilder()
+        .operator("A", start_us=0, duration_us=10)
+        .operator("B", start_us=5, duration_us=10)
+        .operator("C", start_us=12, duration_us=2)
+    )
+
+    assert stacks_of(builder).rows() == [(0, -1, 0, False), (1, -1, 0, True), (2, 1, 1, False)]
+
+
+def test_python_functions_have_stacks_of_their_own():
+    """A Python function around an operator does not change the depth of the operator."""
+    place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
+    builder = (
+        TraceBuilder()
+        .event(name="train.py(1): main", ts=0, dur=100, **place)
+        .event(name="train.py(9): step", ts=1, dur=90, **place)
+        .operator("aten::mm", start_us=2, duration_us=5)
+    )
+
+    assert stacks_of(builder).rows() == [(2, -1, 0, False)]
+    frames = builder.build().ranks[0].derive(python_stacks)
+    assert frames.select("event_index", "parent_row", "depth").rows() == [(0, -1, 0), (1, 0, 1)]
+
+
+@settings(max_examples=25)
+@given(CALLS)
+def test_stacks_are_what_the_definition_says(calls):
+    """Operators on two threads, in any order: parents and depths equal those of an oracle that compares each pair."""
+    builder = TraceBuilder()
+    for thread, start, length in calls:
+        builder.operator("op", start_us=start, duration_us=length, thread=thread)
+
+    assert stacks_of(builder).drop("event_index").rows() == nested(calls)
+
+
+def test_a_trace_without_calls_has_empty_stacks():
+    """Only a kernel: no row, but every column."""
+    stacks = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0].derive(call_stacks)
+
+    assert stacks.height == 0
+    assert stacks.schema["parent_row"] == pl.Int64

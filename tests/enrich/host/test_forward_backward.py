@@ -1,0 +1,104 @@
+"""Which forward operator each backward operator computes the gradient of."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.enrich.host.forward_backward import forward_of
+from holotrace.testing.builder import TraceBuilder
+
+
+def links_of(builder):
+    """Return the rows of rank 0."""
+    return builder.build().ranks[0].derive(forward_of).rows()
+
+
+def arrow(builder, category, leave_us, arrive_us):
+    """Add both ends of an arrow from thread 1 to thread 2."""
+    return builder.event(ph="s", id=1, pid=1000, tid=1, ts=leave_us, cat=category, name=category).event(
+        ph="f", id=1, pid=1000, tid=2, ts=arrive_us, cat=category, name=category, bp="e"
+    )
+
+
+def numbered(sequence, forward_thread=0):
+    """Args of an operator."""
+    return {"Sequence number": sequence, "Fwd thread id": forward_thread}
+
+
+@pytest.mark.parametrize("category", ["fwdbwd", "forward_backward"])
+def test_arrows_lead_from_forward_to_backward(category):
+    """The ends of the arrow lie where the operators begin, whatever the category was called in the file's year."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=5)
+        .operator("MmBackward0", start_us=50, duration_us=5, thread=2)
+    )
+
+    assert links_of(arrow(builder, category, 0, 50)) == [(1, 0)]
+
+
+def test_of_operators_that_begin_together_the_numbered_pair_is_linked():
+    """aten::linear and aten::t begin at 0; the arrow means the one with the sequence number of the backward operator."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
+        .operator("aten::t", start_us=0, duration_us=2, args=numbered(5))
+        .operator("MmBackward0", start_us=50, duration_us=5, thread=2, args=numbered(4, 1))
+    )
+
+    assert links_of(arrow(builder, "fwdbwd", 0, 50)) == [(2, 0)]
+
+
+def test_sequence_numbers_stand_in_for_arrows():
+    """The last forward operator with the number to begin; both parts of the backward step lead to it."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
+        .operator("aten::addmm", start_us=1, duration_us=5, args=numbered(4))
+        .operator(
+            "autograd::engine::evaluate_function: AddmmBackward0",
+            start_us=50,
+            duration_us=9,
+            thread=2,
+            args=numbered(4, 1),
+        )
+        .operator("AddmmBackward0", start_us=51, duration_us=5, thread=2, args=numbered(4, 1))
+        .operator("MulBackward0", start_us=60, duration_us=5, thread=2, args=numbered(8, 1))
+    )
+
+    assert links_of(builder) == [(2, 1), (3, 1)]
+
+
+def test_a_number_used_again_means_the_forward_operator_before():
+    """Step 2 counts from 4 again: each backward operator belongs to the forward operator of its own step."""
+    builder = TraceBuilder()
+    for begin in (0, 100):
+        builder.operator("aten::mm", start_us=begin, duration_us=5, args=numbered(4))
+        builder.operator("MmBackward0", start_us=begin + 50, duration_us=5, args=numbered(4, 1))
+
+    assert links_of(builder) == [(1, 0), (3, 2)]
+
+
+def test_what_runs_inside_a_backward_operator_is_no_forward_operator():
+    """The backward thread counts from 4 as well: aten::zeros inside MulBackward0 is not what AddmmBackward0 belongs to."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::addmm", start_us=0, duration_us=5, args=numbered(4))
+        .operator("aten::mul", start_us=10, duration_us=5, args=numbered(5))
+        .operator("MulBackward0", start_us=50, duration_us=9, thread=2, args=numbered(5, 1))
+        .operator("aten::zeros", start_us=51, duration_us=3, thread=2, args=numbered(4))
+        .operator("AddmmBackward0", start_us=60, duration_us=5, thread=2, args=numbered(4, 1))
+    )
+
+    assert links_of(builder) == [(2, 1), (4, 0)]
+
+
+def test_operators_without_numbers_have_no_link():
+    """-1 is how the profiler writes that there is no sequence number."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=5, args=numbered(-1))
+        .operator("MmBackward0", start_us=50, duration_us=5, args=numbered(-1, 1))
+    )
+
+    assert links_of(builder) == []

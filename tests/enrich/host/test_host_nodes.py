@@ -1,0 +1,149 @@
+"""The trees of the host, and what of the device belongs to them."""
+
+from __future__ import annotations
+
+from holotrace.enrich.host.attribution import NodeClass, device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.testing.builder import TraceBuilder
+
+
+def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceBuilder:
+    """Add a Python function on thread 1."""
+    return builder.event(ph="X", cat="python_function", name=name, pid=1000, tid=1, ts=start, dur=duration)
+
+
+def nodes_of(builder: TraceBuilder, *columns: str) -> list[tuple[object, ...]]:
+    """Return name and these columns of the nodes of rank 0."""
+    rank_trace = builder.build().ranks[0]
+    nodes = host_nodes(rank_trace)
+    return list(zip(node_texts(rank_trace, nodes), *(nodes[column] for column in columns), strict=True))
+
+
+def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
+    """Return the names of the node and of the operator of each device row of rank 0."""
+    rank_trace = builder.build().ranks[0]
+    names = dict(enumerate(node_texts(rank_trace, host_nodes(rank_trace))))
+    owners = device_owner(rank_trace).select("node", "operator")
+    return [(names.get(node), names.get(operator)) for node, operator in owners.iter_rows()]
+
+
+def test_modules_contain_operators_and_other_functions_are_no_nodes():
+    """Linear_0 and aten::mm begin and end together, so the module is outside; functional.py is left out."""
+    builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
+    frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
+
+    assert nodes_of(builder, "parent", "depth", "node_class", "is_counted") == [
+        ("nn.Module: Linear_0", -1, 0, NodeClass.MODULE, False),
+        ("aten::mm", 0, 1, NodeClass.OPERATOR, True),
+    ]
+
+
+def test_names_tell_steps_loaders_and_optimizers_even_among_operators():
+    """Files of 2021 list them as operators, and DDP's wrapper too; only aten::mm counts."""
+    builder = (
+        TraceBuilder()
+        .operator("ProfilerStep#3", start_us=0, duration_us=90)
+        .operator("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=1, duration_us=9)
+        .operator("DistributedDataParallel.forward", start_us=10, duration_us=20)
+        .operator("aten::mm", start_us=11, duration_us=5)
+        .operator("Optimizer.step#SGD.step", start_us=40, duration_us=9)
+        .operator("Optimizer.zero_grad#SGD.zero_grad", start_us=50, duration_us=9)
+    )
+
+    assert [(kind, counted) for _, kind, counted in nodes_of(builder, "node_class", "is_counted")] == [
+        (NodeClass.STEP, False),
+        (NodeClass.DATALOADER, False),
+        (NodeClass.OPERATOR, False),
+        (NodeClass.OPERATOR, True),
+        (NodeClass.OPTIMIZER, False),
+        (NodeClass.OPERATOR, False),
+    ]
+
+
+def test_an_annotation_inside_an_operator_is_no_node():
+    """The annotation around aten::linear stays; that inside it goes, with what it launched to aten::linear."""
+    builder = (
+        TraceBuilder()
+        .annotation("part", start_us=0, duration_us=50)
+        .operator("aten::linear", start_us=5, duration_us=30)
+        .annotation("inner", start_us=6, duration_us=20)
+        .operator("aten::mm", start_us=7, duration_us=5)
+        .kernel("a", start_us=60, duration_us=5, launch_us=15)
+    )
+
+    assert nodes_of(builder, "parent") == [("part", -1), ("aten::linear", 0), ("aten::mm", 1)]
+    assert owners_of(builder) == [("aten::linear", "aten::linear")]
+
+
+def test_what_outlives_its_sibling_takes_only_the_rest_from_the_parent():
+    """aten::a 2..10 and aten::b 8..15 overlap in aten::linear: b takes 5 of its 7 µs."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::linear", start_us=0, duration_us=20)
+        .operator("aten::a", start_us=2, duration_us=8)
+        .operator("aten::b", start_us=8, duration_us=7)
+    )
+
+    assert nodes_of(builder, "parent", "of_parent_ns")[1:] == [("aten::a", 0, 8_000), ("aten::b", 0, 5_000)]
+
+
+def test_a_driver_call_inside_a_runtime_call_takes_nothing_of_its_own():
+    """CudaLaunchKernel 1..6 around cuLaunchKernel 2..5 within aten::mm."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=10)
+        .runtime("cudaLaunchKernel", start_us=1, duration_us=5, correlation=1)
+        .runtime("cuLaunchKernel", start_us=2, duration_us=3, correlation=1)
+    )
+
+    assert runtime_owner(builder.build().ranks[0]).rows() == [(1, 0, 5_000), (2, 0, 0)]
+
+
+def test_an_operator_inside_a_call_takes_nothing_more():
+    """The call within aten::outer takes its 8 µs; aten::inner within the call is part of them."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::outer", start_us=0, duration_us=10)
+        .runtime("cudaGraphLaunch", start_us=1, duration_us=8, correlation=1)
+        .operator("aten::inner", start_us=2, duration_us=3)
+    )
+
+    assert nodes_of(builder, "parent", "of_parent_ns") == [("aten::outer", -1, 10_000), ("aten::inner", 0, 0)]
+
+
+def test_work_launched_under_an_annotation_alone_has_a_node_and_no_operator():
+    """A custom kernel launched from the program, within a record_function."""
+    builder = (
+        TraceBuilder()
+        .annotation("part", start_us=0, duration_us=50)
+        .kernel("custom", start_us=60, duration_us=5, launch_us=15)
+    )
+
+    assert owners_of(builder) == [("part", None)]
+
+
+def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
+    """The launch was not recorded; a kernel without any id belongs to nothing."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})
+        .kernel("gemm", start_us=20, duration_us=5, args={"External id": 7})
+        .kernel("other", start_us=30, duration_us=5)
+    )
+
+    assert owners_of(builder) == [("aten::mm", "aten::mm"), (None, None)]
+
+
+def test_threads_of_two_processes_stay_apart():
+    """Thread 1 of two processes: the operator of the other process contains nothing here."""
+    builder = TraceBuilder().operator("aten::mm", start_us=5, duration_us=2)
+    builder.event(ph="X", cat="cpu_op", name="aten::outer", pid=77, tid=1, ts=0, dur=50)
+
+    assert sorted(nodes_of(builder, "parent")) == [("aten::mm", -1), ("aten::outer", -1)]
+
+
+def test_a_trace_without_host_events_has_no_nodes():
+    """Only a kernel was recorded."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+
+    assert nodes_of(builder) == []
+    assert owners_of(builder) == [(None, None)]

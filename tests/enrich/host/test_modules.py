@@ -1,0 +1,113 @@
+"""Which nn.Module each operator belongs to."""
+
+from __future__ import annotations
+
+from holotrace.enrich.host.host_nodes import own_host_nodes
+from holotrace.enrich.host.modules import backward_passes, module_of
+from holotrace.testing.builder import TraceBuilder
+
+
+def modules_of(builder):
+    """Return event_index and name of the module of the operators of rank 0 that have one."""
+    rank_trace = builder.build().ranks[0]
+    table = rank_trace.derive(module_of)
+    return list(zip(table["event_index"].to_list(), rank_trace.texts(table["module"]).to_list(), strict=True))
+
+
+def frame(builder, name, start, duration):
+    """Add a Python function on thread 1."""
+    return builder.event(ph="X", cat="python_function", name=name, pid=1000, tid=1, ts=start, dur=duration)
+
+
+def test_the_innermost_module_counts_and_other_functions_do_not():
+    """Block_0 around Linear_1 around a plain function around aten::mm; aten::add lies in Block_0 alone."""
+    builder = frame(TraceBuilder(), "nn.Module: Block_0", 0, 100)
+    frame(frame(builder, "nn.Module: Linear_1", 10, 50), "functional.py(1): linear", 11, 40)
+    builder.operator("aten::mm", start_us=12, duration_us=5)
+    builder.operator("aten::add", start_us=70, duration_us=5)
+    builder.operator("aten::mul", start_us=70, duration_us=5, thread=2)
+
+    assert modules_of(builder) == [(3, "nn.Module: Linear_1"), (4, "nn.Module: Block_0")]
+
+
+def test_an_operator_inside_an_operator_is_in_the_same_module():
+    """aten::mm within aten::linear within Linear_0."""
+    builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 100)
+    builder.operator("aten::linear", start_us=1, duration_us=20).operator("aten::mm", start_us=2, duration_us=5)
+
+    assert modules_of(builder) == [(1, "nn.Module: Linear_0"), (2, "nn.Module: Linear_0")]
+
+
+def test_without_recorded_modules_there_is_no_row():
+    """Recorded without `with_stack`."""
+    assert modules_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
+
+
+FUNCTION = "autograd::engine::evaluate_function: "
+
+
+def passes_of(builder):
+    """Return the names of each part of the backward pass of rank 0 and of its forward operator."""
+    rank_trace = builder.build().ranks[0]
+    names = rank_trace.texts(rank_trace.derive(own_host_nodes)["name"])
+    return [(names[node], names[forward]) for node, forward in rank_trace.derive(backward_passes).iter_rows()]
+
+
+def numbered(sequence, forward_thread=0):
+    """Args of an operator."""
+    return {"Sequence number": sequence, "Fwd thread id": forward_thread}
+
+
+def forward(*sequences):
+    """Return one forward operator for each sequence number, named after it."""
+    builder = TraceBuilder()
+    for place, sequence in enumerate(sequences):
+        builder.operator(f"aten::op{sequence}", start_us=10 * place, duration_us=5, args=numbered(sequence))
+    return builder
+
+
+def test_a_part_is_what_autograd_evaluates_around_the_backward_operator():
+    """The function, not the operator inside it; an annotation around all of it is none."""
+    builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
+    builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
+    builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))
+
+    assert passes_of(builder) == [(f"{FUNCTION}Op4Backward0", "aten::op4")]
+
+
+def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
+    """PyTorch 1.8 had no `evaluate_function`."""
+    builder = forward(4).operator("Op4Backward", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
+
+    assert passes_of(builder) == [("Op4Backward", "aten::op4")]
+
+
+def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
+    """Checkpointing computes gradients of the recomputed part within its own: nothing counts twice."""
+    builder = forward(4, 5)
+    builder.operator(f"{FUNCTION}CheckpointBackward", start_us=100, duration_us=90, thread=2, args=numbered(4, 1))
+    builder.operator(f"{FUNCTION}Op5Backward0", start_us=150, duration_us=20, thread=2, args=numbered(5, 1))
+
+    assert passes_of(builder) == [(f"{FUNCTION}CheckpointBackward", "aten::op4")]
+
+
+def test_accumulations_belong_to_the_part_before_them_on_their_thread():
+    """One stands before all parts of thread 2, one behind op4, and one alone on thread 3."""
+    accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
+    builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
+    builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
+    builder.operator(accumulate, start_us=125, duration_us=5, thread=2)
+    builder.operator(f"{FUNCTION}Op5Backward0", start_us=140, duration_us=20, thread=2, args=numbered(5, 1))
+    builder.operator(accumulate, start_us=145, duration_us=5, thread=3)
+
+    assert passes_of(builder) == [
+        (f"{FUNCTION}Op4Backward0", "aten::op4"),
+        (accumulate, "aten::op4"),
+        (f"{FUNCTION}Op5Backward0", "aten::op5"),
+    ]
+
+
+def test_without_links_there_is_no_part():
+    """Nothing was numbered, and nothing was recorded at all."""
+    assert passes_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
+    assert passes_of(TraceBuilder()) == []

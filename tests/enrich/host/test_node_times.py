@@ -1,0 +1,123 @@
+"""How long the nodes of the host trees took."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.host.attribution import device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.enrich.host.node_times import device_durations, node_times
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+from tb_goldens import CASES, case
+
+GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
+"""A kernel that uses tensor cores."""
+
+
+def times_of(builder: TraceBuilder, *columns: str) -> dict[str, tuple[object, ...]]:
+    """Return these times of each node of rank 0, by its name."""
+    rank_trace = builder.build().ranks[0]
+    rows = node_times(rank_trace).select(columns).rows()
+    return dict(zip(node_texts(rank_trace, host_nodes(rank_trace)), rows, strict=True))
+
+
+def linear() -> TraceBuilder:
+    """Return aten::linear 0..50 with a launch of its own, around aten::mm 10..30 with a launch and a memset."""
+    return (
+        TraceBuilder()
+        .operator("aten::linear", start_us=0, duration_us=50)
+        .kernel("add", start_us=60, duration_us=4, launch_us=40, launch_duration_us=3)
+        .operator("aten::mm", start_us=10, duration_us=20)
+        .kernel(GEMM, start_us=70, duration_us=8, launch_us=12, launch_duration_us=2)
+        .memset(start_us=72, duration_us=1, launch_us=20, launch_duration_us=1, stream=8)
+    )
+
+
+def test_own_time_is_what_children_and_calls_leave():
+    """aten::linear: 50 - 20 of aten::mm - 3 of its call; aten::mm: 20 - 2 - 1."""
+    assert times_of(linear(), "host_total_ns", "host_self_ns") == {
+        "aten::linear": (50_000, 27_000),
+        "aten::mm": (20_000, 17_000),
+    }
+
+
+def test_device_time_is_summed_over_streams_and_children():
+    """aten::mm launched 8 + 1 µs, partly at once; aten::linear 4 µs and these."""
+    assert times_of(linear(), "device_total_ns", "device_self_ns") == {
+        "aten::linear": (13_000, 4_000),
+        "aten::mm": (9_000, 9_000),
+    }
+
+
+def test_tensor_cores_are_counted_by_kernel():
+    """The 8 µs of the tensor-core kernel, as aten::mm's own and as part of aten::linear."""
+    assert times_of(linear(), "tensor_core_total_ns", "tensor_core_self_ns") == {
+        "aten::linear": (8_000, 0),
+        "aten::mm": (8_000, 8_000),
+    }
+
+
+def test_eligible_are_names_users_and_operators_around_them():
+    """aten::mm by name, my::op by its kernel, my::outer by the operator in it; neither an annotation nor aten::add."""
+    builder = (
+        TraceBuilder()
+        .annotation("part", start_us=0, duration_us=99)
+        .operator("my::outer", start_us=1, duration_us=20)
+        .operator("aten::mm", start_us=2, duration_us=5)
+        .operator("my::op", start_us=30, duration_us=9)
+        .kernel(GEMM, start_us=100, duration_us=8, launch_us=31)
+        .operator("aten::add", start_us=50, duration_us=9)
+    )
+
+    assert times_of(builder, "is_tensor_core_eligible") == {
+        "part": (False,),
+        "my::outer": (True,),
+        "aten::mm": (True,),
+        "my::op": (True,),
+        "aten::add": (False,),
+    }
+
+
+@pytest.fixture(params=CASES, scope="module")
+def real(request, goldens, real_traces) -> RankTrace:
+    """Return a rank of each trace that the TensorBoard plugin was asked about, odd ones among them."""
+    return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
+
+
+def test_no_time_is_lost_or_made_up(real):
+    """What nodes and calls take adds up to the outermost nodes, and device work to what ran, each once."""
+    nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
+    outermost = times.filter(nodes["parent"] == -1)
+    called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()
+    work = device_owner(real).join(device_durations(real), on="event_index")
+
+    assert (times["host_self_ns"] >= 0).all()
+    shared_ns = 10_000 if "partially_overlapping_ops" in real.source else 0  # two siblings run at once for 10 µs there
+    assert times["host_self_ns"].sum() + called_ns == outermost["host_total_ns"].sum() + shared_ns
+    assert times["device_self_ns"].sum() == work.filter(pl.col("node") >= 0)["duration_ns"].sum()
+    assert times["device_self_ns"].sum() == outermost["device_total_ns"].sum()
+    assert work.height == device_rows(real).height
+
+
+def test_both_attributions_have_the_same_columns(real):
+    """Whoever reads one reads the other."""
+    for table in (host_nodes, runtime_owner, device_owner, node_times):
+        assert table(real).schema == table(real, "torch_tb_profiler").schema
+
+
+def test_nodes_stand_behind_what_contains_them(real):
+    """Parents first, subtrees together, children inside their parents."""
+    nodes = host_nodes(real)
+    parent = nodes["parent"].to_numpy()
+    inside = parent >= 0
+    starts, ends = nodes["start_ns"].to_numpy(), nodes["end_ns"].to_numpy()
+
+    assert (parent < np.arange(len(parent))).all()
+    assert (starts[inside] >= starts[parent[inside]]).all()
+    assert (ends[inside] <= ends[parent[inside]]).all()
+    # A row is deeper than the one before by one at most, and then lies in it.
+    deeper = np.flatnonzero(np.diff(nodes["depth"].to_numpy()) > 0) + 1
+    assert (parent[deeper] == deeper - 1).all()

@@ -1,0 +1,72 @@
+"""From which line of Python each operator was called."""
+
+from __future__ import annotations
+
+from holotrace.enrich.host.operator_stacks import operator_stacks, recorded_stacks
+from holotrace.testing.builder import TraceBuilder
+
+
+def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceBuilder:
+    """Add a Python function on thread 1."""
+    return builder.event(ph="X", cat="python_function", name=name, pid=1000, tid=1, ts=start, dur=duration)
+
+
+def stacks_of(builder: TraceBuilder) -> dict[int, str]:
+    """Return the stack of each operator of rank 0 that has one."""
+    found = builder.build().ranks[0].derive(operator_stacks)
+    return {event: found.texts[stack] for event, stack in found.stack_of.iter_rows()}
+
+
+def test_recorded_stacks_are_taken_as_they_are():
+    """Two operators with one stack, one without, and one with an empty text, which is none."""
+    builder = TraceBuilder()
+    for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
+        builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})
+
+    assert stacks_of(builder) == {0: "f.py(1): g;h.py(2): main", 1: "f.py(1): g;h.py(2): main"}
+
+
+def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
+    """Main 0..100 around g 10..30 and h 40..60; thread 2 has no Python."""
+    builder = frame(frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 20), "h", 40, 20)
+    builder.operator("aten::in_g", start_us=12, duration_us=5).operator("aten::in_main", start_us=32, duration_us=5)
+    builder.operator("aten::in_h", start_us=40, duration_us=20).operator(
+        "aten::on_2", start_us=12, duration_us=5, thread=2
+    )
+
+    assert stacks_of(builder) == {3: "g;main", 4: "main", 5: "h;main"}
+
+
+def test_functions_that_begin_together_are_told_apart_by_depth():
+    """Main and g begin at 0 with the operator; the file has the inner one first."""
+    builder = frame(frame(TraceBuilder(), "g", 0, 20), "main", 0, 100)
+    builder.operator("aten::a", start_us=0, duration_us=5)
+
+    assert stacks_of(builder) == {2: "g;main"}
+
+
+def test_an_operator_that_outlives_a_function_was_not_called_from_it():
+    """G ends at 12, the operator at 20: it lies in main alone."""
+    builder = frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 2)
+    builder.operator("aten::a", start_us=11, duration_us=9)
+
+    assert stacks_of(builder) == {2: "main"}
+
+
+def test_equal_stacks_are_kept_once_and_names_alone_do_not_make_them_equal():
+    """G is called twice from main and once from h: two texts, not one and not three."""
+    builder = frame(frame(frame(TraceBuilder(), "main", 0, 50), "g", 5, 5), "g", 15, 5)
+    frame(frame(builder, "h", 60, 20), "g", 65, 5)
+    for start in (6, 16, 66):
+        builder.operator("aten::a", start_us=start, duration_us=1)
+
+    found = builder.build().ranks[0].derive(operator_stacks)
+    assert sorted(found.texts.to_list()) == ["g;h", "g;main"]
+    assert list(stacks_of(builder).values()) == ["g;main", "g;main", "g;h"]
+
+
+def test_only_recorded_stacks_are_the_file_s_own():
+    """The plugin knew no other ones."""
+    builder = frame(TraceBuilder(), "main", 0, 100).operator("aten::a", start_us=5, duration_us=5)
+
+    assert builder.build().ranks[0].derive(recorded_stacks).stack_of.is_empty()

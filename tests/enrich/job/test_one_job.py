@@ -1,0 +1,242 @@
+"""What keeps the traces of a folder from being one whole job, and what does not."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.enrich.job.one_job import MOST_NAMED, wholeness
+from holotrace.testing.builder import TraceBuilder
+
+SECOND_US = 1_000_000
+V100 = [{"id": 0, "name": "Tesla V100-SXM2-32GB"}]
+A100 = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
+
+SINGLE_JOBS = (
+    *("dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128", "diff/control", "diff/test", "cpu_only"),
+    *("amd_mi250", "triton", "mtia_inference", "critical_path/alexnet", "tensorboard/resnet50_num_workers_0"),
+)
+
+
+def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **header: object) -> TraceBuilder:
+    """Ranks with a kernel each, the second `apart_us` after the end of the first."""
+    builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
+    for rank in range(ranks):
+        builder.rank(rank).header(**header)
+        builder.kernel("gemm", start_us=rank * (100 + apart_us), duration_us=100)
+        if world_size is not None:
+            builder.header(distributedInfo={"rank": rank, "world_size": world_size, "backend": "nccl"})
+    return builder
+
+
+def said(builder: TraceBuilder) -> tuple[str, ...]:
+    """Return what is said of a job."""
+    return wholeness(builder.build()).sentences
+
+
+def opened(folder: Path) -> tuple[str, ...]:
+    """Return what is said of a folder."""
+    return wholeness(holotrace.open_trace(folder, cache=False)).sentences
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 16])
+def test_nothing_is_said_of_a_job(ranks) -> None:
+    """However many ranks it has."""
+    assert said(job(ranks)) == ()
+
+
+@pytest.mark.parametrize("name", SINGLE_JOBS)
+def test_nothing_is_said_of_a_real_job(real_traces, name) -> None:
+    """Neither of clocks that differ a little, nor of sampled ranks, spans, hosts or devices without a name."""
+    assert opened(real_traces / name) == ()
+
+
+def test_traces_of_other_times_are_no_job() -> None:
+    """More than seconds apart, which is what clocks may differ by."""
+    assert said(job(apart_us=9 * SECOND_US)) == ()
+    (sentence,) = said(job(apart_us=60 * SECOND_US))
+    times = "2023-11-14 22:13:20 UTC (rank 0), 2023-11-14 22:14:20 UTC (rank 1)"
+    assert sentence == f"These 2 traces do not look like one job: they were recorded at {times}."
+
+
+def test_a_long_recording_joins_the_others() -> None:
+    """Ranks need not begin together."""
+    builder = job(apart_us=60 * SECOND_US)
+    builder.rank(2).kernel("gemm", start_us=0, duration_us=61 * SECOND_US)
+    assert said(builder) == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        (
+            {"distributedInfo": {"rank": 1, "world_size": 8, "backend": "nccl"}},
+            "the world sizes are 2 (rank 0), 8 (rank 1)",
+        ),
+        (
+            {"distributedInfo": {"rank": 1, "world_size": 2, "backend": "gloo"}},
+            "the backends are nccl (rank 0), gloo (rank 1)",
+        ),
+        (
+            {"deviceProperties": A100},
+            "the GPUs are Tesla V100-SXM2-32GB (rank 0), NVIDIA A100-SXM4-80GB (rank 1)",
+        ),
+        (
+            {"cuda_runtime_version": 11080},
+            "the runtimes are CUDA 12040 (rank 0), CUDA 11080 (rank 1)",
+        ),
+    ],
+)
+def test_what_a_job_has_in_common_tells_others_apart(header, sentence) -> None:
+    """Each difference is named with its ranks."""
+    builder = job(deviceProperties=V100, cuda_runtime_version=12040)
+    builder.rank(1).header(**header)
+    assert said(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"distributedInfo": None},
+        {"deviceProperties": []},
+        {"deviceProperties": [{"id": 0, "name": 7}]},
+        {"cuda_runtime_version": "?"},
+        {"host_name": "another"},
+        {"traceName": "x.json"},
+    ],
+)
+def test_what_is_not_known_tells_nothing(header) -> None:
+    """Nor does a host: ranks of a job run on many."""
+    builder = job(deviceProperties=V100, cuda_runtime_version=12040)
+    builder.rank(1).header(**header)
+    assert said(builder) == ()
+
+
+def test_of_many_groups_the_first_are_named() -> None:
+    """A folder of single-GPU runs, one a minute."""
+    (sentence,) = said(job(ranks=20, apart_us=60 * SECOND_US))
+    assert sentence.endswith(f"(rank {MOST_NAMED - 1}), {20 - MOST_NAMED} more.")
+
+
+@pytest.mark.parametrize(("first", "second"), [("diff/control", "diff/test"), ("dlrm_8rank", "ddp_gloo_4rank")])
+def test_real_jobs_in_one_folder_are_told_apart(real_traces, tmp_path, first, second) -> None:
+    """By time, and by what the files say of their jobs."""
+    for name in (first, second):
+        for path in (real_traces / name).iterdir():
+            shutil.copy(path, tmp_path / path.name)
+    sentence = opened(tmp_path)[0]
+    assert "do not look like one job: they were recorded at 20" in sentence
+    assert "the world sizes are" in sentence
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip"])
+def test_a_file_that_is_cut_off_is_named_with_its_place(tmp_path, form) -> None:
+    """In the middle of an event, or of the compressed stream."""
+    _, path = job().write(tmp_path)
+    content = path.read_bytes()
+    if form == "gzip":
+        path.unlink()
+        path = path.with_suffix(".json.gz")
+        content = gzip.compress(content)
+    path.write_bytes(content[: len(content) - 40])
+    (sentence,) = opened(tmp_path)
+    assert sentence.startswith("Rank 1's file is cut off after ")
+    assert f"({path.name}); what came later is missing." in sentence
+    assert ", at byte " in sentence
+
+
+def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
+    """Also where no event is broken: what the profiler writes behind them is missing."""
+    _, path = job().write(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(b"}", 0, content.rindex(b"]")) + 1])
+    (sentence,) = opened(tmp_path)
+    assert sentence.startswith("Rank 1's file is cut off after ")
+
+
+def test_a_list_of_events_may_stay_open(tmp_path) -> None:
+    """As tools leave it that add events while they run."""
+    (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
+    assert opened(tmp_path) == ()
+
+
+def test_of_many_files_that_are_cut_off_the_first_are_named(tmp_path) -> None:
+    """The others are counted."""
+    for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
+        path.write_bytes(path.read_bytes()[:-40])
+    sentences = opened(tmp_path)
+    assert len(sentences) == MOST_NAMED + 1
+    assert sentences[-1] == "3 more files are cut off; holotrace check says where."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rank2.json.gz", gzip.compress(b"x" * 1_000)[:20]),
+        ("rank2.json", b""),
+        ("host_1.1700000000000.pt.trace.json", b"\0" * 500),
+        ("rank2.json", b'{"schemaVersion": 1, "deviceProp'),
+    ],
+    ids=["cut in its first block", "empty", "a hole", "cut in its header"],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
+    """Where it is called like a trace and holds nothing that is whole."""
+    job().write(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    (sentence,) = opened(tmp_path)
+    assert sentence.startswith(f"1 file could not be read and is missing here: {name} (")
+    assert str(tmp_path) not in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
+)
+def test_other_files_are_not_missed(tmp_path, name, content) -> None:
+    """Beside traces lie all sorts of things."""
+    job().write(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    assert opened(tmp_path) == ()
+
+
+def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
+    """Recordings of one process are called alike but for their numbers; these are not."""
+    for name in ("baseline_rank0", "larger_batch_rank0"):
+        [path] = job(ranks=1).write(tmp_path / "written")
+        path.rename(tmp_path / f"{name}.json")
+    (sentence,) = opened(tmp_path)
+    assert sentence.startswith("Several files claim to be rank 0, such as ")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("rank0.1700000000000.pt.trace.json", "rank0.1700000060000.pt.trace.json"),
+        ("rank-0.Apr_03_18_51_38.1102.pt.trace.json", "rank-0.May_04_08_51_38.1102.pt.trace.json"),
+        ("trace_rank0_step10.json", "trace_rank0_step20.json"),
+    ],
+)
+def test_recordings_of_one_process_are_no_doubt(tmp_path, names) -> None:
+    """The spans that a profiler schedule writes, of which the newest is taken."""
+    for name in names:
+        [path] = job(ranks=1).write(tmp_path / "written")
+        path.rename(tmp_path / name)
+    assert opened(tmp_path) == ()
+
+
+def test_a_store_says_the_same(tmp_path) -> None:
+    """Of files that are cut off, unreadable, or other recordings of a rank: when they are gone, it is all that says so."""
+    folder = tmp_path / "job"
+    paths = job(ranks=3).write(folder)
+    paths[2].write_bytes(paths[2].read_bytes()[:-40])
+    (folder / "rank7.json").write_bytes(b"")
+    shutil.copy(paths[0], folder / "another_rank0.json")
+    trace = holotrace.open_trace(folder, cache=False)
+    holotrace.write_store(trace, tmp_path / "job.store")
+
+    sentences = wholeness(trace).sentences
+    assert len(sentences) == 3
+    assert opened(tmp_path / "job.store") == sentences

@@ -1,0 +1,121 @@
+"""The launch shapes of kernels."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID, kernel_calls
+from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import LAUNCH_KINDS
+from holotrace.testing.builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from holotrace.store.trace import RankTrace
+
+MI300 = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304, "maxThreadsPerMultiprocessor": 2048}
+THREADS = 608 * 256
+
+
+def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, int] = (256, 1, 1)) -> TraceBuilder:
+    """Return a launch whose shape the file writes beside the call, the kernel, or both."""
+    shape = {"grid": grid, "block": list(block)}
+    builder = TraceBuilder().header(deviceProperties=[MI300])
+    args = {"call": (shape, {}), "kernel": ({}, shape), "both": (shape, shape)}[where]
+    builder.runtime(call, start_us=0, duration_us=1, correlation=1, args=args[0])
+    return builder.kernel("k", start_us=2, duration_us=1, correlation=1, args=args[1])
+
+
+@pytest.mark.parametrize("where", ["call", "kernel", "both"])
+@pytest.mark.parametrize(
+    ("call", "grid"),
+    [
+        ("hipLaunchKernel", [608, 1, 1]),
+        ("hipExtLaunchKernel", [608, 1, 1]),
+        ("hipModuleLaunchKernel", [608, 1, 1]),
+        ("hipLaunchCooperativeKernel", [608, 1, 1]),
+        ("hipExtModuleLaunchKernel", [THREADS, 1, 1]),
+        ("hipHccModuleLaunchKernel", [THREADS, 1, 1]),
+        ("cudaLaunchKernel", [608, 1, 1]),
+    ],
+)
+def test_the_grid_counts_blocks_whoever_launches_and_wherever_it_stands(call: str, grid: list[int], where: str) -> None:
+    """608 blocks of 256 threads on 304 compute units: 2 each, and 512 of 2,048 threads."""
+    row = kernel_calls(launched(call, grid, where=where).build().ranks[0]).row(0, named=True)
+
+    assert [row[name] for name in (*GRID, *BLOCK)] == [608, 1, 1, 256, 1, 1]
+    assert (row["blocks_per_sm"], row["occupancy_fraction"], row["is_estimated"]) == (2.0, 0.25, True)
+
+
+def test_a_last_block_that_is_not_full_counts() -> None:
+    """Each direction by itself: 1,000 threads in blocks of 256, and 3 in blocks of 2."""
+    builder = launched("hipExtModuleLaunchKernel", [1_000, 3, 1], block=(256, 2, 1), where="both")
+
+    assert kernel_calls(builder.build().ranks[0]).select(GRID).row(0) == (4, 2, 1)
+
+
+def test_a_shape_of_zeros_is_not_known() -> None:
+    """Kineto writes it for launches whose arguments it does not read, such as those on several devices."""
+    call = "hipExtLaunchMultiKernelMultiDevice"
+    row = kernel_calls(launched(call, [0, 0, 0], block=(0, 0, 0), where="both").build().ranks[0]).row(0, named=True)
+
+    assert (row["blocks_per_sm"], row["occupancy_fraction"], row["is_estimated"]) == (None, None, False)
+
+
+def test_the_shape_stays_where_the_launch_is_not_selected() -> None:
+    """The launch says that the grid counts threads, even where only the kernel is asked about."""
+    rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
+
+    assert kernel_calls(rank_trace.where(without_calls))["grid_x"].to_list() == [608]
+
+
+def test_with_compat_the_grid_is_as_written() -> None:
+    """The plugin printed what it read."""
+    rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
+
+    assert kernel_calls(rank_trace, "torch_tb_profiler")["grid_x"].to_list() == [THREADS]
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
+    """Two CPUs come first, so GPU 0 is device 2, or 9 for GPU 7: it has what all listed GPUs have."""
+    gpus = [{**MI300, "id": number} for number in range(count)]
+    builder = launched("hipLaunchKernel", [608, 1, 1], where="both").header(deviceProperties=gpus)
+    shape = {"grid": [304, 1, 1], "block": [256, 1, 1]}
+    builder.kernel("other", start_us=5, duration_us=1, launch_us=4, device=count + 1, args=shape)
+
+    assert kernel_calls(builder.build().ranks[0])["blocks_per_sm"].to_list() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["models/mi300_bert", "inference/vllm_prefilldecode_piecewise/graph_execution"])
+def test_the_blocks_of_real_kernels(name: str, real_traces: Path) -> None:
+    """Read without our reader: those of hipExtModuleLaunchKernel are a 256th of what the file writes."""
+    path = real_traces / f"{name}.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    calls = {each["args"].get("correlation"): each["name"] for each in events if each.get("cat") == "cuda_runtime"}
+    expected = []
+    for each in events:
+        args = each.get("args", {})
+        if each.get("cat") == "kernel" and "grid" in args:
+            is_in_threads = calls[args["correlation"]] == "hipExtModuleLaunchKernel"
+            expected.append(math.prod(args["grid"]) / (math.prod(args["block"]) if is_in_threads else 1) / 304)
+
+    (rank_trace,) = open_trace(path, cache=False).ranks.values()
+    found = kernel_calls(rank_trace)["blocks_per_sm"].drop_nulls().to_list()
+
+    assert sorted(found) == pytest.approx(sorted(expected))
+
+
+def without_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """Select everything but the calls of runtime and driver."""
+    kinds = rank_trace.table("events", ["kind"])["kind"].to_numpy()
+    return ~np.isin(kinds, [kind.value for kind in LAUNCH_KINDS])

@@ -1,0 +1,39 @@
+"""Events of some steps, and of some devices."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holotrace.enrich.steps.selections import in_steps, on_devices
+from holotrace.testing.builder import TraceBuilder
+
+
+def names_where(selection) -> set[str]:
+    """Return the names of the events that a selection keeps."""
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 50)
+        .operator("early", start_us=5, duration_us=2)
+        .kernel("late", start_us=60, duration_us=20, launch_us=40)
+        .step(2, 50, 50)
+        .operator("inside", start_us=55, duration_us=2)
+        .kernel("elsewhere", device=1, start_us=70, duration_us=5, launch_us=58)
+        .operator("outside", start_us=200, duration_us=2)
+        .build()
+        .where(selection)
+    )
+    rank_trace = trace.ranks[0]
+    found = set(rank_trace.texts(rank_trace.table("events", ["name"])["name"]))
+    return found & {"early", "late", "inside", "elsewhere", "outside"}
+
+
+def test_device_work_belongs_to_the_step_that_launched_it() -> None:
+    """A kernel that runs in step 2 and was launched in step 1 is one of step 1; what is in no step is in none."""
+    assert names_where(partial(in_steps, steps=[1])) == {"early", "late"}
+    assert names_where(partial(in_steps, steps=[1, 2])) == {"early", "late", "inside", "elsewhere"}
+    assert names_where(partial(in_steps, steps=[9])) == set()
+
+
+def test_the_host_serves_every_device() -> None:
+    """Of device work only that of the devices asked for is kept, of the host everything."""
+    assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

@@ -1,0 +1,60 @@
+"""Which step each event belongs to."""
+
+from __future__ import annotations
+
+from holotrace.enrich.steps.step_of_event import step_of_event
+from holotrace.testing.builder import TraceBuilder
+
+
+def numbers(builder: TraceBuilder) -> dict[str, int | None]:
+    """Return the step of each event, by its name."""
+    (rank_trace,) = builder.build().ranks.values()
+    names = rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
+    return dict(zip(names, rank_trace.derive(step_of_event).to_list(), strict=True))
+
+
+def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
+    """Before, within, at the very end, and after."""
+    builder = TraceBuilder().step(4, 10, 10).step(5, 30, 10)
+    for name, start in (("before", 9), ("first", 10), ("between", 20), ("last", 39), ("after", 40)):
+        builder.operator(name, start_us=start, duration_us=1)
+
+    found = numbers(builder)
+
+    assert {name: found[name] for name in ("before", "first", "between", "last", "after")} == {
+        "before": None,
+        "first": 4,
+        "between": None,
+        "last": 5,
+        "after": None,
+    }
+
+
+def test_device_work_belongs_to_the_step_that_launched_it() -> None:
+    """Launched in step 4, run in step 5; without a launch its own start counts, on stream 0 as on any other."""
+    builder = (
+        TraceBuilder()
+        .step(4, 0, 10)
+        .step(5, 10, 10)
+        .kernel("launched", start_us=12, duration_us=1, launch_us=3, stream=0)
+        .kernel("unknown", start_us=15, duration_us=1, stream=0)
+    )
+
+    found = numbers(builder)
+
+    assert (found["launched"], found["unknown"]) == (4, 5)
+
+
+def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
+    """It is what ran on its stream before the first work whose launch was recorded, whichever step runs by then."""
+    builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
+    builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
+
+    found = numbers(builder)
+
+    assert (found["left"], found["launched"]) == (None, 4)
+
+
+def test_without_steps_nothing_belongs_to_one() -> None:
+    """Every event is outside."""
+    assert numbers(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == {"aten::mm": None}
