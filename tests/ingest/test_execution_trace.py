@@ -15,7 +15,7 @@ from holotrace.errors import InvalidOptionError, NotATraceError, TraceNotFoundEr
 from holotrace.ingest.execution_trace import read_execution_trace
 from holotrace.testing.builder import TraceBuilder
 from hta.common.execution_trace import add_et_column, correlate_execution_trace, load_execution_trace
-from hta.facade.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 OLD = {
     "id": 4, "name": "aten::mm", "rf_id": 2, "parent": 1, "op_schema": "aten::mm(Tensor a)", "seq_id": 7, "tid": 1,

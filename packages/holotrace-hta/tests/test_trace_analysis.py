@@ -484,7 +484,7 @@ def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> 
         "from hta.trace_analysis import TraceAnalysis\n"
         f"TraceAnalysis(trace_dir={str(tmp_path)!r}).get_temporal_breakdown(visualize=False)\n"
         "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.overview',"
-        " 'holotrace.recommendations.advice', 'hta.facade.critical_path', 'holotrace.analyses.idle_time'}))\n"
+        " 'holotrace.recommendations.advice', 'hta.facade.graphs.critical_path', 'holotrace.analyses.idle_time'}))\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert found.stdout == "[]\n"
@@ -503,7 +503,7 @@ def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
     script = (
         "import os\n"
         "import hta.trace_analysis\n"
-        "from hta.facade.pandas_later import import_pandas_aside\n"
+        "from hta.facade.imports.pandas_later import import_pandas_aside\n"
         "import_pandas_aside()\n"
         "child = os.fork()\n"
         "import pandas\n"

@@ -18,7 +18,7 @@ from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.testing.builder import TraceBuilder
-from hta.facade.comparison import comparison_frame, names_by_change
+from hta.facade.answers.comparison import comparison_frame, names_by_change
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
 

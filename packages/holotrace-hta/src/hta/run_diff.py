@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holotrace.comparisons.compare_operators import Measure, OperatorComparison, compare_operators
 from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
-from hta.facade.times import frame_in_microseconds
+from hta.facade.results.times import frame_in_microseconds
 
 if TYPE_CHECKING:
     import pandas as pd

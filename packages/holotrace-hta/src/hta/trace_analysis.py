@@ -19,14 +19,14 @@ from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
-from hta.facade.elsewhere import names_of
-from hta.facade.later import called_later
-from hta.facade.pandas_later import import_pandas_aside
-from hta.facade.show import show
-from hta.facade.sources import source_of
-from hta.facade.times import frame_in_microseconds
-from hta.facade.trace_view import TraceView
-from hta.facade.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.imports.later import called_later
+from hta.facade.imports.pandas_later import import_pandas_aside
+from hta.facade.results.show import show
+from hta.facade.results.times import frame_in_microseconds
+from hta.facade.results.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
+from hta.facade.trace.sources import source_of
+from hta.facade.trace.trace_view import TraceView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,20 +62,20 @@ if TYPE_CHECKING:
     from holotrace.recommendations.advice import advice
     from holotrace.recommendations.rules import Thresholds
     from holotrace.store.trace import Trace
-    from hta.facade.counters import traces_with_counters
-    from hta.facade.critical_path import CPGraph, critical_path_of, overlaid_critical_path
-    from hta.facade.cupti_counters import counters_with_operators
-    from hta.facade.dashboard import Dashboard
-    from hta.facade.kernel_sequences import sequence_frame
-    from hta.facade.launch_statistics import launch_frames
-    from hta.facade.memory import memory_frame, memory_within
-    from hta.facade.memory_bandwidth import memory_bw_summary, memory_bw_time_series
-    from hta.facade.operator_kernels import operator_kernel_frames
-    from hta.facade.queue_length import queue_length_summary, queue_length_time_series, time_blocked
-    from hta.facade.stragglers import StragglerMethod, potential_stragglers
-    from hta.facade.user_annotations import annotation_breakdown, kernels_with_annotations
+    from hta.facade.answers.counters import traces_with_counters
+    from hta.facade.answers.cupti_counters import counters_with_operators
+    from hta.facade.answers.dashboard import Dashboard
+    from hta.facade.answers.kernel_sequences import sequence_frame
+    from hta.facade.answers.launch_statistics import launch_frames
+    from hta.facade.answers.memory import memory_frame, memory_within
+    from hta.facade.answers.memory_bandwidth import memory_bw_summary, memory_bw_time_series
+    from hta.facade.answers.operator_kernels import operator_kernel_frames
+    from hta.facade.answers.queue_length import queue_length_summary, queue_length_time_series, time_blocked
+    from hta.facade.answers.stragglers import StragglerMethod, potential_stragglers
+    from hta.facade.answers.user_annotations import annotation_breakdown, kernels_with_annotations
+    from hta.facade.graphs.critical_path import CPGraph, critical_path_of, overlaid_critical_path
 else:
-    from hta.facade.pandas_later import pd
+    from hta.facade.imports.pandas_later import pd
 
     # A script that asks one question waits for plotly and twenty analyses otherwise: half a second.
     globals().update(
@@ -112,27 +112,27 @@ else:
                         "temporal_breakdown",
                     )
                 },
-                "Dashboard": "hta.facade.dashboard",
+                "Dashboard": "hta.facade.answers.dashboard",
                 "IdleTime": "holotrace.analyses.idle_time",
                 "advice": "holotrace.recommendations.advice",
-                "annotation_breakdown": "hta.facade.user_annotations",
-                "counters_with_operators": "hta.facade.cupti_counters",
-                "critical_path_of": "hta.facade.critical_path",
-                "kernels_with_annotations": "hta.facade.user_annotations",
-                "launch_frames": "hta.facade.launch_statistics",
-                "memory_bw_summary": "hta.facade.memory_bandwidth",
-                "memory_bw_time_series": "hta.facade.memory_bandwidth",
-                "memory_frame": "hta.facade.memory",
-                "memory_within": "hta.facade.memory",
-                "operator_kernel_frames": "hta.facade.operator_kernels",
-                "overlaid_critical_path": "hta.facade.critical_path",
+                "annotation_breakdown": "hta.facade.answers.user_annotations",
+                "counters_with_operators": "hta.facade.answers.cupti_counters",
+                "critical_path_of": "hta.facade.graphs.critical_path",
+                "kernels_with_annotations": "hta.facade.answers.user_annotations",
+                "launch_frames": "hta.facade.answers.launch_statistics",
+                "memory_bw_summary": "hta.facade.answers.memory_bandwidth",
+                "memory_bw_time_series": "hta.facade.answers.memory_bandwidth",
+                "memory_frame": "hta.facade.answers.memory",
+                "memory_within": "hta.facade.answers.memory",
+                "operator_kernel_frames": "hta.facade.answers.operator_kernels",
+                "overlaid_critical_path": "hta.facade.graphs.critical_path",
                 "overview": "holotrace.overview",
-                "potential_stragglers": "hta.facade.stragglers",
-                "queue_length_summary": "hta.facade.queue_length",
-                "queue_length_time_series": "hta.facade.queue_length",
-                "sequence_frame": "hta.facade.kernel_sequences",
-                "time_blocked": "hta.facade.queue_length",
-                "traces_with_counters": "hta.facade.counters",
+                "potential_stragglers": "hta.facade.answers.stragglers",
+                "queue_length_summary": "hta.facade.answers.queue_length",
+                "queue_length_time_series": "hta.facade.answers.queue_length",
+                "sequence_frame": "hta.facade.answers.kernel_sequences",
+                "time_blocked": "hta.facade.answers.queue_length",
+                "traces_with_counters": "hta.facade.answers.counters",
             }
         )
     )

@@ -22,12 +22,12 @@ from holotrace.figures.compare_traces import MOST_NAMES, paired_bars
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import located
 from holotrace.store.trace import Trace
-from hta.facade.comparison import comparison_frame, names_by_change
-from hta.facade.elsewhere import names_of
-from hta.facade.names import shorten_name
-from hta.facade.show import save
-from hta.facade.trace_frame import symbol_table, trace_frame
-from hta.facade.trace_view import TraceView
+from hta.facade.answers.comparison import comparison_frame, names_by_change
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.results.show import save
+from hta.facade.trace.names import shorten_name
+from hta.facade.trace.trace_frame import symbol_table, trace_frame
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -7,7 +7,7 @@ import pytest
 
 from hta.analyzers.cupti_counter_analysis import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
 from hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.trace.symbols import TraceSymbolTable
 
 COLUMNS = ["rank", "iteration", "stream", "name", "ts", "dur"]
 

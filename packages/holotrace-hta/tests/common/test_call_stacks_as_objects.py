@@ -12,7 +12,7 @@ from hta.common.trace_call_graph import CallGraph
 from hta.common.trace_call_stack import CallStackGraph, CallStackIdentity, CallStackNode
 from hta.common.trace_filter import ZeroDurationFilter
 from hta.common.types import DeviceType
-from hta.facade.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 OUTER, INNER, CALL, KERNEL, OTHER = range(5)
 

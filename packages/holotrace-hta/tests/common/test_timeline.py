@@ -27,8 +27,8 @@ from hta.common.timeline import (
 )
 from hta.common.trace_call_graph import CallGraph
 from hta.common.trace_filter import GPUKernelFilter
-from hta.facade import timeline_figure
-from hta.facade.trace_view import TraceView
+from hta.facade.answers import timeline_figure
+from hta.facade.trace.trace_view import TraceView
 
 GOLDENS = {"df_index_resolver": "single_v100", "trace_diff_control": "diff/control", "amd_trace__nsfull": "amd_mi250"}
 """HTA's events -> folder of the traces."""

@@ -10,7 +10,7 @@ from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from hta.common.trace_call_graph import CallGraph
-from hta.facade.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from holotrace.errors import InvalidOptionError
 from hta.common import trace_df
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.trace.symbols import TraceSymbolTable
 
 SYMBOLS = TraceSymbolTable()
 SYMBOLS.add_symbols(["aten::mm", "aten::mm_out", "nccl"])

@@ -13,8 +13,8 @@ from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from hta.common import trace_filter as filters
-from hta.facade.symbols import TraceSymbolTable
-from hta.facade.trace_view import TraceView
+from hta.facade.trace.symbols import TraceSymbolTable
+from hta.facade.trace.trace_view import TraceView
 
 
 @pytest.fixture(scope="module")

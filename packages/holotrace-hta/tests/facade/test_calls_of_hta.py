@@ -50,7 +50,7 @@ slow_where_repeating = [
 
 NOT_OFFERED = {
     r"_env": "the versions HTA ran with, no call",
-    r"critical_path_analysis\..*": "tests/facade/test_critical_path_goldens.py makes it",
+    r"critical_path_analysis\..*": "tests/facade/graphs/test_critical_path_goldens.py makes it",
     r"call_graph_legacy": "HTA has two call graphs; the other one is here",
 }
 """Calls without a counterpart, and why."""

@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hta.facade.names import shared_texts, shorten_name
+from hta.facade.trace.names import shared_texts, shorten_name
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hta.facade.critical_path import BoundType, CPGraph, critical_path_of, overlaid_critical_path, restore_cpgraph
-from hta.facade.elsewhere import names_of
-from hta.facade.graph_views import CPEdge, CPEdgeType, CPNode
-from hta.facade.trace_view import TraceView
+from hta.facade.graphs.critical_path import (
+    BoundType,
+    CPGraph,
+    critical_path_of,
+    overlaid_critical_path,
+    restore_cpgraph,
+)
+from hta.facade.graphs.graph_views import CPEdge, CPEdgeType, CPNode
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

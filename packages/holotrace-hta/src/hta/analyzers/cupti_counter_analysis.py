@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holotrace.analyses.cupti_counters import FLOP_OF_COUNTER
-from hta.facade.cupti_counters import counters_with_operators
-from hta.facade.elsewhere import names_of
+from hta.facade.answers.cupti_counters import counters_with_operators
+from hta.facade.imports.elsewhere import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hta.facade.trace_view import TraceView
+    from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

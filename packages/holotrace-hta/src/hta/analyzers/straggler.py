@@ -15,12 +15,12 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from holotrace.figures.theme import HOST_WAIT, IDLE, template
-from hta.facade.elsewhere import names_of
-from hta.facade.show import show
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.results.show import show
+from hta.facade.trace.symbols import TraceSymbolTable
 
 if TYPE_CHECKING:
-    from hta.facade.trace_view import TraceView
+    from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hta.facade.elsewhere import names_of
+from hta.facade.imports.elsewhere import names_of
 from hta.trace_analysis import TraceAnalysis
 
 if TYPE_CHECKING:
-    from hta.facade.stragglers import StragglerMethod
-    from hta.facade.trace_view import TraceView
+    from hta.facade.answers.stragglers import StragglerMethod
+    from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -9,9 +9,9 @@ import pandas as pd
 
 from holotrace.errors import InvalidOptionError
 from hta.common.timeline import TimelinePlotSetting, plot_events_timeline, prepare_timeline_events
-from hta.facade.elsewhere import names_of
-from hta.facade.symbols import TraceSymbolTable
-from hta.facade.trace_view import TraceView
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.symbols import TraceSymbolTable
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

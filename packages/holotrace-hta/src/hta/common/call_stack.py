@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from holotrace.errors import InvalidOptionError
-from hta.facade.call_stack_nodes import (
+from hta.facade.graphs.call_stack_nodes import (
     EVENT_END,
     EVENT_START,
     NON_EXISTENT_NODE_INDEX,
@@ -23,7 +23,7 @@ from hta.facade.call_stack_nodes import (
     parents_of,
     thread_nodes,
 )
-from hta.facade.elsewhere import names_of
+from hta.facade.imports.elsewhere import names_of
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

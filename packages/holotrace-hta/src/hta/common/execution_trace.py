@@ -11,8 +11,8 @@ import pandas as pd
 from holotrace.enrich.host.execution_nodes import node_rows
 from holotrace.errors import InvalidOptionError
 from holotrace.ingest.execution_trace import ExecutionTrace, read_execution_trace
-from hta.facade.elsewhere import names_of
-from hta.facade.trace_view import TraceView
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -17,11 +17,11 @@ import pandas as pd
 from holotrace.errors import InvalidOptionError
 from holotrace.export.new_file import expect_writable
 from holotrace.locations import located
-from hta.facade.elsewhere import names_of
-from hta.facade.names import shorten_name
-from hta.facade.show import save, show
-from hta.facade.symbols import TraceSymbolTable
-from hta.facade.timeline_figure import timeline_figure
+from hta.facade.answers.timeline_figure import timeline_figure
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.results.show import save, show
+from hta.facade.trace.names import shorten_name
+from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -15,11 +15,11 @@ from holotrace.store.trace import Trace as OpenTrace
 from hta.common.trace_file import read_trace
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
-from hta.facade.elsewhere import names_of
-from hta.facade.frame_columns import add_iteration, transform_correlation_to_index
-from hta.facade.sources import source_of
-from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
-from hta.facade.trace_view import TraceView
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.frame_columns import add_iteration, transform_correlation_to_index
+from hta.facade.trace.sources import source_of
+from hta.facade.trace.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
+from hta.facade.trace.trace_view import TraceView
 
 __all__ = [
     "PHASE_COUNTER",

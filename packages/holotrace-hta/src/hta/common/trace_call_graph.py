@@ -18,13 +18,13 @@ from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.errors import InvalidOptionError
 from hta.common.trace import Trace
-from hta.facade.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode
-from hta.facade.elsewhere import names_of
-from hta.facade.trace_view import TraceView
+from hta.facade.graphs.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.trace_view import TraceView
 
 if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace
-    from hta.facade.symbols import TraceSymbolTable
+    from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

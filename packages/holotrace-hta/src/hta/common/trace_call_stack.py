@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hta.facade.call_stack_nodes import (
+from hta.facade.graphs.call_stack_nodes import (
     EVENT_END,
     EVENT_START,
     NON_EXISTENT_NODE_INDEX,
@@ -13,7 +13,7 @@ from hta.facade.call_stack_nodes import (
     CallStackIdentity,
     CallStackNode,
 )
-from hta.facade.elsewhere import names_of
+from hta.facade.imports.elsewhere import names_of
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

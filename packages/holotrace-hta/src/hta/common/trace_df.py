@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from holotrace.errors import WrongTypeError
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.trace.symbols import TraceSymbolTable
 
 
 def get_iterations(df: pd.DataFrame) -> list[int]:

@@ -12,7 +12,7 @@ from holotrace.export.event_json import event_text
 from holotrace.export.new_file import new_file
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import Location, located
-from hta.facade.elsewhere import names_of
+from hta.facade.imports.elsewhere import names_of
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from holotrace.errors import InvalidOptionError, WrongTypeError
-from hta.facade.elsewhere import names_of
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -16,8 +16,8 @@ from holotrace.algorithms.nesting import nesting
 from holotrace.errors import InvalidOptionError
 from hta.common.trace_df import find_op_occurrence
 from hta.common.trace_filter import Filter, FirstIterationFilter
-from hta.facade.elsewhere import names_of
-from hta.facade.symbols import TraceSymbolTable
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hta.facade.names import shorten_name
-from hta.facade.patterns import (
+from hta.facade.trace.names import shorten_name
+from hta.facade.trace.patterns import (
     CPU_EVENTS_CATEGORY_PATTERN,
     KERNEL_CATEGORY_PATTERN,
     KERNEL_LAUNCH_CATEGORY_PATTERN,
@@ -11,7 +11,7 @@ from hta.facade.patterns import (
     MemoryKernelGroupingPattern,
     ProfilerStepGroupingPattern,
 )
-from hta.facade.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
+from hta.facade.trace.symbols import TraceSymbolTable, decode_symbol_id_to_symbol_name
 
 __all__ = [
     "CPU_EVENTS_CATEGORY_PATTERN",

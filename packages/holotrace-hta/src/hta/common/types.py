@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from hta.facade.device_kind import DeviceType, infer_device_type
-from hta.facade.patterns import (
+from hta.facade.trace.device_kind import DeviceType, infer_device_type
+from hta.facade.trace.patterns import (
     ALL_CATEGORY_PATTERN,
     CPU_AND_GPU_EVENTS_CATEGORY_PATTERN,
     CPU_EVENTS_CATEGORY_PATTERN,

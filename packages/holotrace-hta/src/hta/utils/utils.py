@@ -13,9 +13,9 @@ import pandas as pd
 
 from holotrace.enrich.kernels.kernel_kind import kind_of_name
 from holotrace.schema import EventKind, KernelKind
-from hta.facade.elsewhere import names_of
-from hta.facade.names import shorten_name
-from hta.facade.patterns import (
+from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.names import shorten_name
+from hta.facade.trace.patterns import (
     CommunicateKernelGroupingPattern,
     ComputeKernelGroupingPattern,
     MemoryKernelGroupingPattern,

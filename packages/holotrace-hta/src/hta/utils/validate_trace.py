@@ -11,7 +11,7 @@ from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.export.event_reader import EventReader
 from holotrace.export.trace_text import pieces
 from hta.configs.default_values import EVENT_ARGS, AttributeSpec, ValueType
-from hta.facade.elsewhere import names_of
+from hta.facade.imports.elsewhere import names_of
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -1,0 +1,1 @@
+"""One module per question, each returning frames with HTA's columns."""

@@ -1,0 +1,76 @@
+"""Comparisons of two traces with HTA's columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+
+from holotrace.comparisons.compare_traces import Device, compare_traces
+from hta.facade.trace.names import shorten_name
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import Trace
+
+CHANGES = ("added", "deleted", "increased", "decreased", "unchanged")
+_SUMS = ("control_count", "control_ns", "test_count", "test_ns")
+
+
+def comparison_frame(
+    traces: tuple[Trace, Trace],
+    steps: tuple[list[int] | None, list[int] | None],
+    labels: tuple[str, str],
+    device: Device,
+    *,
+    use_short_name: bool,
+) -> pd.DataFrame:
+    """Return counts and summed durations of each name, of both traces and their difference.
+
+    The names of the control trace come first, in alphabetical order, then those that only the test trace has.
+    """
+    result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device)
+    name = "short_name" if use_short_name else "name"
+    table = _summed(result.per_name, use_short_name=use_short_name)
+    sums = {column: table[column].to_numpy() for column in _SUMS}
+    control, test = labels
+    columns: dict[str, Any] = {
+        f"{control}_counts": sums["control_count"],
+        f"{control}_total_duration": _microseconds(sums["control_ns"]),
+        f"{test}_counts": sums["test_count"],
+        f"{test}_total_duration": _microseconds(sums["test_ns"]),
+        "diff_counts": sums["test_count"] - sums["control_count"],
+        "diff_duration": _microseconds(sums["test_ns"] - sums["control_ns"]),
+    }
+    signs = np.array(["-", "=", "+"], dtype=object)[np.sign(columns["diff_counts"]) + 1]
+    return pd.DataFrame(
+        {**columns, "counts_change_categories": signs}, index=pd.Index(table["name"].to_list(), name=name)
+    )
+
+
+def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, list[str]]:
+    """Return the names of a comparison by what happened to their count."""
+    control, test = (frame[f"{label}_counts"] for label in labels)
+    is_in_both = (control > 0) & (test > 0)
+    chosen = (
+        (control == 0) & (test > 0),
+        (control > 0) & (test == 0),
+        is_in_both & (test > control),
+        is_in_both & (test < control),
+        is_in_both & (test == control),
+    )
+    return {change: frame.index[rows].tolist() for change, rows in zip(CHANGES, chosen, strict=True)}
+
+
+def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
+    """Add up the kinds of a name, and the names that become the same when they are shortened."""
+    known = per_name["name"].unique()
+    keys = {name: shorten_name(name) if use_short_name else name for name in known}
+    named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))
+    return named.group_by("name").agg(pl.col(_SUMS).sum()).sort(pl.col("control_count") == 0, "name")
+
+
+def _microseconds(nanoseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return whole numbers where all values are whole microseconds, else exact thousandths."""
+    return nanoseconds / 1_000 if (nanoseconds % 1_000).any() else nanoseconds // 1_000

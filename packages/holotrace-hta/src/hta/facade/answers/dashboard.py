@@ -1,0 +1,55 @@
+"""The verdict and all figures of a job, inline in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from holotrace.figures.names import printable
+from holotrace.overview import Overview, shown_analyses
+from hta.facade.results.show import show
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.figures.theme import Theme
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """What a notebook shows where a cell ends with it; `show()` does so anywhere else.
+
+    overview  the verdict, the findings and the results behind the figures
+    theme     `light` or `dark`
+    """
+
+    overview: Overview
+    theme: Theme = "light"
+
+    @property
+    def figures(self) -> dict[str, go.Figure]:
+        """The figure of each analysis that could be made, by its name."""
+        results = self.overview.results
+        return {each.name: each.plot(results[each.name], theme=self.theme) for each in shown_analyses(self.overview)}
+
+    def show(self, renderer: str = "") -> None:
+        """Show the figures by plotly's default renderer, which Jupyter, VS Code and Colab set, or by another."""
+        for figure in self.figures.values():
+            show(figure, renderer)
+
+    def __str__(self) -> str:
+        """Return the verdict and the findings."""
+        return "\n".join(map(printable, (*self.overview.doubts, self.overview.verdict, *self.overview.findings)))
+
+    def _ipython_display_(self) -> None:
+        """Show everything; notebooks call this."""
+        bundle = {"text/plain": str(self), "text/html": self._html()}
+        import_module("IPython.display").display(bundle, raw=True)
+        self.show()
+
+    def _html(self) -> str:
+        findings = "".join(f"<li>{escape(printable(finding))}</li>" for finding in self.overview.findings)
+        doubts = "".join(f"<p>⚠ {escape(printable(doubt))}</p>" for doubt in self.overview.doubts)
+        return f"{doubts}<p><b>{escape(printable(self.overview.verdict))}</b></p><ul>{findings}</ul>"

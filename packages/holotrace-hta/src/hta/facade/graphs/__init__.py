@@ -1,0 +1,1 @@
+"""Critical paths and call stacks as HTA's objects."""

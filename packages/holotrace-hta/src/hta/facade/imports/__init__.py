@@ -1,0 +1,1 @@
+"""Modules that are imported only when a script uses them."""

@@ -1,0 +1,1 @@
+"""HTA's units, statistics and reasons in results, and how figures are shown."""

@@ -1,0 +1,37 @@
+"""Times as HTA's frames show them: microseconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    from hta.facade.imports.pandas_later import pd
+
+
+def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
+    """Return whole numbers where all values are whole microseconds, else exact thousandths."""
+    nanoseconds = times_ns.to_numpy().astype(np.int64, copy=False)
+    whole = nanoseconds // 1_000
+    return whole if (1_000 * whole == nanoseconds).all() else nanoseconds / 1_000
+
+
+def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
+    """Return a table of an analysis as a frame; every column `x_ns` becomes `x(us)`, null NaN in columns of numbers."""
+    return pd.DataFrame({_column_name(column.name): _values(column) for column in table})
+
+
+def _column_name(name: str) -> str:
+    return f"{name.removesuffix('_ns')}(us)" if name.endswith("_ns") else name
+
+
+def _values(column: pl.Series) -> list[Any] | npt.NDArray[Any]:
+    if not column.dtype.is_numeric():
+        return column.to_list()
+    values = column.cast(pl.Float64).to_numpy() if column.null_count() else column.to_numpy()
+    return values / 1_000 if column.name.endswith("_ns") else values

@@ -1,0 +1,1 @@
+"""A trace as HTA's scripts read and edit it: frames, symbols and args."""

@@ -1,0 +1,538 @@
+"""A rank whose events are those of a frame: what scripts changed in `analyzer.t.traces` reaches every analysis.
+
+What the frame says of an event counts: its time, name, category, track, stream and correlation. The rest (args, arrows,
+memory events) is what was recorded of the event of that `index`; rows without a recorded event have none of it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+
+from holotrace.enrich.job.job_time import RANGES
+from holotrace.enrich.steps.step_of_event import step_of_event
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.progress import SILENT
+from holotrace.ingest.kineto import KinetoReader
+from holotrace.store.arrow_tables import MemoryTables, empty_table, known_columns, table_types
+from holotrace.store.header import Header
+from holotrace.store.health import Health
+from holotrace.store.trace import RankTrace
+from hta.facade.trace.trace_frame import STREAM_KINDS, partners
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import RankFile
+    from hta.facade.trace.symbols import TraceSymbolTable
+
+_NEEDED = ("cat", "name", "ts", "dur")
+_NOTHING = -1
+_NS_OF_A_MICROSECOND = 1_000
+_MOST_EVENTS = 1 << 32
+_DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
+_COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
+"""{column of a frame: that of the table `copies`, and what frames show where it is null}."""
+_UNFINDABLE = "{column} of rank {rank} was changed in its frame, and no analysis can follow: {way_out}"
+
+_Numbers = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+
+
+def edited_rank(
+    rank: int, frame: pd.DataFrame, recorded: RankTrace | None, symbols: TraceSymbolTable, origin_ns: int
+) -> RankTrace:
+    """Return a rank with the events of a frame.
+
+    Args:
+        rank: its number.
+        frame: the events, with the columns of `trace_frame` or some of them, at least cat, name, ts and dur.
+        recorded: the rank as it was recorded; None for a rank without a file.
+        symbols: the texts of the numbers in `cat` and `name`; these may also be texts.
+        origin_ns: the moment from which `ts` counts.
+
+    Raises:
+        InvalidOptionError: the frame lacks a column, holds a time or a number that means nothing, or was changed in a
+            column that no analysis can follow.
+    """
+    missing = [name for name in _NEEDED if name not in frame.columns]
+    if missing:
+        message = f"the frame of rank {rank} lacks the column {missing[0]}, which analyses need"
+        raise InvalidOptionError(message)
+    return RankTrace(rank, _file_of(_Rows(rank, frame, recorded, symbols, origin_ns)))
+
+
+def expect_steps_as_announced(rank_trace: RankTrace) -> None:
+    """Refuse a frame whose column `iteration` says other steps than its events.
+
+    Raises:
+        InvalidOptionError: it does.
+    """
+    file = rank_trace.file
+    if not isinstance(file, EditedFile) or file.iterations is None:
+        return
+    steps = rank_trace.derive(step_of_event).fill_null(_NOTHING).to_numpy()
+    event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
+    shown = steps[np.searchsorted(event_index, file.iterations[0])]
+    if (shown != file.iterations[1]).any():
+        way_out = "steps are the events ProfilerStep#N of the frame; keep them, or add some"
+        raise InvalidOptionError(_UNFINDABLE.format(column="iteration", rank=rank_trace.rank, way_out=way_out))
+
+
+def expect_events_of_file(rank_trace: RankTrace) -> None:
+    """Refuse a frame with events that are not in the file of its rank, of which a copy is asked for.
+
+    Raises:
+        InvalidOptionError: it has such rows.
+    """
+    file = rank_trace.file
+    if isinstance(file, EditedFile) and file.added_count:
+        message = (
+            f"the frame of rank {rank_trace.rank} has {file.added_count:,} rows that are not in its file, so a copy of "
+            f"the file cannot show them; drop them, or write_raw_trace a trace that has them"
+        )
+        raise InvalidOptionError(message)
+
+
+class EditedFile:
+    """The tables of a rank as a frame changed them: a `RankFile`."""
+
+    def __init__(self, rows: _Rows, events: pl.DataFrame, event_numbers: _Numbers) -> None:
+        """Take over what was made of a frame; `event_numbers` has the event_index of each row of the frame."""
+        recorded = rows.recorded
+        self.path = f"the frame of rank {rows.rank}" if recorded is None else recorded.source
+        self.iterations = None if rows.iteration is None else (event_numbers, rows.iteration)
+        self._recorded: RankFile | None = None if recorded is None else recorded.file
+        self._made = {"events": events, "tracks": rows.tracks.table(), "strings": rows.texts.table()}
+        self.added_count = int((rows.source_index != event_numbers).sum())
+        self._copies = _copied(event_numbers, rows.source_index)
+        self._shift_ns = rows.shift_ns
+        self._changed_copies = rows.changed_copies(event_numbers)
+
+    @property
+    def header(self) -> Header:
+        """What the recording says about itself."""
+        return Header.from_keys({}) if self._recorded is None else self._recorded.header
+
+    @property
+    def health(self) -> Health:
+        """How the reading of the recording went."""
+        if self._recorded is not None:
+            return self._recorded.health
+        return Health("plain", 0, 0, self._made["events"].height, {}, (), "")
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return columns of a table."""
+        wanted = known_columns(name, columns)
+        if name in self._made:
+            return self._made[name].select(wanted)
+        if name not in self._sides:
+            self._sides[name] = self._side_table(name)
+        return self._sides[name].select(wanted)
+
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of the events of these kinds."""
+        return MemoryTables(self._made).read_events(known_columns("events", columns), [int(kind) for kind in kinds])
+
+    def forget(self) -> None:
+        """Free what the recording holds; what the frame said stays."""
+        self._sides.clear()
+        if self._recorded is not None:
+            self._recorded.forget()
+
+    @cached_property
+    def _sides(self) -> dict[str, pl.DataFrame]:
+        return {}
+
+    def _side_table(self, name: str) -> pl.DataFrame:
+        table = empty_table(name) if self._recorded is None else self._recorded.table(name)
+        if self._shift_ns and "start_ns" in table.columns:
+            table = table.with_columns(pl.col("start_ns") + self._shift_ns)
+        if len(self._copies):
+            copied = table.join(self._copies, left_on="event_index", right_on="source", how="inner")
+            numbered = copied.with_columns(pl.col("copy").alias("event_index")).select(table.columns)
+            table = pl.concat([table, numbered]).sort("event_index", maintain_order=True)
+        return _with_changed(table, self._changed_copies) if name == "copies" else table
+
+
+@dataclass
+class _Texts:
+    """The table `strings`: the recorded ones, and those that a frame adds."""
+
+    known: list[str]
+    _numbers: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._numbers = {text: number for number, text in reversed(list(enumerate(self.known)))}
+
+    def number(self, text: str) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.known)
+            self.known.append(text)
+        return self._numbers[text]
+
+    def table(self) -> pl.DataFrame:
+        return pl.DataFrame({"text": self.known}, schema=table_types("strings"))
+
+
+class _Tracks:
+    """The table `tracks`: the recorded ones, and those that a frame adds."""
+
+    def __init__(self, recorded: pl.DataFrame, texts: _Texts) -> None:
+        self._texts = texts
+        self._rows = [row[1:] for row in recorded.iter_rows()]
+        self._numbers = {row: number for number, row in enumerate(self._rows)}
+
+    def numbers(self, process: _Codes, thread: _Codes) -> _Numbers:
+        """Return the track of each row."""
+        pairs, rows = np.unique(process.codes * len(thread.distinct) + thread.codes, return_inverse=True)
+        found = [divmod(pair, len(thread.distinct)) for pair in pairs.tolist()]
+        tracks = [self._number(process.distinct[each], thread.distinct[other]) for each, other in found]
+        return np.array(tracks, np.int64)[rows]
+
+    def table(self) -> pl.DataFrame:
+        rows = [(number, *row) for number, row in enumerate(self._rows)]
+        return pl.DataFrame(rows, schema=table_types("tracks"), orient="row")
+
+    def _number(self, process: object, thread: object) -> int:
+        row = (*self._half(process), *self._half(thread))
+        if row not in self._numbers:
+            self._numbers[row] = len(self._rows)
+            self._rows.append(row)
+        return self._numbers[row]
+
+    def _half(self, value: object) -> tuple[int | None, int | None]:
+        """Return a process or thread as number, or as the number of its text."""
+        if isinstance(value, (int, float, np.integer, np.floating)) and float(value).is_integer():
+            return int(value), None
+        return None, self._texts.number(str(value))
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """A column as places among its distinct values."""
+
+    codes: _Numbers
+    distinct: list[Any]
+
+    @classmethod
+    def of(cls, column: pd.Series[Any]) -> _Codes:
+        codes, values = pd.factorize(column, use_na_sentinel=False)
+        return cls(codes.astype(np.int64), list(values))
+
+    def mapped(self, number: Callable[[Any], int]) -> _Numbers:
+        """Return what a function makes of each value, called once for each distinct one."""
+        return np.array([number(value) for value in self.distinct] or [0], np.int64)[self.codes]
+
+
+class _Rows:
+    """The rows of a frame beside the recorded events that they are of."""
+
+    def __init__(
+        self,
+        rank: int,
+        frame: pd.DataFrame,
+        recorded: RankTrace | None,
+        symbols: TraceSymbolTable,
+        origin_ns: int,
+    ) -> None:
+        self.rank, self.recorded = rank, recorded
+        self._frame, self._symbols, self._origin_ns = frame, symbols.get_sym_table(), origin_ns
+        self._events = empty_table("events") if recorded is None else recorded.unselected.table("events")
+        self.texts = _Texts([] if recorded is None else recorded.unselected.strings.to_list())
+        self.tracks = _Tracks(empty_table("tracks") if recorded is None else recorded.table("tracks"), self.texts)
+        self._category, self._name = (self._texts_of(column) for column in ("cat", "name"))
+        self._source = self._sources()
+        self._refuse_what_nothing_reads()
+
+    @property
+    def given_index(self) -> _Numbers:
+        """The column `index`, -1 where there is none."""
+        has_any = "index" in self._frame.columns
+        return self._whole_numbers("index") if has_any else np.full(len(self._frame), _NOTHING)
+
+    @property
+    def source_index(self) -> _Numbers:
+        """The event_index of the recorded event of each row, -1 for none."""
+        return self._recorded_values("event_index", _NOTHING)
+
+    @property
+    def iteration(self) -> _Numbers | None:
+        """The column `iteration`, None where there is none."""
+        return self._whole_numbers("iteration") if "iteration" in self._frame.columns else None
+
+    @cached_property
+    def shift_ns(self) -> int:
+        """By how much all recorded events were moved; 0 where they were not all moved by the same time."""
+        is_known = self._is_known
+        moved = np.unique((self._start_ns - self._recorded_values("start_ns", 0))[is_known])
+        return int(moved[0]) if len(moved) == 1 else 0
+
+    def table(self) -> pl.DataFrame:
+        """Return the rows as rows of `events`, without their event_index, in the order of the frame."""
+        process, thread = (self._track_part(column) for column in ("pid", "tid"))
+        track = self._track_numbers(process, thread)
+        kind = self._kinds()
+        columns = {
+            "start_ns": pl.Series(self._start_ns),
+            "duration_ns": pl.Series(self._duration_ns),
+            "kind": pl.Series(kind),
+            "category": pl.Series(self._category),
+            "name": pl.Series(self._name),
+            "track_id": pl.Series(track),
+            "device": self._device(kind, process),
+            "stream": self._link("stream", self._shown_streams),
+            "correlation": self._link("correlation"),
+            "external_id": self._link("external_id"),
+        }
+        types = table_types("events")
+        return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
+
+    def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
+        """Return the sizes and bandwidths of copies that are not the recorded ones: event_index, and a column each.
+
+        A value is null where the frame shows what was recorded.
+        """
+        recorded = empty_table("copies") if self.recorded is None else self.recorded.table("copies")
+        places = {number: row for row, number in enumerate(recorded["event_index"].to_list())}
+        rows = np.array([places.get(number, _NOTHING) for number in self.source_index.tolist()], np.int64)
+        columns: dict[str, pl.Series] = {"event_index": pl.Series(event_numbers).cast(pl.UInt32)}
+        for shown, (stored, missing) in _COPIES.items():
+            if shown in self._frame.columns:
+                known = np.append(recorded[stored].fill_null(missing).to_numpy(), missing)[rows]
+                given = self._numbers(shown)
+                columns[stored] = pl.Series(given).set(pl.Series(given == known), None)
+        changed = pl.DataFrame(columns)
+        return changed.filter(~pl.all_horizontal(pl.exclude("event_index").is_null()))
+
+    @cached_property
+    def _is_known(self) -> _Flags:
+        return self._source >= 0
+
+    @cached_property
+    def _start_ns(self) -> _Numbers:
+        """Return the starts in ns: as recorded where the frame shows the recorded time, which may have lost digits."""
+        given = self._numbers("ts")
+        recorded = self._recorded_values("start_ns", 0)
+        is_same = self._is_known & (given == (recorded - self._origin_ns) / _NS_OF_A_MICROSECOND)
+        return np.where(is_same, recorded, self._origin_ns + _nanoseconds(given))
+
+    @cached_property
+    def _duration_ns(self) -> _Numbers:
+        given = self._numbers("dur")
+        if (given < 0).any():
+            message = f"the frame of rank {self.rank} has negative durations in {int((given < 0).sum()):,} rows"
+            raise InvalidOptionError(message)
+        recorded = self._recorded_values("duration_ns", 0)
+        is_same = self._is_known & (given == recorded / _NS_OF_A_MICROSECOND)
+        return np.where(is_same, recorded, _nanoseconds(given))
+
+    @cached_property
+    def _shown_streams(self) -> pl.Series:
+        """The recorded streams as frames show them: those of host events are left out."""
+        return self._events.select(pl.when(pl.col("kind").is_in(_DEVICE_KINDS)).then("stream"))["stream"]
+
+    def _sources(self) -> _Numbers:
+        """Return the row of the recorded event of each row, -1 for none.
+
+        A row is of the event of its `index` where the category is the same, and the name or the start.
+        """
+        numbers = self.given_index
+        known = self._events["event_index"].to_numpy()
+        if not len(known):
+            return np.full(len(numbers), _NOTHING)
+        rows = np.searchsorted(known, np.clip(numbers, 0, _MOST_EVENTS - 1))
+        rows = np.minimum(rows, len(known) - 1)
+        category, name, start_ns = (
+            self._events[column].cast(pl.Int64).fill_null(_NOTHING).to_numpy()[rows]
+            for column in ("category", "name", "start_ns")
+        )
+        shown = (start_ns - self._origin_ns) / _NS_OF_A_MICROSECOND
+        is_like = (name == self._name) | (shown == self._numbers("ts"))
+        is_same = (known[rows] == numbers) & (category == self._category) & is_like
+        return np.where(is_same, rows, _NOTHING)
+
+    def _recorded_values(self, column: str, missing: int) -> _Numbers:
+        values = self._events[column].cast(pl.Int64).fill_null(_NOTHING).to_numpy()
+        return np.append(values, missing)[self._source]  # the last one answers for rows without a recorded event
+
+    def _texts_of(self, column: str) -> _Numbers:
+        """Return the string id of each text, or of the text of each number."""
+        return _Codes.of(self._frame[column]).mapped(lambda value: self.texts.number(self._text(column, value)))
+
+    def _text(self, column: str, value: object) -> str:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (int, np.integer)) and 0 <= value < len(self._symbols):
+            return self._symbols[int(value)]
+        message = f"{column} of rank {self.rank} holds {value!r}, which is neither a text nor a number of symbol_table"
+        raise InvalidOptionError(message)
+
+    def _kinds(self) -> npt.NDArray[np.uint8]:
+        """Return the kind of each event, which its category says."""
+        distinct, rows = np.unique(self._category, return_inverse=True)
+        return _kinds_of([self.texts.known[number] for number in distinct.tolist()])[rows]
+
+    def _track_part(self, column: str) -> _Codes | None:
+        return _Codes.of(self._frame[column]) if column in self._frame.columns else None
+
+    def _track_numbers(self, process: _Codes | None, thread: _Codes | None) -> _Numbers:
+        if process is None or thread is None:
+            return self._recorded_values("track_id", self.tracks.numbers(_zeros(1), _zeros(1))[0])
+        return self.tracks.numbers(process, thread)
+
+    def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
+        """Return the devices: as recorded, for other rows on devices the process."""
+        recorded = self._gathered(self._events["device"])
+        if process is None:
+            return recorded
+        is_new = ~self._is_known & np.isin(kind, _DEVICE_KINDS)
+        numbers = pl.Series(process.mapped(_device_number), dtype=pl.Int64).cast(pl.Int32, strict=False)
+        found = pl.select(pl.when(pl.Series(is_new)).then(numbers).otherwise(recorded)).to_series()
+        return found.replace(_NOTHING, None)
+
+    def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
+        """Return a column of numbers, null for -1; as recorded where the frame shows what was recorded."""
+        recorded = self._gathered(self._events[column])
+        if column not in self._frame.columns:
+            return recorded
+        as_shown = recorded if shown is None else self._gathered(shown)
+        given = pl.Series(self._whole_numbers(column))
+        is_same = pl.Series(self._is_known) & (given == as_shown.fill_null(_NOTHING))
+        changed = given.set(given == _NOTHING, None)
+        return pl.select(pl.when(is_same).then(recorded.cast(pl.Int64)).otherwise(changed)).to_series()
+
+    def _gathered(self, column: pl.Series) -> pl.Series:
+        """Return the value of each row's recorded event, null for rows without one."""
+        return column.gather(pl.Series(self._source).cast(pl.UInt32, strict=False))
+
+    def _numbers(self, column: str) -> npt.NDArray[np.float64]:
+        values: npt.NDArray[np.float64] = pd.to_numeric(self._frame[column], errors="coerce").to_numpy(np.float64)
+        if not np.isfinite(values).all():
+            message = (
+                f"{column} of rank {self.rank} holds {int((~np.isfinite(values)).sum()):,} values that are no number"
+            )
+            raise InvalidOptionError(message)
+        return values
+
+    def _whole_numbers(self, column: str) -> _Numbers:
+        return self._numbers(column).astype(np.int64)
+
+    def _refuse_what_nothing_reads(self) -> None:
+        """Raise an error where a column was changed that follows from others."""
+        for column, way_out in (
+            ("end", "it follows from ts and dur; set those"),
+            ("index_correlation", "it follows from correlation; set that, in both rows of a launch"),
+        ):
+            if column in self._frame.columns and self._is_changed_alone(column):
+                raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
+
+    def _is_changed_alone(self, column: str) -> bool:
+        """Say whether rows of recorded events show another value, though what it follows from is as recorded."""
+        given = self._numbers(column)
+        start, duration, correlation = (
+            self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
+        )
+        if column == "end":
+            follows = (start + duration - self._origin_ns) / _NS_OF_A_MICROSECOND
+            is_as_recorded = (self._start_ns == start) & (self._duration_ns == duration)
+        else:
+            follows = self._partners().astype(np.float64)
+            is_as_recorded = self._whole_numbers("correlation") == correlation
+        return bool((self._is_known & is_as_recorded & (given != follows)).any())
+
+    def _partners(self) -> _Numbers:
+        """Return `index_correlation` as a frame of the recording shows it, with all of its events or some."""
+        given = self._whole_numbers("index_correlation")
+        if self.recorded is None:
+            return given
+        numbers = self._events["event_index"].to_numpy()
+        selected, whole = (
+            np.append(partners(each, numbers), _NOTHING)[self._source]
+            for each in (self.recorded, self.recorded.unselected)
+        )
+        return np.where(given == selected, selected, whole)
+
+
+def _file_of(rows: _Rows) -> EditedFile:
+    table = rows.table()
+    numbers = _event_numbers(rows.source_index, rows.given_index, _first_free(rows.recorded))
+    listed = table.with_columns(pl.Series("event_index", numbers).cast(pl.UInt32)).select(table_types("events").names())
+    events = pl.concat([listed, _unlisted(rows)]).sort("event_index").rechunk()
+    return EditedFile(rows, events, numbers)
+
+
+def _unlisted(rows: _Rows) -> pl.DataFrame:
+    """Return the recorded events that no frame lists, moved along with the others."""
+    if rows.recorded is None:
+        return empty_table("events")
+    is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()
+    unlisted = rows.recorded.table("events").filter(~is_listed)
+    return unlisted.with_columns(pl.col("start_ns") + rows.shift_ns)
+
+
+def _first_free(recorded: RankTrace | None) -> int:
+    return 0 if recorded is None else recorded.health.event_count
+
+
+def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
+    """Return the event_index of each row: that of its recorded event, else its `index` if no recorded event has it.
+
+    The second row of an event, or of an `index`, gets a new number.
+    """
+    wanted = np.where(source_index >= 0, source_index, given)
+    _, first = np.unique(wanted, return_index=True)
+    is_own = np.zeros(len(wanted), np.bool_)
+    is_own[first] = True
+    is_own &= (source_index >= 0) | (given >= first_free)
+    fresh = max(first_free, 1 + int(wanted[is_own].max(initial=-1))) + np.cumsum(~is_own) - 1
+    return np.where(is_own, wanted, fresh)
+
+
+def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
+    """Return `source` and `copy` of the events that a frame holds more than once."""
+    is_copy = (source_index >= 0) & (event_numbers != source_index)
+    pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
+    return pl.DataFrame(pairs).cast(pl.UInt32)
+
+
+def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+    """Return the table `copies` with the sizes and bandwidths of a frame."""
+    named = [name for name in changed.columns if name != "event_index"]
+    if changed.is_empty() or not named:
+        return copies
+    both = copies.join(changed, on="event_index", how="full", coalesce=True, suffix="_given")
+    filled = [pl.coalesce(f"{name}_given", name).cast(copies.schema[name]).alias(name) for name in named]
+    return both.with_columns(filled).select(copies.columns).sort("event_index")
+
+
+def _kinds_of(categories: Sequence[str]) -> npt.NDArray[np.uint8]:
+    """Return the kind of each category, as the reader knows them."""
+    events = [{"ph": "X", "cat": each, "name": "", "ts": 0, "dur": 0, "pid": 0, "tid": 0} for each in categories]
+    with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
+        path = Path(folder, "categories.json")
+        path.write_text(json.dumps({"traceEvents": events}))
+        found = KinetoReader().read(path, None, SILENT)
+    kinds: npt.NDArray[np.uint8] = found.tables.read("events", ["kind"])["kind"].to_numpy()
+    return kinds
+
+
+def _nanoseconds(times: npt.NDArray[np.float64]) -> _Numbers:
+    return np.round(times * _NS_OF_A_MICROSECOND).astype(np.int64)
+
+
+def _zeros(count: int) -> _Codes:
+    return _Codes(np.zeros(count, np.int64), [0])
+
+
+def _device_number(process: object) -> int:
+    is_number = isinstance(process, (int, float, np.integer, np.floating)) and float(process).is_integer()
+    return int(process) if is_number else _NOTHING  # type: ignore[call-overload]

@@ -1,0 +1,227 @@
+"""The table that turns the name and category numbers of HTA's frames into text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from holotrace.errors import InvalidOptionError
+from hta.facade.trace.names import shorten_name
+from hta.facade.trace.patterns import (
+    CPU_EVENTS_CATEGORY_PATTERN,
+    CPU_OP_CATEGORY_PATTERN,
+    DEVICE_RUNTIME_CATEGORY_PATTERN,
+    KERNEL_CATEGORY_PATTERN,
+    KERNEL_LAUNCH_CATEGORY_PATTERN,
+    GroupingPattern,
+    MemoryKernelGroupingPattern,
+    ProfilerStepGroupingPattern,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    from hta.facade.imports.pandas_later import pd
+
+
+class TraceSymbolTable:
+    """Texts and their numbers: a text's number is its place in `sym_table`."""
+
+    def __init__(self) -> None:
+        self.sym_table: list[str] = []
+        self.sym_index: dict[str, int] = {}
+
+    @classmethod
+    def create_from_symbol_id_map(cls, symbol_id_map: Mapping[str, int]) -> TraceSymbolTable:
+        """Make a table from `{text: number}`; numbers that stand for nothing are called `Undefined-<number>`."""
+        texts = {number: text for text, number in symbol_id_map.items()}
+        table = cls()
+        table.sym_table = [texts.get(number, f"Undefined-{number}") for number in range(max(texts, default=-1) + 1)]
+        table.sym_index = {text: number for number, text in enumerate(table.sym_table)}
+        return table
+
+    @classmethod
+    def create_from_df(cls, df: pd.DataFrame) -> TraceSymbolTable:
+        """Make a table of the texts in `cat` and `name`.
+
+        Raises:
+            InvalidOptionError: they hold numbers.
+        """
+        table = cls()
+        for column in ("cat", "name"):
+            if pd.api.types.is_numeric_dtype(df[column]):
+                message = f"the column {column} holds numbers, not texts"
+                raise InvalidOptionError(message)
+            table.add_symbols(df[column].unique())
+        return table
+
+    @classmethod
+    def from_csv_file(cls, file_path: str) -> TraceSymbolTable:
+        """Make a table from a CSV file with the texts in the column `symbol`, in the order of their numbers.
+
+        Raises:
+            InvalidOptionError: there is no such column.
+        """
+        texts = pd.read_csv(file_path, keep_default_na=False)
+        if "symbol" not in texts.columns:
+            message = f"{file_path} has no column `symbol`; its columns are: {', '.join(map(str, texts.columns))}"
+            raise InvalidOptionError(message)
+        table = cls()
+        table.add_symbols(map(str, texts["symbol"]))
+        return table
+
+    @classmethod
+    def clone(cls, symbol_table: TraceSymbolTable) -> TraceSymbolTable:
+        """Copy a table."""
+        table = cls()
+        table.add_symbols(symbol_table.sym_table)
+        return table
+
+    @classmethod
+    def combine_symbol_tables(cls, tables: Iterable[TraceSymbolTable]) -> TraceSymbolTable:
+        """Join tables; the numbers of the first are kept."""
+        combined = cls()
+        for table in tables:
+            combined.add_symbols(table.sym_table)
+        return combined
+
+    def is_empty(self) -> bool:
+        """Say whether there is no text."""
+        return not self.sym_table
+
+    def add_symbols(self, symbols: Iterable[str]) -> None:
+        """Give every new text the next number."""
+        for text in symbols:
+            if text not in self.sym_index:
+                self.sym_index[text] = len(self.sym_table)
+                self.sym_table.append(text)
+
+    def add_symbols_mp(self, symbols_list: Iterable[Iterable[str]]) -> None:
+        """Give every new text of several lists the next number."""
+        for symbols in symbols_list:
+            self.add_symbols(symbols)
+
+    def get_sym_id_map(self) -> dict[str, int]:
+        """Return {text: number}."""
+        return self.sym_index
+
+    def get_sym_index(self) -> dict[str, int]:
+        """Return {text: number}."""
+        return self.sym_index
+
+    def get_sym_table(self) -> list[str]:
+        """Return the texts in the order of their numbers."""
+        return self.sym_table
+
+    def get_sym_index_series(self) -> pd.Series[int]:
+        """Return the numbers, indexed by text."""
+        return pd.Series(self.sym_index, dtype="int64")
+
+    def get_sym_table_series(self) -> pd.Series[str]:
+        """Return the texts, indexed by number."""
+        return pd.Series(self.sym_table, dtype=object)
+
+    def find_matches(self, patterns: Iterable[str]) -> list[int]:
+        """Return the numbers of the texts that contain one of these strings."""
+        return [self.sym_index[text] for text in self.find_matched_symbols(patterns)]
+
+    def find_matched_symbols(self, patterns: Iterable[str]) -> list[str]:
+        """Return the texts that contain one of these strings."""
+        wanted = list(patterns)
+        return [text for text in self.sym_table if any(pattern in text for pattern in wanted)]
+
+    def get_symbol_names(self, symbol_ids: Iterable[int]) -> dict[int, str]:
+        """Return {number: text} of those numbers that stand for a text."""
+        return {number: self.sym_table[number] for number in symbol_ids if 0 <= number < len(self.sym_table)}
+
+    def get_symbol_ids(self, symbol_pattern: GroupingPattern) -> dict[str, int]:
+        """Return {text: number} of the texts of a group."""
+        return {text: number for text, number in self.sym_index.items() if symbol_pattern.match(text)}
+
+    def get_profiler_step_ids(self) -> list[int]:
+        """Return the numbers of the names of steps."""
+        return self._ids(ProfilerStepGroupingPattern)
+
+    def get_memory_name_ids(self) -> list[int]:
+        """Return the numbers of the names of copies and memsets."""
+        return self._ids(MemoryKernelGroupingPattern)
+
+    def get_kernel_launch_ids(self) -> list[int]:
+        """Return the numbers of the names of calls that launch work."""
+        return self._ids(KERNEL_LAUNCH_CATEGORY_PATTERN)
+
+    def get_cpu_event_cat_ids(self) -> list[int]:
+        """Return the numbers of the categories of operators, annotations and calls."""
+        return self._ids(CPU_EVENTS_CATEGORY_PATTERN)
+
+    def get_gpu_kernel_cat_ids(self) -> list[int]:
+        """Return the numbers of the categories of device work."""
+        return self._ids(KERNEL_CATEGORY_PATTERN)
+
+    def get_events_mask(self, df: pd.DataFrame, events: Iterable[str]) -> pd.Series[bool]:
+        """Say which rows have one of these names."""
+        return df["name"].isin([self.sym_index[name] for name in events if name in self.sym_index])
+
+    def get_operator_or_cuda_runtime_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
+        """Say which rows are operators, annotations, or calls of a runtime or driver."""
+        return df["cat"].isin([*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)])
+
+    def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
+        """Say which rows are calls that launched work, whatever they are called: those linked to a row on a stream."""
+        is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
+        return is_call & (df["index_correlation"] >= 0)
+
+    def get_operator_or_cuda_runtime_query(self) -> str:
+        """Return `get_operator_or_cuda_runtime_mask` as a query of pandas, as HTA 0.5 had it."""
+        return f"cat in {[*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)]}"
+
+    def get_runtime_launch_events_query(self) -> str:
+        """Return `get_runtime_launch_events_mask` as a query of pandas, as HTA 0.5 had it."""
+        return f"cat in {self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)} and index_correlation >= 0"
+
+    def update_encoded_df(self, df: pd.DataFrame, old_symbol_table: TraceSymbolTable) -> None:
+        """Replace the numbers of another table in `cat` and `name` by those of this one, new ones where needed."""
+        for column in ("cat", "name"):
+            texts = old_symbol_table.get_symbol_names(df[column].unique())
+            self.add_symbols(texts.values())
+            df[column] = df[column].map({number: self.sym_index[text] for number, text in texts.items()})
+
+    def ids_matching(self, pattern: str) -> list[int]:
+        """Return the numbers of the texts that match a regular expression from their beginning."""
+        compiled = re.compile(pattern)
+        return [number for number, text in enumerate(self.sym_table) if compiled.match(text)]
+
+    def add_symbols_to_trace_df(self, trace_df: pd.DataFrame, col: str) -> None:
+        """Replace each number in a column by its text; "" where it stands for none."""
+        trace_df[col] = self._texts(trace_df[col], shorten=False)
+
+    def encode_df(self, df: pd.DataFrame) -> None:
+        """Replace the texts of `cat` and `name` by numbers, new ones where needed."""
+        for column in ("cat", "name"):
+            self.add_symbols(df[column].unique())
+            df[column] = df[column].map(self.sym_index)
+
+    def decode_df(self, df: pd.DataFrame, create_new_columns: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's
+        """Put the texts of `cat` and `name` into `s_cat` and `s_name`, or in their place."""
+        for column in ("cat", "name"):
+            df[f"s_{column}" if create_new_columns else column] = self._texts(df[column], shorten=False)
+
+    def _ids(self, group: GroupingPattern) -> list[int]:
+        return list(self.get_symbol_ids(group).values())
+
+    def _texts(self, numbers: pd.Series[int], *, shorten: bool) -> pd.Series[str]:
+        """Return the text of each number, "" for none; each distinct number is looked up once."""
+        known = self.get_symbol_names(numbers.unique())
+        texts = {number: shorten_name(text) if shorten else text for number, text in known.items()}
+        return numbers.map(texts).fillna("").astype(object)
+
+
+def decode_symbol_id_to_symbol_name(
+    df: pd.DataFrame,
+    symbol_table: TraceSymbolTable,
+    use_shorten_name: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
+) -> None:
+    """Add `s_name`, shortened if asked for, and `s_cat` to a frame."""
+    df["s_cat"] = symbol_table._texts(df["cat"], shorten=False)  # noqa: SLF001 -- its other half
+    df["s_name"] = symbol_table._texts(df["name"], shorten=use_shorten_name)  # noqa: SLF001 -- its other half

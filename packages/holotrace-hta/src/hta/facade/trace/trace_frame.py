@@ -1,0 +1,222 @@
+"""The events of a rank as a pandas frame with HTA's columns."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.job.job_time import RANGES, listed_events
+from holotrace.enrich.steps.step_of_event import step_of_event
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+from hta.facade.trace.symbols import TraceSymbolTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+
+    from holotrace.store.trace import RankTrace, Trace
+else:
+    from hta.facade.imports.pandas_later import pd
+
+STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
+"""Kinds that keep their stream; host events have none, whatever their args say."""
+
+
+_LINKS = ("stream", "correlation", "external_id")
+_STORED = ("event_index", "kind", "category", "name", "track_id", "start_ns", "duration_ns", *_LINKS)
+
+
+class _Source(NamedTuple):
+    """Where columns come from: a table, {its column: HTA's}, and what stands for nothing."""
+
+    table: str
+    columns: dict[str, str]
+    missing: Any
+
+
+_SIDE_TABLES = (
+    _Source("copies", {"bytes": "bytes"}, -1),
+    _Source("copies", {"bandwidth_gb_per_s": "memory_bw_gbps"}, 0.0),
+    _Source(
+        "synchronisations",
+        {"wait_on_stream": "wait_on_stream", "wait_on_record_correlation": "wait_on_cuda_event_record_corr_id"},
+        -1,
+    ),
+    _Source(
+        "operator_inputs",
+        {"input_dims": "input_dims", "input_types": "input_type", "input_strides": "input_strides"},
+        "-1",
+    ),
+    _Source("python_frames", {"python_id": "python_id", "python_parent_id": "python_parent_id"}, -1),
+    _Source("collectives", {"collective": "collective_name", "dtype": "msg_dtype"}, ""),
+    _Source(
+        "collectives",
+        {"in_elements": "in_msg_nelems", "out_elements": "out_msg_nelems", "group_size": "group_size"},
+        0,
+    ),
+    _Source("collectives", {"rank": "process_rank"}, -1),
+    _Source("collectives", {"in_split_sizes": "in_split_size", "out_split_sizes": "out_split_size"}, "[]"),
+)
+_JSON_TABLES = ("operator_inputs",)
+"""Tables whose texts are JSON: their values become lists, as HTA has them."""
+
+COLUMNS = (
+    "index", "cat", "name", "pid", "tid", "ts", "dur", "stream", "correlation", "bytes", "memory_bw_gbps",
+    "wait_on_stream", "wait_on_cuda_event_record_corr_id", "input_dims", "input_type", "input_strides", "external_id",
+    "python_id", "python_parent_id", "collective_name", "in_msg_nelems", "out_msg_nelems", "msg_dtype", "group_size",
+    "process_rank", "in_split_size", "out_split_size", "index_correlation", "iteration", "end",
+)  # fmt: skip
+"""The columns of a frame, in HTA's order."""
+
+
+def trace_frame(
+    rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, *, kinds: Sequence[EventKind] = RANGES
+) -> pd.DataFrame:
+    """Return the ranges of time of a rank, in file order, with HTA's columns; the row labels are `index`.
+
+    Times are microseconds since `origin_ns`: whole numbers where all are, else exact thousandths. `end` is `ts + dur`.
+    `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first one where a
+    call launched several; -1 where there is none. `iteration` is the step, -1 outside.
+    """
+    columns = _event_columns(
+        rank_trace, symbols, origin_ns, kinds
+    )  # the events themselves are gone before the rest is read
+    columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
+    frame = pd.DataFrame({name: _column(columns[name]) for name in COLUMNS}, copy=False)
+    return frame.set_axis(pd.Index(columns["index"]), axis="index")
+
+
+def _event_columns(
+    rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, kinds: Sequence[EventKind]
+) -> dict[str, Any]:
+    events = _events(rank_trace, kinds)
+    return {
+        "index": events["event_index"].to_numpy().astype(np.int64),
+        **_names(rank_trace, events, symbols),
+        **_tracks(rank_trace, events),
+        **_times(events, origin_ns),
+        **{name: events[name].fill_null(-1).to_numpy() for name in _LINKS},
+        "iteration": events["step"].fill_null(-1).to_numpy(),
+        "index_correlation": partners(rank_trace, events["event_index"].to_numpy()),
+    }
+
+
+def _column(values: np.ndarray[Any, Any]) -> pd.Series[Any]:
+    """Return a column as it is: no copy, and no guess at the type of objects, which takes memory and time."""
+    column: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=False)
+    return column
+
+
+def symbol_table(trace: Trace) -> TraceSymbolTable:
+    """Return the table of all names and categories of a job, in alphabetical order."""
+    texts = {text for found in trace.map(_texts_of_rank).values() for text in found}
+    table = TraceSymbolTable()
+    table.add_symbols(sorted(texts))
+    return table
+
+
+def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
+    events = listed_events(rank_trace, ["name", "category"])
+    ids = pl.concat([events["name"], events["category"]]).unique()
+    return rank_trace.texts(ids).to_list()
+
+
+def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
+    """Return the events that HTA lists, with their step; streams of host events are left out.
+
+    They are not remembered: the frame made of them is, and holds as much again.
+    """
+    on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
+    events = listed_events(rank_trace, _STORED, kinds)
+    steps = rank_trace.derive(step_of_event)
+    rows = rank_trace.table("events", ["event_index"])["event_index"].search_sorted(events["event_index"])
+    return events.with_columns(pl.when(on_device).then("stream").alias("stream"), steps.gather(rows))
+
+
+def _names(rank_trace: RankTrace, events: pl.DataFrame, symbols: TraceSymbolTable) -> dict[str, Any]:
+    numbers = symbols.get_sym_index()
+    return {
+        column: _translated(events[source], rank_trace, numbers)
+        for column, source in (("cat", "category"), ("name", "name"))
+    }
+
+
+def _translated(ids: pl.Series, rank_trace: RankTrace, numbers: dict[str, int]) -> np.ndarray[Any, Any]:
+    """Turn string ids of the rank into numbers of the job, each distinct one once."""
+    distinct = ids.unique()
+    known = [numbers.get(text, -1) for text in rank_trace.texts(distinct)]
+    return ids.replace_strict(distinct, known, return_dtype=pl.Int64).to_numpy()
+
+
+def _tracks(rank_trace: RankTrace, events: pl.DataFrame) -> dict[str, Any]:
+    tracks = rank_trace.table("tracks")
+    rows = events["track_id"].to_numpy()
+    return {
+        column: _numbers_or_texts(tracks[f"{name}_id"], rank_trace.texts(tracks[f"{name}_text"]))[rows]
+        for column, name in (("pid", "process"), ("tid", "thread"))
+    }
+
+
+def _numbers_or_texts(numbers: pl.Series, texts: pl.Series) -> np.ndarray[Any, Any]:
+    if not numbers.null_count():
+        return numbers.to_numpy()
+    pairs = zip(numbers.to_list(), texts.to_list(), strict=True)
+    return np.array([text if number is None else number for number, text in pairs], dtype=object)
+
+
+def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
+    starts = events["start_ns"].to_numpy() - origin_ns
+    durations = events["duration_ns"].to_numpy()
+    times = {"ts": starts, "dur": durations, "end": starts + durations}
+    if any((values % 1_000).any() for values in times.values()):
+        return {name: values / 1_000 for name, values in times.items()}
+    return {name: values // 1_000 for name, values in times.items()}
+
+
+def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the event at the other end of the launch that each event has a part in, -1 for none."""
+    pairs = rank_trace.derive(launches).drop_nulls("launch_index").sort("event_index", descending=True)
+    work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
+    size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
+    partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
+    partner[calls] = work  # the last one counts, which is the first in the file
+    partner[work] = calls
+    found: npt.NDArray[np.int64] = partner[indexes]
+    return found
+
+
+def _side_columns(rank_trace: RankTrace, event_indexes: pl.Series) -> dict[str, Any]:
+    return {
+        new: values
+        for source in _SIDE_TABLES
+        for new, values in _columns_of(rank_trace, source, event_indexes.to_frame()).items()
+    }
+
+
+def _columns_of(rank_trace: RankTrace, source: _Source, rows: pl.DataFrame) -> dict[str, Any]:
+    table = rank_trace.table(source.table, ["event_index", *source.columns])
+    indexes = table["event_index"].to_numpy()
+    distinct = table if (indexes[1:] > indexes[:-1]).all() else table.unique("event_index")
+    joined = rows.join(distinct, on="event_index", how="left", maintain_order="left")
+    if not isinstance(source.missing, str):
+        return {new: joined[old].fill_null(source.missing).to_numpy() for old, new in source.columns.items()}
+    decode = json.loads if source.table in _JSON_TABLES else str
+    return {
+        new: _texts(rank_trace, joined[old], decode=decode, missing=source.missing)
+        for old, new in source.columns.items()
+    }
+
+
+def _texts(rank_trace: RankTrace, ids: pl.Series, *, decode: Callable[[str], object], missing: str) -> Any:  # noqa: ANN401
+    """Return what string ids stand for; equal values are one object, so that millions of rows cost little."""
+    distinct = ids.drop_nulls().unique().sort()
+    values = np.empty(len(distinct) + 1, dtype=object)
+    values[:] = [*map(decode, rank_trace.texts(distinct).to_list()), missing]
+    places = np.searchsorted(distinct.to_numpy(), ids.fill_null(0).to_numpy())
+    return values[np.where(ids.is_null().to_numpy(), len(distinct), places)]

@@ -1,0 +1,71 @@
+"""The dashboard of a notebook shows what pages and reports show."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from holotrace.overview import overview
+from hta.facade.answers.dashboard import Dashboard
+from hta.trace_analysis import TraceAnalysis
+from jobs import cpu_job, gpu_job
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[object]:
+    """Everything that a notebook was given, in its order; the notebook itself is not needed."""
+    given: list[object] = []
+    notebook = ModuleType("IPython.display")
+    notebook.display = lambda bundle, *, raw: given.append(bundle if raw else None)
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook)
+    monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, renderer: given.append((figure, renderer)))
+    return given
+
+
+def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
+    """First the words, then one figure for each analysis that could be made, by plotly's default renderer."""
+    gpu_job().write(tmp_path)
+    dashboard = TraceAnalysis(trace_dir=str(tmp_path)).dashboard()
+    assert not shown
+    dashboard._ipython_display_()
+    words, *figures = shown
+    assert dashboard.overview.verdict in words["text/plain"]
+    assert dashboard.overview.verdict in words["text/html"]
+    assert len(figures) == len(dashboard.overview.results)
+    assert {renderer for _, renderer in figures} == {None}
+
+
+def test_every_figure_has_a_title_and_units() -> None:
+    """What is measured stands over the figure, and its unit at the axis; nothing is drawn without."""
+    for name, figure in Dashboard(overview(gpu_job().build()), "dark").figures.items():
+        assert figure.layout.title.text, name
+        assert figure.layout.paper_bgcolor is None
+        axes = [axis for axis in figure.select_xaxes() if axis.visible is not False and axis.type != "category"]
+        assert all(axis.title.text for axis in axes) or not figure.data, name
+
+
+def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
+    """It says so, and shows what there is."""
+    dashboard = Dashboard(overview(cpu_job().build()))
+    dashboard._ipython_display_()
+    assert "No GPU work was recorded" in shown[0]["text/plain"]
+    assert len(shown) == 1 + len(dashboard.figures)
+
+
+def test_names_from_a_trace_do_not_act_in_a_notebook(shown) -> None:
+    """Markup in a finding is text."""
+    found = overview(gpu_job().build())
+    bad = Dashboard(type(found)("a <b>verdict", {}, {}, found.cpu_side, ("<script>alert(1)</script>\x1b",)))
+    bad._ipython_display_()
+    assert "<script>" not in shown[0]["text/html"]
+    assert "<b>verdict" not in shown[0]["text/html"]
+    assert "\x1b" not in shown[0]["text/plain"]
+
+
+def test_another_renderer_can_be_named(shown) -> None:
+    """Colab, VS Code and browsers have their own."""
+    Dashboard(overview(gpu_job().build())).show("colab")
+    assert {renderer for _, renderer in shown} == {"colab"}

@@ -1,0 +1,36 @@
+"""Statistics by rank and group: those of pandas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hta.facade.results.describe import described
+
+FRAMES = st.dictionaries(
+    st.integers(0, 3),
+    st.lists(
+        st.tuples(st.sampled_from([7, 20, 3]), st.one_of(st.just(np.nan), st.floats(-1e9, 1e9))),
+        min_size=1,
+        max_size=30,
+    ).map(lambda rows: pd.DataFrame(rows, columns=["stream", "queue_length"])),
+    min_size=1,
+)
+
+
+@given(FRAMES)
+def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> None:
+    """In any order of rows, with values missing, and for groups of one value or none."""
+    parts = {rank: frame.groupby("stream")[["queue_length"]].describe() for rank, frame in frames.items()}
+    expected = pd.concat(parts, names=["rank", "stream"])
+    found = described(frames, by="stream", value="queue_length")
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9, atol=1e-5)
+
+
+def test_groups_may_be_texts() -> None:
+    """Names in alphabetical order, as pandas has them; a row without a name is in no group."""
+    frame = pd.DataFrame({"name": ["HtoD", "DtoH", None, "HtoD"], "gbps": [1.0, 5.0, 9.0, 2.0]})
+    found = described({0: frame, 1: frame[:0]}, by="name", value="gbps")
+    pd.testing.assert_frame_equal(found.droplevel("rank"), frame.groupby("name")[["gbps"]].describe())

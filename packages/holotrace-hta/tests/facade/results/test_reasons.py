@@ -1,0 +1,15 @@
+"""Frames without rows say why."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from hta.facade.results.reasons import explained
+
+
+def test_only_a_frame_without_rows_has_a_reason() -> None:
+    """The frame itself comes back."""
+    filled, empty = pd.DataFrame({"rank": [0]}), pd.DataFrame({"rank": []})
+    assert explained(filled, "why") is filled
+    assert not filled.attrs
+    assert explained(empty, "why").attrs == {"reason": "why"}
