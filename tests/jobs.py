@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.temporal_breakdown import TemporalBreakdown
+from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.testing.builder import TraceBuilder
 
 MARKUP = "<script>alert(1)</script><b>bold</b> $x$"

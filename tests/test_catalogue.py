@@ -19,17 +19,17 @@ each_analysis = pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: ent
 
 
 def test_the_catalogue_lists_every_analysis() -> None:
-    """A new file in holotrace/analyses is in the catalogue."""
+    """Each folder of holotrace/analyses is in the catalogue, but for the comparisons of two traces."""
     folder = ROOT / "src" / "holotrace" / "analyses"
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    assert {entry.name for entry in ANALYSES} == modules
+    questions = {path.parent.name for path in folder.glob("*/compute.py")}
+    assert {entry.name for entry in ANALYSES} == questions - {"compare_operators", "compare_traces"}
 
 
 @each_analysis
 def test_one_word_leads_to_function_and_figure(entry: Analysis) -> None:
     """`holotrace.<name>` computes, `holotrace.figures.plot_<name>` draws."""
     assert getattr(holotrace, entry.name) is entry.compute
-    assert getattr(import_module(f"holotrace.analyses.{entry.name}"), entry.name) is entry.compute
+    assert getattr(import_module(f"holotrace.analyses.{entry.name}.compute"), entry.name) is entry.compute
     assert callable(getattr(figures, f"plot_{entry.name}"))
 
 
@@ -50,7 +50,7 @@ def test_one_word_leads_to_the_page(entry: Analysis) -> None:
 @each_analysis
 def test_one_word_leads_to_tests_and_golden_table(entry: Analysis) -> None:
     """Numbers are kept where a review sees them change."""
-    assert (ROOT / "tests" / "analyses" / f"test_{entry.name}.py").is_file()
+    assert (ROOT / "tests" / "analyses" / entry.name / "test_compute.py").is_file()
     assert list((ROOT / "tests" / "golden").glob(f"{entry.name}/**/*.csv"))
 
 

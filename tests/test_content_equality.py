@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import holotrace
+from holotrace.analyses.compare_operators.compute import compare_operators
+from holotrace.analyses.compare_traces.compute import compare_traces
 from holotrace.catalogue import ANALYSES
-from holotrace.comparisons.compare_operators import compare_operators
-from holotrace.comparisons.compare_traces import compare_traces
 from holotrace.content_equality import EqualByContent
 from holotrace.overview import overview
 from holotrace.recommendations.advice import advice

@@ -22,7 +22,7 @@ SOURCE = Path(holotrace.__file__).parent
 def test_dir_lists_every_public_name(module) -> None:
     """What `__all__` names can be used, and is found by completion before it is."""
     assert set(module.__all__) <= set(dir(module))
-    assert {"__name__", "__doc__", "__file__", "__path__"} <= set(dir(module))
+    assert {"__name__", "__doc__", "__file__"} <= set(dir(module))
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 

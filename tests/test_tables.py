@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.analyses.gpu_summary import gpu_summary
-from holotrace.analyses.idle_time import idle_time
-from holotrace.analyses.kernel_breakdown import kernel_breakdown
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.queue_length import queue_length
-from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
 from holotrace.tables import (
     Cell,
     bandwidth_per_kind,

@@ -14,30 +14,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holotrace.analyses.communication_overlap import CommunicationOverlap, communication_overlap
-    from holotrace.analyses.critical_path import CriticalPath, critical_path
-    from holotrace.analyses.cupti_counters import CuptiCounters, cupti_counters
-    from holotrace.analyses.distributed import Distributed, distributed
-    from holotrace.analyses.gpu_summary import GpuSummary, gpu_summary
-    from holotrace.analyses.idle_time import IdleTime, idle_time
-    from holotrace.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
-    from holotrace.analyses.kernel_sequences import KernelSequences, kernel_sequences
-    from holotrace.analyses.kernels import Kernels, kernels
-    from holotrace.analyses.launch_statistics import LaunchStatistics, launch_statistics
-    from holotrace.analyses.memory_bandwidth import MemoryBandwidth, memory_bandwidth
-    from holotrace.analyses.memory_timeline import MemoryTimeline, memory_timeline
-    from holotrace.analyses.modules import Modules, modules
-    from holotrace.analyses.operator_kernels import OperatorKernels, operator_kernels
-    from holotrace.analyses.operator_memory import OperatorMemory, operator_memory
-    from holotrace.analyses.operators import Operators, operators
-    from holotrace.analyses.queue_length import QueueLength, queue_length
-    from holotrace.analyses.step_time import StepTime, step_time
-    from holotrace.analyses.stragglers import Stragglers, stragglers
-    from holotrace.analyses.temporal_breakdown import TemporalBreakdown, temporal_breakdown
-    from holotrace.analyses.user_annotations import UserAnnotations, user_annotations
-    from holotrace.comparisons.compare_operators import OperatorComparison, compare_operators
-    from holotrace.comparisons.compare_traces import TraceComparison, compare_traces
-    from holotrace.comparisons.what_if import (
+    from holotrace.analyses.communication_overlap.compute import CommunicationOverlap, communication_overlap
+    from holotrace.analyses.compare_operators.compute import OperatorComparison, compare_operators
+    from holotrace.analyses.compare_traces.compute import TraceComparison, compare_traces
+    from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
+    from holotrace.analyses.cupti_counters.compute import CuptiCounters, cupti_counters
+    from holotrace.analyses.distributed.compute import Distributed, distributed
+    from holotrace.analyses.gpu_summary.compute import GpuSummary, gpu_summary
+    from holotrace.analyses.idle_time.compute import IdleTime, idle_time
+    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown, kernel_breakdown
+    from holotrace.analyses.kernel_sequences.compute import KernelSequences, kernel_sequences
+    from holotrace.analyses.kernels.compute import Kernels, kernels
+    from holotrace.analyses.launch_statistics.compute import LaunchStatistics, launch_statistics
+    from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth, memory_bandwidth
+    from holotrace.analyses.memory_timeline.compute import MemoryTimeline, memory_timeline
+    from holotrace.analyses.modules.compute import Modules, modules
+    from holotrace.analyses.operator_kernels.compute import OperatorKernels, operator_kernels
+    from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory
+    from holotrace.analyses.operators.compute import Operators, operators
+    from holotrace.analyses.queue_length.compute import QueueLength, queue_length
+    from holotrace.analyses.step_time.compute import StepTime, step_time
+    from holotrace.analyses.stragglers.compute import Stragglers, stragglers
+    from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown, temporal_breakdown
+    from holotrace.analyses.user_annotations.compute import UserAnnotations, user_annotations
+    from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+    from holotrace.enrich.critical_path.what_if import (
         NoLaunchOverhead,
         PerfectOverlap,
         Remove,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         WhatIf,
         what_if,
     )
-    from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
     from holotrace.errors import (
         DuplicateRankError,
         HolotraceError,
@@ -76,87 +76,87 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Advice": "holotrace.recommendations.advice",
-    "CommunicationOverlap": "holotrace.analyses.communication_overlap",
-    "CriticalPath": "holotrace.analyses.critical_path",
-    "CuptiCounters": "holotrace.analyses.cupti_counters",
-    "Distributed": "holotrace.analyses.distributed",
+    "CommunicationOverlap": "holotrace.analyses.communication_overlap.compute",
+    "CriticalPath": "holotrace.analyses.critical_path.compute",
+    "CuptiCounters": "holotrace.analyses.cupti_counters.compute",
+    "Distributed": "holotrace.analyses.distributed.compute",
     "DuplicateRankError": "holotrace.errors",
     "EventKind": "holotrace.schema",
-    "GpuSummary": "holotrace.analyses.gpu_summary",
+    "GpuSummary": "holotrace.analyses.gpu_summary.compute",
     "HolotraceError": "holotrace.errors",
     "IN_PROCESS": "holotrace.execution.executor",
-    "IdleTime": "holotrace.analyses.idle_time",
+    "IdleTime": "holotrace.analyses.idle_time.compute",
     "InconsistentTimesError": "holotrace.errors",
     "Ingested": "holotrace.ingest.write_store",
     "InvalidOptionError": "holotrace.errors",
-    "KernelBreakdown": "holotrace.analyses.kernel_breakdown",
+    "KernelBreakdown": "holotrace.analyses.kernel_breakdown.compute",
     "KernelKind": "holotrace.schema",
-    "KernelSequences": "holotrace.analyses.kernel_sequences",
-    "Kernels": "holotrace.analyses.kernels",
-    "LaunchStatistics": "holotrace.analyses.launch_statistics",
+    "KernelSequences": "holotrace.analyses.kernel_sequences.compute",
+    "Kernels": "holotrace.analyses.kernels.compute",
+    "LaunchStatistics": "holotrace.analyses.launch_statistics.compute",
     "LimitReachedError": "holotrace.errors",
-    "MemoryBandwidth": "holotrace.analyses.memory_bandwidth",
-    "MemoryTimeline": "holotrace.analyses.memory_timeline",
+    "MemoryBandwidth": "holotrace.analyses.memory_bandwidth.compute",
+    "MemoryTimeline": "holotrace.analyses.memory_timeline.compute",
     "MissingDataError": "holotrace.errors",
-    "Modules": "holotrace.analyses.modules",
-    "NoLaunchOverhead": "holotrace.comparisons.what_if",
+    "Modules": "holotrace.analyses.modules.compute",
+    "NoLaunchOverhead": "holotrace.enrich.critical_path.what_if",
     "NotASavedPathError": "holotrace.errors",
     "NotATraceError": "holotrace.errors",
-    "OperatorComparison": "holotrace.comparisons.compare_operators",
-    "OperatorKernels": "holotrace.analyses.operator_kernels",
-    "OperatorMemory": "holotrace.analyses.operator_memory",
-    "Operators": "holotrace.analyses.operators",
+    "OperatorComparison": "holotrace.analyses.compare_operators.compute",
+    "OperatorKernels": "holotrace.analyses.operator_kernels.compute",
+    "OperatorMemory": "holotrace.analyses.operator_memory.compute",
+    "Operators": "holotrace.analyses.operators.compute",
     "PathGraph": "holotrace.enrich.critical_path.path_graph",
-    "PerfectOverlap": "holotrace.comparisons.what_if",
-    "QueueLength": "holotrace.analyses.queue_length",
+    "PerfectOverlap": "holotrace.enrich.critical_path.what_if",
+    "QueueLength": "holotrace.analyses.queue_length.compute",
     "RankTrace": "holotrace.store.trace",
-    "Remove": "holotrace.comparisons.what_if",
-    "Replace": "holotrace.comparisons.what_if",
+    "Remove": "holotrace.enrich.critical_path.what_if",
+    "Replace": "holotrace.enrich.critical_path.what_if",
     "Run": "holotrace.ingest.runs",
     "Runs": "holotrace.ingest.runs",
-    "Scale": "holotrace.comparisons.what_if",
-    "StepTime": "holotrace.analyses.step_time",
-    "Stragglers": "holotrace.analyses.stragglers",
-    "TemporalBreakdown": "holotrace.analyses.temporal_breakdown",
+    "Scale": "holotrace.enrich.critical_path.what_if",
+    "StepTime": "holotrace.analyses.step_time.compute",
+    "Stragglers": "holotrace.analyses.stragglers.compute",
+    "TemporalBreakdown": "holotrace.analyses.temporal_breakdown.compute",
     "Thresholds": "holotrace.recommendations.rules",
     "Trace": "holotrace.store.trace",
-    "TraceComparison": "holotrace.comparisons.compare_traces",
+    "TraceComparison": "holotrace.analyses.compare_traces.compute",
     "TraceNotFoundError": "holotrace.errors",
     "UnknownRankError": "holotrace.errors",
     "UnreachableError": "holotrace.errors",
     "UnreadableTraceError": "holotrace.errors",
     "WorkerLostError": "holotrace.errors",
-    "UserAnnotations": "holotrace.analyses.user_annotations",
-    "WhatIf": "holotrace.comparisons.what_if",
+    "UserAnnotations": "holotrace.analyses.user_annotations.compute",
+    "WhatIf": "holotrace.enrich.critical_path.what_if",
     "advice": "holotrace.recommendations.advice",
-    "communication_overlap": "holotrace.analyses.communication_overlap",
-    "compare_operators": "holotrace.comparisons.compare_operators",
-    "compare_traces": "holotrace.comparisons.compare_traces",
-    "critical_path": "holotrace.analyses.critical_path",
+    "communication_overlap": "holotrace.analyses.communication_overlap.compute",
+    "compare_operators": "holotrace.analyses.compare_operators.compute",
+    "compare_traces": "holotrace.analyses.compare_traces.compute",
+    "critical_path": "holotrace.analyses.critical_path.compute",
     "critical_path_graph": "holotrace.enrich.critical_path.path_graph",
-    "cupti_counters": "holotrace.analyses.cupti_counters",
-    "distributed": "holotrace.analyses.distributed",
+    "cupti_counters": "holotrace.analyses.cupti_counters.compute",
+    "distributed": "holotrace.analyses.distributed.compute",
     "find_runs": "holotrace.ingest.runs",
-    "gpu_summary": "holotrace.analyses.gpu_summary",
-    "idle_time": "holotrace.analyses.idle_time",
-    "kernel_breakdown": "holotrace.analyses.kernel_breakdown",
-    "kernel_sequences": "holotrace.analyses.kernel_sequences",
-    "kernels": "holotrace.analyses.kernels",
-    "launch_statistics": "holotrace.analyses.launch_statistics",
-    "memory_bandwidth": "holotrace.analyses.memory_bandwidth",
-    "memory_timeline": "holotrace.analyses.memory_timeline",
-    "modules": "holotrace.analyses.modules",
+    "gpu_summary": "holotrace.analyses.gpu_summary.compute",
+    "idle_time": "holotrace.analyses.idle_time.compute",
+    "kernel_breakdown": "holotrace.analyses.kernel_breakdown.compute",
+    "kernel_sequences": "holotrace.analyses.kernel_sequences.compute",
+    "kernels": "holotrace.analyses.kernels.compute",
+    "launch_statistics": "holotrace.analyses.launch_statistics.compute",
+    "memory_bandwidth": "holotrace.analyses.memory_bandwidth.compute",
+    "memory_timeline": "holotrace.analyses.memory_timeline.compute",
+    "modules": "holotrace.analyses.modules.compute",
     "open_trace": "holotrace.ingest.open_trace",
-    "operator_kernels": "holotrace.analyses.operator_kernels",
-    "operator_memory": "holotrace.analyses.operator_memory",
-    "operators": "holotrace.analyses.operators",
+    "operator_kernels": "holotrace.analyses.operator_kernels.compute",
+    "operator_memory": "holotrace.analyses.operator_memory.compute",
+    "operators": "holotrace.analyses.operators.compute",
     "processes": "holotrace.execution.processes",
-    "queue_length": "holotrace.analyses.queue_length",
-    "step_time": "holotrace.analyses.step_time",
-    "stragglers": "holotrace.analyses.stragglers",
-    "temporal_breakdown": "holotrace.analyses.temporal_breakdown",
-    "user_annotations": "holotrace.analyses.user_annotations",
-    "what_if": "holotrace.comparisons.what_if",
+    "queue_length": "holotrace.analyses.queue_length.compute",
+    "step_time": "holotrace.analyses.step_time.compute",
+    "stragglers": "holotrace.analyses.stragglers.compute",
+    "temporal_breakdown": "holotrace.analyses.temporal_breakdown.compute",
+    "user_annotations": "holotrace.analyses.user_annotations.compute",
+    "what_if": "holotrace.enrich.critical_path.what_if",
     "write_store": "holotrace.ingest.write_store",
 }
 

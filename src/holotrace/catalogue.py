@@ -1,7 +1,7 @@
 """The analyses in the order they are read; the command line, the report and the pages loop over this list.
 
-One word leads through all of it: analysis `idle_time` is computed by `holotrace.analyses.idle_time.idle_time`, drawn by
-`holotrace.figures.idle_time.plot_idle_time`, printed by `holotrace idle-time` and explained in `reference/analyses/idle_time.md`.
+One word leads through all of it: analysis `idle_time` is computed by `holotrace.analyses.idle_time.compute.idle_time`, drawn by
+`holotrace.analyses.idle_time.figure.plot_idle_time`, printed by `holotrace idle-time` and explained in `reference/analyses/idle_time.md`.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from holotrace import tables
-from holotrace.analyses.communication_overlap import communication_overlap
-from holotrace.analyses.critical_path import critical_path
-from holotrace.analyses.cupti_counters import cupti_counters
-from holotrace.analyses.distributed import distributed
-from holotrace.analyses.gpu_summary import gpu_summary
-from holotrace.analyses.idle_time import idle_time
-from holotrace.analyses.kernel_breakdown import kernel_breakdown
-from holotrace.analyses.kernel_sequences import kernel_sequences
-from holotrace.analyses.kernels import kernels
-from holotrace.analyses.launch_statistics import launch_statistics
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.memory_timeline import memory_timeline
-from holotrace.analyses.modules import modules
-from holotrace.analyses.operator_kernels import operator_kernels
-from holotrace.analyses.operator_memory import operator_memory
-from holotrace.analyses.operators import operators
-from holotrace.analyses.queue_length import queue_length
-from holotrace.analyses.step_time import step_time
-from holotrace.analyses.stragglers import stragglers
-from holotrace.analyses.temporal_breakdown import temporal_breakdown
-from holotrace.analyses.user_annotations import user_annotations
+from holotrace.analyses.communication_overlap.compute import communication_overlap
+from holotrace.analyses.critical_path.compute import critical_path
+from holotrace.analyses.cupti_counters.compute import cupti_counters
+from holotrace.analyses.distributed.compute import distributed
+from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.kernel_sequences.compute import kernel_sequences
+from holotrace.analyses.kernels.compute import kernels
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.analyses.modules.compute import modules
+from holotrace.analyses.operator_kernels.compute import operator_kernels
+from holotrace.analyses.operator_memory.compute import operator_memory
+from holotrace.analyses.operators.compute import operators
+from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.step_time.compute import step_time
+from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
+from holotrace.analyses.user_annotations.compute import user_annotations
 from holotrace.tables import View
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Analysis:
 
     def plot(self, result: Result, **options: object) -> go.Figure:
         """Draw a result; plotly is loaded here, so that tables alone stay fast."""
-        module = import_module(f"holotrace.figures.{self.name}")
+        module = import_module(f"holotrace.analyses.{self.name}.figure")
         figure: go.Figure = getattr(module, f"plot_{self.name}")(result, **options)
         return figure
 

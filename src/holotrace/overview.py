@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.stragglers import Stragglers, late_clause, late_ranks
+from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_ranks
 from holotrace.catalogue import ANALYSES, Analysis, Result
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.findings import ranks_text

@@ -12,42 +12,42 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holotrace.analyses.kernel_sequences import SEPARATOR as PATTERN_SEPARATOR
-from holotrace.analyses.kernel_sequences import sequences_over_ranks
-from holotrace.analyses.kernels import joined_over_ranks
-from holotrace.analyses.modules import summed_modules
-from holotrace.analyses.operator_kernels import SEPARATOR as SEQUENCE_SEPARATOR
-from holotrace.analyses.operator_kernels import operators_over_ranks
-from holotrace.analyses.operator_memory import summed_operator_memory
-from holotrace.analyses.operators import summed_operators
+from holotrace.analyses.kernel_sequences.compute import SEPARATOR as PATTERN_SEPARATOR
+from holotrace.analyses.kernel_sequences.compute import sequences_over_ranks
+from holotrace.analyses.kernels.compute import joined_over_ranks
+from holotrace.analyses.modules.compute import summed_modules
+from holotrace.analyses.operator_kernels.compute import SEPARATOR as SEQUENCE_SEPARATOR
+from holotrace.analyses.operator_kernels.compute import operators_over_ranks
+from holotrace.analyses.operator_memory.compute import summed_operator_memory
+from holotrace.analyses.operators.compute import summed_operators
+from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.figures.names import printable, short_name, short_names
 from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
 
 if TYPE_CHECKING:
-    from holotrace.analyses.communication_overlap import CommunicationOverlap
-    from holotrace.analyses.critical_path import CriticalPath
-    from holotrace.analyses.cupti_counters import CuptiCounters
-    from holotrace.analyses.distributed import Distributed
-    from holotrace.analyses.gpu_summary import GpuSummary
-    from holotrace.analyses.idle_time import IdleTime
-    from holotrace.analyses.kernel_breakdown import KernelBreakdown
-    from holotrace.analyses.kernel_sequences import KernelSequences
-    from holotrace.analyses.kernels import Kernels
-    from holotrace.analyses.launch_statistics import LaunchStatistics
-    from holotrace.analyses.memory_bandwidth import MemoryBandwidth
-    from holotrace.analyses.memory_timeline import MemoryTimeline
-    from holotrace.analyses.modules import Modules
-    from holotrace.analyses.operator_kernels import OperatorKernels
-    from holotrace.analyses.operator_memory import OperatorMemory
-    from holotrace.analyses.operators import Operators
-    from holotrace.analyses.queue_length import QueueLength
-    from holotrace.analyses.step_time import StepTime
-    from holotrace.analyses.stragglers import Stragglers
-    from holotrace.analyses.temporal_breakdown import TemporalBreakdown
-    from holotrace.analyses.user_annotations import UserAnnotations
-    from holotrace.comparisons.compare_operators import OperatorComparison
-    from holotrace.comparisons.compare_traces import TraceComparison
+    from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
+    from holotrace.analyses.compare_operators.compute import OperatorComparison
+    from holotrace.analyses.compare_traces.compute import TraceComparison
+    from holotrace.analyses.critical_path.compute import CriticalPath
+    from holotrace.analyses.cupti_counters.compute import CuptiCounters
+    from holotrace.analyses.distributed.compute import Distributed
+    from holotrace.analyses.gpu_summary.compute import GpuSummary
+    from holotrace.analyses.idle_time.compute import IdleTime
+    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
+    from holotrace.analyses.kernel_sequences.compute import KernelSequences
+    from holotrace.analyses.kernels.compute import Kernels
+    from holotrace.analyses.launch_statistics.compute import LaunchStatistics
+    from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
+    from holotrace.analyses.memory_timeline.compute import MemoryTimeline
+    from holotrace.analyses.modules.compute import Modules
+    from holotrace.analyses.operator_kernels.compute import OperatorKernels
+    from holotrace.analyses.operator_memory.compute import OperatorMemory
+    from holotrace.analyses.operators.compute import Operators
+    from holotrace.analyses.queue_length.compute import QueueLength
+    from holotrace.analyses.step_time.compute import StepTime
+    from holotrace.analyses.stragglers.compute import Stragglers
+    from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
+    from holotrace.analyses.user_annotations.compute import UserAnnotations
 
 _HEADINGS = {
     "window_ns": "from first to last work",

@@ -20,9 +20,9 @@ from analyses.test_hta_goldens import (
     golden_cases,
     launched,
 )
-from holotrace.analyses.kernel_sequences import kernel_sequences
-from holotrace.analyses.launch_statistics import launch_statistics
-from holotrace.analyses.operator_kernels import operator_kernels
+from holotrace.analyses.kernel_sequences.compute import kernel_sequences
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.analyses.operator_kernels.compute import operator_kernels
 from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError
 

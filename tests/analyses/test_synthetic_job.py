@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holotrace import open_trace
-from holotrace.analyses.communication_overlap import communication_overlap
-from holotrace.analyses.idle_time import CATEGORIES, idle_time
-from holotrace.analyses.kernel_breakdown import kernel_breakdown
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.queue_length import queue_length
-from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.analyses.communication_overlap.compute import communication_overlap
+from holotrace.analyses.idle_time.compute import CATEGORIES, idle_time
+from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
 from holotrace.testing.synthetic import write_job
 
 if TYPE_CHECKING:

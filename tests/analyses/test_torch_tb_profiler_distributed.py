@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holotrace.analyses.distributed import Distributed, distributed
+from holotrace.analyses.distributed.compute import Distributed, distributed
 from holotrace.ingest.open_trace import open_trace
 from holotrace.ingest.runs import find_runs
 from holotrace.ingest.worker_names import worker_of

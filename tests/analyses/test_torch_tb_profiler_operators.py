@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holotrace.analyses.modules import modules
-from holotrace.analyses.operators import operators
+from holotrace.analyses.modules.compute import modules
+from holotrace.analyses.operators.compute import operators
 from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
 from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.ingest.open_trace import open_trace

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from holotrace.algorithms.intervals import covered_length
-from holotrace.analyses.gpu_summary import gpu_summary
-from holotrace.analyses.kernels import kernels
-from holotrace.analyses.step_time import CATEGORIES, step_time
+from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.kernels.compute import kernels
+from holotrace.analyses.step_time.compute import CATEGORIES, step_time
 from holotrace.enrich.steps.step_roles import ROLES, roles
 from holotrace.errors import MissingDataError
 from tb_goldens import CASES, Case, case

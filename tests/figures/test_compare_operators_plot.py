@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holotrace.comparisons.compare_operators import compare_operators
-from holotrace.figures.compare_operators import plot_compare_operators
+from holotrace.analyses.compare_operators.compute import compare_operators
+from holotrace.analyses.compare_operators.figure import plot_compare_operators
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holotrace.comparisons.compare_traces import compare_traces
-from holotrace.figures.compare_traces import plot_compare_traces
+from holotrace.analyses.compare_traces.compute import compare_traces
+from holotrace.analyses.compare_traces.figure import plot_compare_traces
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.analyses.critical_path import CriticalPath, critical_path
+from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
+from holotrace.analyses.critical_path.figure import _CLASSES, plot_critical_path
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.figures.critical_path import _CLASSES, plot_critical_path
 from holotrace.tables import path_by_event, path_by_name, path_per_rank
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.distributed import Distributed, distributed
-from holotrace.figures.distributed import plot_distributed
+from holotrace.analyses.distributed.compute import Distributed, distributed
+from holotrace.analyses.distributed.figure import plot_distributed
 from holotrace.testing.builder import TraceBuilder
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holotrace.analyses.kernel_sequences import kernel_sequences
-from holotrace.analyses.launch_statistics import launch_statistics
-from holotrace.analyses.operator_kernels import operator_kernels
-from holotrace.figures.kernel_sequences import plot_kernel_sequences
-from holotrace.figures.launch_statistics import plot_launch_statistics
-from holotrace.figures.operator_kernels import plot_operator_kernels
+from holotrace.analyses.kernel_sequences.compute import kernel_sequences
+from holotrace.analyses.kernel_sequences.figure import plot_kernel_sequences
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.analyses.launch_statistics.figure import plot_launch_statistics
+from holotrace.analyses.operator_kernels.compute import operator_kernels
+from holotrace.analyses.operator_kernels.figure import plot_operator_kernels
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

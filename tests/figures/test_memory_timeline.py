@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.memory_timeline import MemoryTimeline, memory_timeline
-from holotrace.figures.memory_timeline import MOST_POINTS, plot_memory_timeline
+from holotrace.analyses.memory_timeline.compute import MemoryTimeline, memory_timeline
+from holotrace.analyses.memory_timeline.figure import MOST_POINTS, plot_memory_timeline
 from holotrace.testing.builder import TraceBuilder
 
 GIB = 1 << 30

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.analyses.operator_memory import OperatorMemory, operator_memory
-from holotrace.figures.operator_memory import plot_operator_memory
+from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory
+from holotrace.analyses.operator_memory.figure import plot_operator_memory
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from holotrace.analyses.modules import modules
-from holotrace.analyses.operators import operators
-from holotrace.figures.modules import plot_modules
-from holotrace.figures.operators import plot_operators
+from holotrace.analyses.modules.compute import modules
+from holotrace.analyses.modules.figure import plot_modules
+from holotrace.analyses.operators.compute import operators
+from holotrace.analyses.operators.figure import plot_operators
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

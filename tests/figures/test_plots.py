@@ -9,19 +9,19 @@ import polars as pl
 import pytest
 
 from holotrace import figures
-from holotrace.analyses.communication_overlap import CommunicationOverlap, communication_overlap
-from holotrace.analyses.idle_time import idle_time
-from holotrace.analyses.kernel_breakdown import kernel_breakdown
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.queue_length import queue_length
-from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.analyses.communication_overlap.compute import CommunicationOverlap, communication_overlap
+from holotrace.analyses.communication_overlap.figure import plot_communication_overlap
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.idle_time.figure import plot_idle_time
+from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.kernel_breakdown.figure import plot_kernel_breakdown
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.memory_bandwidth.figure import plot_memory_bandwidth
+from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.queue_length.figure import plot_queue_length
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
+from holotrace.analyses.temporal_breakdown.figure import plot_temporal_breakdown
 from holotrace.catalogue import ANALYSES, Analysis
-from holotrace.figures.communication_overlap import plot_communication_overlap
-from holotrace.figures.idle_time import plot_idle_time
-from holotrace.figures.kernel_breakdown import plot_kernel_breakdown
-from holotrace.figures.memory_bandwidth import plot_memory_bandwidth
-from holotrace.figures.queue_length import plot_queue_length
-from holotrace.figures.temporal_breakdown import plot_temporal_breakdown
 from holotrace.testing.builder import TraceBuilder
 from holotrace.units import percent_text
 from jobs import MARKUP, gpu_job, temporal_of_many

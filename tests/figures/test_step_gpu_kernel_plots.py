@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.analyses.gpu_summary import GpuSummary, gpu_summary
-from holotrace.analyses.kernels import Kernels, kernels
-from holotrace.analyses.step_time import StepTime, step_time
+from holotrace.analyses.gpu_summary.compute import GpuSummary, gpu_summary
+from holotrace.analyses.gpu_summary.figure import plot_gpu_summary
+from holotrace.analyses.kernels.compute import Kernels, kernels
+from holotrace.analyses.kernels.figure import plot_kernels
+from holotrace.analyses.step_time.compute import StepTime, step_time
+from holotrace.analyses.step_time.figure import plot_step_time
 from holotrace.errors import UnknownRankError
-from holotrace.figures.gpu_summary import plot_gpu_summary
-from holotrace.figures.kernels import plot_kernels
-from holotrace.figures.step_time import plot_step_time
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 import holotrace
 from holotrace.catalogue import ANALYSES, Analysis
-from holotrace.figures.plotly_js import plotly_js_for
+from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.overview import overview
 from holotrace.report import report

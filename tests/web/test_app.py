@@ -17,7 +17,7 @@ pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
 
 from holotrace.catalogue import ANALYSES
-from holotrace.figures.theme import SURFACES
+from holotrace.drawing.theme import SURFACES
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.app import MOST_BYTES_ASKED
 from holotrace.web.pages import PAGES

@@ -17,7 +17,7 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, visit
-from holotrace.figures.theme import SURFACES
+from holotrace.drawing.theme import SURFACES
 from holotrace.web.app import SCHEME_COOKIE
 from holotrace.web.pages import PAGES
 from holotrace.web.scripts import KEPT_S, REGENERATOR_SHA256

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.analyses.critical_path import critical_path
+from holotrace.analyses.critical_path.compute import critical_path
 from holotrace.errors import InvalidOptionError
 from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import Trace

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from holotrace.analyses.compare_operators.compute import compare_operators as compare
 from holotrace.cli.analysis import ResultOptions
 from holotrace.cli.comparison import Comparison, SidesOptions
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import CompatMode
-from holotrace.comparisons.compare_operators import compare_operators as compare
 from holotrace.tables import OPERATOR_COMPARISON_VIEWS
 
 _SHOWN = Comparison(

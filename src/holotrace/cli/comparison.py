@@ -65,7 +65,7 @@ class Comparison:
     def show(self, result: Result, shown: ResultOptions) -> None:
         """Write the figure, if asked for, then print the tables or JSON."""
         if shown.figure is not None:
-            module = import_module(f"holotrace.figures.{self.name}")  # loads plotly
+            module = import_module(f"holotrace.analyses.{self.name}.figure")  # loads plotly
             write_figure(getattr(module, f"plot_{self.name}")(result), shown.figure)
         if shown.as_json:
             print_json({"comparison": self.name, **tables_of(result), "findings": result.findings})

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holotrace.analyses.critical_path import critical_path as compute_critical_path
+from holotrace.analyses.critical_path.compute import critical_path as compute_critical_path
 from holotrace.catalogue import analysis
 from holotrace.cli.analysis import MOST_ROWS, print_result
 from holotrace.cli.figure_files import expect_a_figure_file, write_figure

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from holotrace.analyses.compare_traces.compute import compare_traces
 from holotrace.cli.analysis import ResultOptions
 from holotrace.cli.comparison import Comparison, SidesOptions
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import parse_ranks
-from holotrace.comparisons.compare_traces import compare_traces
 from holotrace.tables import COMPARISON_VIEWS
 
 _SHOWN = Comparison("compare_traces", "What changed from control to test?", COMPARISON_VIEWS, most_rows=50)

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn, T
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from holotrace.drawing.names import printable
 from holotrace.execution.progress import SILENT, Progress
-from holotrace.figures.names import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")

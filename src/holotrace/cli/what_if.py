@@ -8,8 +8,16 @@ from dataclasses import dataclass, field
 import polars as pl
 import typer
 
-from holotrace.comparisons.what_if import Change, NoLaunchOverhead, PerfectOverlap, Remove, Replace, Scale, what_if
 from holotrace.enrich.critical_path.path_graph import PathGraph
+from holotrace.enrich.critical_path.what_if import (
+    Change,
+    NoLaunchOverhead,
+    PerfectOverlap,
+    Remove,
+    Replace,
+    Scale,
+    what_if,
+)
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 
 _NS_OF_A_MICROSECOND = 1_000

@@ -7,8 +7,8 @@ from enum import Flag, auto
 
 import polars as pl
 
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.queue_length import queue_series
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.queue_length.compute import queue_series
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import MissingDataError
 from holotrace.export.json_columns import decimal_text, joined, track_texts

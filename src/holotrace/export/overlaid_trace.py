@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from holotrace.analyses.kernel_sequences import sequence_calls, sequence_patterns, sequence_work
+from holotrace.analyses.kernel_sequences.compute import sequence_calls, sequence_patterns, sequence_work
 from holotrace.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
 from holotrace.export.event_json import event_text
 from holotrace.locations import Location, expect_writable_folder, name_of

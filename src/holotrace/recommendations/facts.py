@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
-from holotrace.analyses.distributed import distributed
-from holotrace.analyses.gpu_summary import gpu_summary
-from holotrace.analyses.idle_time import idle_time
-from holotrace.analyses.memory_timeline import memory_timeline
-from holotrace.analyses.step_time import step_time
-from holotrace.analyses.stragglers import late_ranks, stragglers
+from holotrace.analyses.distributed.compute import distributed
+from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.analyses.step_time.compute import step_time
+from holotrace.analyses.stragglers.compute import late_ranks, stragglers
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import is_rocm

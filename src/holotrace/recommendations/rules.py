@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from holotrace.analyses.stragglers import MOST_CAUSED, late_clause
+from holotrace.analyses.stragglers.compute import MOST_CAUSED, late_clause
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError
 from holotrace.recommendations.facts import (

@@ -23,9 +23,9 @@ from markupsafe import Markup
 
 import holotrace
 from holotrace.catalogue import ANALYSES, Analysis
-from holotrace.figures.names import printable
-from holotrace.figures.plotly_js import plotly_js_for
-from holotrace.figures.theme import SURFACES, template
+from holotrace.drawing.names import printable
+from holotrace.drawing.plotly_js import plotly_js_for
+from holotrace.drawing.theme import SURFACES, template
 from holotrace.ingest.file_health import FileHealth
 from holotrace.locations import Location, name_of
 from holotrace.overview import Overview, shown_analyses

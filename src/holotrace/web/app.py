@@ -12,8 +12,8 @@ from dash.development.base_component import Component
 from dash.exceptions import DependencyException
 from flask import Flask, Response, has_request_context, request
 
+from holotrace.drawing.theme import SURFACES, template
 from holotrace.errors import HolotraceError
-from holotrace.figures.theme import SURFACES, template
 from holotrace.web.callback_bodies import register_body_check
 from holotrace.web.client import client
 from holotrace.web.pages import PAGES, Page

@@ -12,7 +12,7 @@ import polars as pl
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from holotrace.figures.names import printable
+from holotrace.drawing.names import printable
 from holotrace.web.later import Later
 from holotrace.web.page import Table
 from holotrace.web.state import Selection

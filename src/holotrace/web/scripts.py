@@ -18,7 +18,7 @@ from typing import Any
 from dash import Dash
 from flask import Flask, Response, abort, request
 
-from holotrace.figures.plotly_js import TYPES, small_plotly_js
+from holotrace.drawing.plotly_js import TYPES, small_plotly_js
 from holotrace.web.page import Page
 from holotrace.web.state import FIRST_VIEW
 

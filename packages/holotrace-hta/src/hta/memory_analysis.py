@@ -12,9 +12,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from holotrace import _native
+from holotrace.drawing.theme import template
 from holotrace.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
 from holotrace.export.new_file import expect_writable, new_file
-from holotrace.figures.theme import template
 from holotrace.locations import expect_writable_folder, native_source
 
 CATEGORIES = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holotrace.comparisons.compare_operators import Measure, OperatorComparison, compare_operators
+from holotrace.analyses.compare_operators.compute import Measure, OperatorComparison, compare_operators
 from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
 from hta.facade.results.times import frame_in_microseconds

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from holotrace.analyses.temporal_breakdown import temporal_breakdown
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
 from holotrace.enrich.steps.steps import before_last_step
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
@@ -31,17 +31,18 @@ from hta.facade.trace.trace_view import TraceView
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holotrace.analyses.communication_overlap import communication_overlap
-    from holotrace.analyses.distributed import distributed
-    from holotrace.analyses.gpu_summary import gpu_summary
-    from holotrace.analyses.idle_time import IdleTime, idle_time
-    from holotrace.analyses.kernel_breakdown import KernelBreakdown, kernel_breakdown
-    from holotrace.analyses.kernels import kernels
-    from holotrace.analyses.memory_timeline import memory_timeline
-    from holotrace.analyses.modules import modules
-    from holotrace.analyses.operator_memory import OperatorMemory
-    from holotrace.analyses.operators import operators
-    from holotrace.analyses.step_time import step_time
+    from holotrace.analyses.communication_overlap.compute import communication_overlap
+    from holotrace.analyses.distributed.compute import distributed
+    from holotrace.analyses.gpu_summary.compute import gpu_summary
+    from holotrace.analyses.idle_time.compute import IdleTime, idle_time
+    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown, kernel_breakdown
+    from holotrace.analyses.kernels.compute import kernels
+    from holotrace.analyses.memory_timeline.compute import memory_timeline
+    from holotrace.analyses.modules.compute import modules
+    from holotrace.analyses.operator_memory.compute import OperatorMemory
+    from holotrace.analyses.operators.compute import operators
+    from holotrace.analyses.step_time.compute import step_time
+    from holotrace.drawing.theme import Theme
     from holotrace.enrich.host.host_names import Compat
     from holotrace.export.counters import TimeSeriesTypes
     from holotrace.figures import (
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
         plot_step_time,
         plot_temporal_breakdown,
     )
-    from holotrace.figures.theme import Theme
     from holotrace.overview import overview
     from holotrace.recommendations.advice import advice
     from holotrace.recommendations.rules import Thresholds
@@ -82,7 +82,7 @@ else:
         called_later(
             {
                 **{
-                    name: f"holotrace.analyses.{name}"
+                    name: f"holotrace.analyses.{name}.compute"
                     for name in (
                         "communication_overlap",
                         "distributed",
@@ -113,7 +113,7 @@ else:
                     )
                 },
                 "Dashboard": "hta.facade.answers.dashboard",
-                "IdleTime": "holotrace.analyses.idle_time",
+                "IdleTime": "holotrace.analyses.idle_time.compute",
                 "advice": "holotrace.recommendations.advice",
                 "annotation_breakdown": "hta.facade.answers.user_annotations",
                 "counters_with_operators": "hta.facade.answers.cupti_counters",

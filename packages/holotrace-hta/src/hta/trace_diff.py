@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pandas as pd
 
-from holotrace.comparisons.compare_traces import Device
+from holotrace.analyses.compare_traces.compute import Device
+from holotrace.analyses.compare_traces.figure import HEADINGS, MOST_NAMES
+from holotrace.drawing.paired_bars import paired_bars
 from holotrace.enrich.job.job_time import origin_ns
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.export.new_file import expect_writable
-from holotrace.figures.compare_traces import MOST_NAMES, paired_bars
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import located
 from holotrace.store.trace import Trace
@@ -246,7 +247,7 @@ def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image
     scale = 1 if by == "count" else 1_000
     columns = [column for column in df.columns if column.endswith(ending) and column != change]
     sides = {column.removesuffix(ending): [round(scale * value) for value in shown[column]] for column in columns}
-    figure = paired_bars([str(name) for name in shown.index], sides, by=by)
+    figure = paired_bars([str(name) for name in shown.index], sides, by=by, heading=HEADINGS[by])
     if show_image:
         figure.show()
     if path is not None:

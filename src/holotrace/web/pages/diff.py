@@ -10,7 +10,7 @@ import dash_mantine_components as dmc
 from dash import html
 from dash.development.base_component import Component
 
-from holotrace.comparisons.compare_traces import TraceComparison, compare_traces
+from holotrace.analyses.compare_traces.compute import TraceComparison, compare_traces
 from holotrace.figures import plot_compare_traces
 from holotrace.tables import COMPARISON_VIEWS, View
 from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block

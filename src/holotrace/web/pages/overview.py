@@ -11,9 +11,9 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from holotrace.catalogue import analysis
+from holotrace.drawing.names import printable
 from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
-from holotrace.figures.names import printable
 from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.facts import ADVICE_ANALYSES

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import union
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
-from holotrace.analyses.queue_length import queue_length
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.queue_length.compute import queue_length
 from holotrace.content_equality import EqualByContent
+from holotrace.drawing.names import printable
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of
 from holotrace.errors import MissingDataError
-from holotrace.figures.names import printable
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.web.timeline.query import Window

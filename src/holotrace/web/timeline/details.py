@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.operators import one_spacing
+from holotrace.analyses.operators.compute import one_spacing
+from holotrace.drawing.names import printable
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.errors import InvalidOptionError
-from holotrace.figures.names import printable
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, TABLES, EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.index import TimelineIndex

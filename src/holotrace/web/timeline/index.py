@@ -12,9 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.lanes import NOT_DRAWN, in_few_bits, lanes
+from holotrace.drawing.names import printable
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
-from holotrace.figures.names import printable
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.slices import Lanes, Slices, at_level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holotrace.analyses.cupti_counters import FLOP_OF_COUNTER
+from holotrace.analyses.cupti_counters.compute import FLOP_OF_COUNTER
 from hta.facade.answers.cupti_counters import counters_with_operators
 from hta.facade.imports.elsewhere import names_of
 

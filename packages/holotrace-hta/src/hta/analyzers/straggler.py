@@ -14,7 +14,7 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from holotrace.figures.theme import HOST_WAIT, IDLE, template
+from holotrace.drawing.theme import HOST_WAIT, IDLE, template
 from hta.facade.imports.elsewhere import names_of
 from hta.facade.results.show import show
 from hta.facade.trace.symbols import TraceSymbolTable

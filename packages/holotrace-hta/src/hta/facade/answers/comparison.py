@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from holotrace.comparisons.compare_traces import Device, compare_traces
+from holotrace.analyses.compare_traces.compute import Device, compare_traces
 from hta.facade.trace.names import shorten_name
 
 if TYPE_CHECKING:

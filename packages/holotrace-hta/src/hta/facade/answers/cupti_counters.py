@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.cupti_counters import CuptiCounters, cupti_counters
+from holotrace.analyses.cupti_counters.compute import CuptiCounters, cupti_counters
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 from hta.facade.trace.trace_frame import trace_frame

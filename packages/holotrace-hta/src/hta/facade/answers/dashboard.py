@@ -7,14 +7,14 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holotrace.figures.names import printable
+from holotrace.drawing.names import printable
 from holotrace.overview import Overview, shown_analyses
 from hta.facade.results.show import show
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from holotrace.figures.theme import Theme
+    from holotrace.drawing.theme import Theme
 
 
 @dataclass(frozen=True)

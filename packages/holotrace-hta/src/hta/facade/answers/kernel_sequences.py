@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.kernel_sequences import KernelSequences, checked, kernel_sequences
+from holotrace.analyses.kernel_sequences.compute import KernelSequences, checked, kernel_sequences
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.export.overlaid_trace import overlaid_name, write_overlaid_trace
 from holotrace.figures import plot_kernel_sequences

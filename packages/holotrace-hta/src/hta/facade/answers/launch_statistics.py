@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.launch_statistics import in_order_of_calls, launch_statistics, launched_calls
+from holotrace.analyses.launch_statistics.compute import in_order_of_calls, launch_statistics, launched_calls
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.errors import MissingDataError
 from holotrace.figures import plot_launch_statistics

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.operator_memory import OperatorMemory, operator_memory
+from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory
 from hta.facade.results.times import frame_in_microseconds
 
 if TYPE_CHECKING:

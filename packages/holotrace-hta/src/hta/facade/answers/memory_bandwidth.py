@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.memory_bandwidth import memory_bandwidth
+from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import RankTrace, Trace
 from hta.facade.results.describe import described

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.operator_kernels import operator_kernels
+from holotrace.analyses.operator_kernels.compute import operator_kernels
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.store.trace import Trace
 from hta.facade.results.reasons import explained

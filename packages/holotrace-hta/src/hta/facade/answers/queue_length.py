@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.queue_length import queue_series
+from holotrace.analyses.queue_length.compute import queue_series
 from holotrace.enrich.job.job_time import duration_ns
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
-from holotrace.analyses.stragglers import stragglers
+from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.figure import plot_stragglers
 from holotrace.errors import InvalidOptionError
-from holotrace.figures.stragglers import plot_stragglers
 from hta.facade.results.show import show
 from hta.facade.trace.trace_view import TraceView
 

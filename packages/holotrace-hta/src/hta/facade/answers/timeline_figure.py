@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from holotrace.figures.names import hover_text, label_text, short_labels
-from holotrace.figures.theme import (
+from holotrace.drawing.names import hover_text, label_text, short_labels
+from holotrace.drawing.theme import (
     COMMUNICATION,
     COMPUTATION,
     HOST_WAIT,

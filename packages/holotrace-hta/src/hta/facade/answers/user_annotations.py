@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 
-from holotrace.analyses.user_annotations import Side, annotation_durations, user_annotations
+from holotrace.analyses.user_annotations.compute import Side, annotation_durations, user_annotations
+from holotrace.analyses.user_annotations.figure import plot_user_annotations
 from holotrace.enrich.host.annotations import annotation_of_work
 from holotrace.errors import InvalidOptionError
-from holotrace.figures.user_annotations import plot_user_annotations
 from holotrace.schema import DEVICE_WORK_KINDS
 from hta.facade.results.reasons import explained
 from hta.facade.results.show import show

@@ -1,0 +1,1 @@
+"""Communication overlap: what is computed, and how it is drawn."""

@@ -1,0 +1,44 @@
+"""Figure of the communication overlap: how much communication each rank hides behind computation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
+from holotrace.drawing.theme import COMMUNICATION, HIDDEN, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
+
+_HEADING = Heading(
+    "How much communication is hidden behind computation?",
+    "Time in which a rank communicates; hidden while it computes as well. Numbers: the hidden share",
+)
+
+
+def plot_communication_overlap(result: CommunicationOverlap, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each rank: its communication time, split into hidden and exposed."""
+    table = result.per_rank
+    if not table.get_column("comm_ns").sum():
+        return empty_figure(_HEADING.question, "No rank communicates.", theme)
+    size, unit = largest_unit(table.get_column("comm_ns").to_list())
+    parts = [
+        _part(result, "hidden", "overlap_ns", size, {"color": HIDDEN}),
+        _part(result, "exposed", "exposed_ns", size, {"color": COMMUNICATION}),
+    ]
+    return bar_figure(rows_of(table), parts, _HEADING, ValueAxis(f"communication time ({unit})", is_share=False), theme)
+
+
+def _part(result: CommunicationOverlap, name: str, column: str, size: int, marker: dict[str, str]) -> Part:
+    durations = result.per_rank.get_column(column).to_list()
+    hidden = [percent_text(fraction) for fraction in result.per_rank.get_column("overlap_fraction")]
+    return Part(
+        name=name,
+        values=[duration / size for duration in durations],
+        hovers=[exact_duration(duration) for duration in durations],
+        marker=marker,
+        labels=[f"{text} hidden" for text in hidden] if column == "exposed_ns" else (),
+    )

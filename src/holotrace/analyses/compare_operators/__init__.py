@@ -1,0 +1,1 @@
+"""Compare operators: what is computed, and how it is drawn."""

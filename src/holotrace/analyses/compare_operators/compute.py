@@ -1,0 +1,302 @@
+"""Where in the program did two traces come to differ?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.changes import change_of_count
+from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.host.attribution import NodeClass, host_nodes
+from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
+from holotrace.enrich.steps.steps import steps
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from holotrace.enrich.host.host_names import Compat
+    from holotrace.store.trace import RankTrace, Trace
+
+Measure = Literal["device", "host"]
+MEASURES: tuple[Measure, ...] = ("device", "host")
+
+_SIDES = ("control", "test")
+_COMPARED = {f"{side}_ns": pl.Float64 for side in _SIDES} | {"difference_ns": pl.Float64}
+_PAIRS = {f"{side}_{name}": pl.Int64 for name in SUMS for side in _SIDES}
+_TREE = {
+    **dict.fromkeys(("node", "parent"), pl.Int64),
+    "depth": pl.Int32,
+    **dict.fromkeys(("kind", "name", "change", "measure"), pl.String),
+    **_COMPARED,
+    **_PAIRS,
+}
+_OVERALL = {
+    "side": pl.String,
+    **dict.fromkeys(("rank_count", "step_count", "host_total_ns", "device_total_ns"), pl.Int64),
+}
+_PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED, **_PAIRS}
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorComparison(EqualByContent):
+    """Two traces, aligned by what called what.
+
+    tree          one row for each call path that either trace has: phase, modules, operators, kernel. Each stands
+                  behind the row around it, siblings by the largest change first:
+
+        node                  int64    row number
+        parent                int64    row of the path around it; -1 for phases
+        depth                 int32
+        kind                  str      phase, range (data loader, optimizer), module, operator, kernel (or copy, memset)
+        name                  str
+        change                str      of the calls: added, deleted, increased, decreased, unchanged
+        measure               str      device or host: whose time is compared
+        control_ns, test_ns   float64  that time with all inside it; mean of a step
+        difference_ns         float64  test - control
+        control_…, test_…     int64    calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
+                                       ranks and steps, parallel kernels both; for phases of all that is inside
+
+    per_operator  one row for each operator that either trace has, the largest change first:
+
+        operator              str
+        change                str      of the calls
+        control_ns, test_ns   float64  its own time, without operators inside it; mean of a step
+        difference_ns         float64
+        control_…, test_…     int64    as above; nested calls both count
+
+    sides         one row each for control and test:
+
+        side                 str
+        rank_count           int64
+        step_count           int64    added up over the ranks; 0 where all of the trace counts
+        host_total_ns        int64    of all phases
+        device_total_ns      int64
+
+    measure       of `per_operator`: device where both traces have device work, else host
+    findings      what makes the traces hard to compare
+    """
+
+    tree: pl.DataFrame
+    per_operator: pl.DataFrame
+    sides: pl.DataFrame
+    measure: Measure
+    findings: tuple[str, ...] = ()
+
+
+class _Facts(NamedTuple):
+    """What a rank or a trace was recorded with."""
+
+    step_count: int
+    has_modules: bool
+
+
+class _Side(NamedTuple):
+    """One of the two traces, or one rank of it."""
+
+    paths: pl.DataFrame
+    rank_count: int
+    step_count: int
+    devices: tuple[str, ...]
+
+    @property
+    def has_device_work(self) -> bool:
+        return bool((self.paths["device_total_ns"] > 0).any())
+
+
+def compare_operators(
+    control: Trace,
+    test: Trace,
+    *,
+    by: Measure | None = None,
+    compat: Compat | None = None,
+    executor: Executor = IN_PROCESS,
+) -> OperatorComparison:
+    """Align the operators of two traces by phase, module and call path, with their kernels, and say what changed.
+
+    All threads, ranks and steps of a trace count together; times are means of a step of a rank, so traces of different
+    length or size compare. Where a trace has no steps, sums of all of both are compared. Backward operators stand with
+    the module of their forward operator, and batches come from `DataLoader` whichever kind it is.
+
+    Args:
+        control: the trace to compare with.
+        test: the trace in question.
+        by: what to compare and sort by; by default time on devices if both traces have it, else on the host; and on
+            the host where a phase launches nothing, and for waiting for batches.
+        compat: "torch_tb_profiler" aligns as the TensorBoard plugin's last source did: the first thread of the first
+            rank of each, in order; names are `control → test` where they differ.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: there is no such measure.
+        MissingDataError: a trace has neither operators nor device work.
+
+    Source: docs/reference/analyses/compare_operators.md derives it and compares other tools.
+    """
+    if by is not None and by not in MEASURES:
+        message = f"by={by!r} is none of: {', '.join(MEASURES)}"
+        raise InvalidOptionError(message)
+    if compat is not None:
+        return _as_the_plugin(control, test, by or "host")
+    traces = (control, test)
+    facts = [list(trace.map(_facts, executor).values()) for trace in traces]
+    have = [_Facts(all(each.step_count for each in of), any(each.has_modules for each in of)) for of in facts]
+    look = partial(
+        _one_rank, in_steps=all(each.step_count for each in have), with_modules=all(each.has_modules for each in have)
+    )
+    sides = [_side(trace, look, executor) for trace in traces]
+    measure = by or ("device" if all(side.has_device_work for side in sides) else "host")
+    lengths = [side.step_count or 1 for side in sides]
+    paths = _joined([side.paths for side in sides], ["path", "kind", "name"])
+    own = _joined([_by_name(side.paths) for side in sides], ["operator"]).with_columns(pl.lit(measure).alias("measure"))
+    tree = _in_tree_order(_compared(paths.with_columns(_measure(measure, by)), "total", lengths))
+    return OperatorComparison(
+        _typed(tree, _TREE),
+        _typed(_largest_first(_compared(own, "self", lengths), "operator"), _PER_OPERATOR),
+        _overall(sides),
+        measure,
+        tuple(_findings(sides, have, by)),
+    )
+
+
+def _facts(rank_trace: RankTrace) -> _Facts:
+    has_modules = (host_nodes(rank_trace)["node_class"].is_in([NodeClass.MODULE, NodeClass.LIGHTNING_MODULE])).any()
+    return _Facts(rank_trace.derive(steps)["step"].n_unique(), has_modules)
+
+
+def _side(trace: Trace, look: Callable[[RankTrace], _Side], executor: Executor) -> _Side:
+    found = trace.map(with_current_rules(look), executor).values()
+    paths = pl.concat([each.paths for each in found])
+    if paths.is_empty():
+        rank, rank_trace = next(iter(trace.ranks.items()))
+        raise MissingDataError.no_operators(analysis="compare_operators", rank=rank, source=rank_trace.source)
+    return _Side(
+        paths.group_by("path", "kind", "name").agg(pl.col(SUMS).sum()),
+        len(found),
+        sum(each.step_count for each in found),
+        tuple(sorted({name for each in found for name in each.devices})),
+    )
+
+
+def _one_rank(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Side:
+    names = devices_of_rank(rank_trace)["device_name"].drop_nulls()
+    step_count = _facts(rank_trace).step_count if in_steps else 0
+    return _Side(call_paths(rank_trace, in_steps=in_steps, with_modules=with_modules), 1, step_count, tuple(names))
+
+
+def _by_name(paths: pl.DataFrame) -> pl.DataFrame:
+    operators = paths.filter(kind="operator")
+    return operators.group_by(pl.col("name").alias("operator")).agg(pl.col(SUMS).sum())
+
+
+def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
+    """Put the sums of both sides beside each other, 0 where a side has none."""
+    parts = [side.rename({name: f"{label}_{name}" for name in SUMS}) for label, side in zip(_SIDES, sides, strict=True)]
+    both = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
+    return both.with_columns(pl.col(list(_PAIRS)).fill_null(0))
+
+
+def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
+    """Say what to compare of each path: in phases that launch nothing, and of waiting for batches, time on the host."""
+    if by is not None:
+        return pl.lit(by).alias("measure")
+    phase = pl.col("path").str.split(SEPARATOR).list.get(1)
+    launches = (pl.col("control_device_total_ns") + pl.col("test_device_total_ns")).sum().over(phase) > 0
+    is_on_devices = launches & ~phase.str.ends_with(PHASES[0])
+    return pl.when(is_on_devices).then(pl.lit(measure)).otherwise(pl.lit("host")).alias("measure")
+
+
+def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
+    """Compare both sides by step: calls, and the part of the time that `measure` names."""
+    is_device = pl.col("measure") == "device"
+    calls = [pl.col(f"{side}_calls") / length for side, length in zip(_SIDES, lengths, strict=True)]
+    control, test = (
+        pl.when(is_device).then(f"{side}_device_{part}_ns").otherwise(f"{side}_host_{part}_ns") / length
+        for side, length in zip(_SIDES, lengths, strict=True)
+    )
+    times = (control.alias("control_ns"), test.alias("test_ns"), (test - control).alias("difference_ns"))
+    return both.with_columns(change_of_count(*calls).alias("change"), *times)
+
+
+def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    larger = pl.max_horizontal("control_ns", "test_ns")
+    return table.sort(pl.col("difference_ns").abs(), larger, name, descending=[True, True, False])
+
+
+def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
+    """Put every path behind the one around it, siblings by the largest change first."""
+    ordered = _largest_first(paths, "path")
+    inside: dict[str, list[int]] = {}
+    for row, path in enumerate(ordered["path"]):
+        inside.setdefault(path.rpartition(SEPARATOR)[0], []).append(row)
+    texts = ordered["path"].to_list()
+    order: list[int] = []
+    parents: list[int] = []
+    found: list[int] = []
+    open_rows = [(row, NO_PARENT, 0) for row in reversed(inside.get("", []))]
+    while open_rows:
+        row, parent, depth = open_rows.pop()
+        open_rows.extend((child, len(order), depth + 1) for child in reversed(inside.get(texts[row], [])))
+        order.append(row)
+        parents.append(parent)
+        found.append(depth)
+    return ordered[order].with_columns(
+        pl.int_range(pl.len()).alias("node"), pl.Series("parent", parents), pl.Series("depth", found)
+    )
+
+
+def _overall(sides: list[_Side]) -> pl.DataFrame:
+    totals = [side.paths.filter(kind="phase").select(pl.col(list(_OVERALL)[3:]).sum()) for side in sides]
+    counts = {
+        "side": _SIDES,
+        **{name: [getattr(side, name) for side in sides] for name in ("rank_count", "step_count")},
+    }
+    return _typed(pl.DataFrame(counts).hstack(pl.concat(totals)), _OVERALL)
+
+
+def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
+    """Tell what makes the traces hard to compare, and what was done about it."""
+    labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
+    if without := [label for label, (_, has) in labels.items() if not has.step_count]:
+        yield f"without steps on some rank of {_listed(without)}, all of both traces is compared, and times are sums"
+    if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
+        yield f"{_listed(without)} was recorded without modules (with_stack=True): those of the other are left out"
+    if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
+        yield f"{_listed(without)} ran nothing on a device, or it was not recorded: times on the host are compared"
+    control, test = (", ".join(side.devices) for side in sides)
+    if control and test and control != test:
+        yield f"control ran on {control}, test on {test}: their kernels may have different names"
+
+
+def _listed(labels: list[str]) -> str:
+    return " and ".join(labels)
+
+
+def _typed(table: pl.DataFrame, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    return table.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+
+
+def _as_the_plugin(control: Trace, test: Trace, measure: Measure) -> OperatorComparison:
+    """Align the first thread of the first rank of each."""
+    sides = [PluginSide.of(next(iter(trace.ranks.values()))) for trace in (control, test)]
+    measured = pl.lit(measure).alias("measure")
+    tree = _compared(plugin_pairs(*sides).table(*sides).with_columns(measured), "total", [1, 1])
+    joined = _joined([side.operators(side.top()) for side in sides], ["operator"]).with_columns(measured)
+    own = _compared(joined, "self", [1, 1])
+    counts = pl.DataFrame({"side": _SIDES, "rank_count": 1, "step_count": 0})
+    totals = [tree.select(pl.col(f"{side}_{name}_total_ns").first() for name in MEASURES) for side in _SIDES]
+    overall = pl.concat([part.rename(lambda name: name.partition("_")[2]) for part in totals])
+    return OperatorComparison(
+        _typed(tree, _TREE),
+        _typed(_largest_first(own, "operator"), _PER_OPERATOR),
+        _typed(counts.hstack(overall), _OVERALL),
+        measure,
+    )

@@ -1,0 +1,79 @@
+"""Figure of two aligned traces: the operators whose own time changed most, control beside test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.drawing.names import cut_label
+from holotrace.drawing.paired_bars import paired_bars
+from holotrace.drawing.stacked_bars import Heading
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.compare_operators.compute import OperatorComparison
+    from holotrace.drawing.theme import Theme
+
+MOST_PLACES = 20
+_SIDES = ("control", "test")
+_LABEL_LENGTH = 90
+_QUESTION = "Where did the traces come to differ?"
+_OF_A_STEP = "Own time of what changed most, in a mean step: on devices, or on the host where noted"
+_IN_ALL = "Own time of what changed most: on devices, or on the host where noted"
+
+
+def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
+    """Draw two bars for each operator of a module and phase, of those whose own time changed most.
+
+    Operators stand for their kernels. The names are above the bars.
+    """
+    own = _own_times(result.tree, [max(1, count) for count in result.sides["step_count"]])
+    difference = pl.col("test") - pl.col("control")
+    shown = own.filter(difference != 0).sort(difference.abs(), "place", descending=[True, False]).head(MOST_PLACES)
+    sides = {label: [round(value) for value in shown[label]] for label in _SIDES}
+    heading = Heading(_QUESTION, _OF_A_STEP if result.sides["step_count"].min() else _IN_ALL)
+    names = shown["place"].to_list()
+    figure = paired_bars(names, sides, by="duration", theme=theme, heading=heading)
+    for place, bar in enumerate(figure.data):
+        bar.update(offset=0.02 + 0.22 * place, width=0.2)
+    if names:
+        figure.update_layout(annotations=[_name_above(place, name) for place, name in enumerate(names)])
+        figure.update_yaxes(showticklabels=False, autorange=False, range=[len(names) - 0.4, -0.6])
+    return figure
+
+
+def _name_above(place: int, name: str) -> dict[str, object]:
+    """Write a name above its bars: inside tick labels would hide the numbers of the other axis."""
+    where = {"x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.18, "yref": "y", "yanchor": "middle"}
+    return {"text": cut_label(name, _LABEL_LENGTH), "showarrow": False, **where}
+
+
+def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
+    """Return the own time of each place, of both sides; of the plugin's pairs, that of the innermost in full."""
+    is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
+    is_inner = pl.col("node").is_in(tree["parent"].implode())
+    is_unowned = pl.col("parent").is_in(tree.filter(kind="phase")["node"].implode())
+    has_own = pl.when(is_pair).then(~is_inner).when(is_kernel).then(is_unowned).otherwise(~is_phase)
+    own = [_own_time(side).truediv(length).alias(side) for side, length in zip(_SIDES, lengths, strict=True)]
+    return tree.with_columns(_places(tree)).filter(has_own).group_by("place").agg(each.sum() for each in own)
+
+
+def _own_time(side: str) -> pl.Expr:
+    is_device, is_pair = pl.col("measure") == "device", pl.col("kind") == "pair"
+    device = pl.when(is_pair).then(f"{side}_device_total_ns").otherwise(f"{side}_device_self_ns")
+    return pl.when(is_device).then(device).when(is_pair).then(f"{side}_host_total_ns").otherwise(f"{side}_host_self_ns")
+
+
+def _places(tree: pl.DataFrame) -> pl.Series:
+    """Return the phase, the module and the name of each path; those on the host are marked."""
+    phases: list[str] = []
+    modules: list[str] = []
+    places: list[str] = []
+    for name, kind, parent, measure in tree.select("name", "kind", "parent", "measure").iter_rows():
+        phases.append(phases[parent] if parent >= 0 else name)
+        modules.append(name if kind == "module" else modules[parent] if parent >= 0 else "")
+        place = " > ".join(dict.fromkeys(part for part in (phases[-1], modules[-1], name) if part))
+        places.append(f"{place} (host)" if measure == "host" else place)
+    return pl.Series("place", places, pl.String)

@@ -1,0 +1,1 @@
+"""Compare traces: what is computed, and how it is drawn."""

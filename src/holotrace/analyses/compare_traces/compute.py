@@ -1,0 +1,211 @@
+"""What changed between two traces?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.changes import change_of_count
+from holotrace.algorithms.sums_by_name import sums_by_name
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.steps.step_of_event import step_rows
+from holotrace.enrich.steps.steps import steps
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holotrace.store.trace import RankTrace, Trace
+
+Device = Literal["all", "cpu", "gpu"]
+
+HOST_KINDS = (
+    EventKind.CPU_OP,
+    EventKind.USER_ANNOTATION,
+    EventKind.RUNTIME,
+    EventKind.DRIVER,
+    EventKind.PYTHON_FUNCTION,
+    EventKind.OVERHEAD,
+    EventKind.OTHER,
+)
+KINDS_OF_DEVICE: dict[Device, tuple[EventKind, ...]] = {
+    "cpu": HOST_KINDS,
+    "gpu": DEVICE_WORK_KINDS,
+    "all": (*HOST_KINDS, *DEVICE_WORK_KINDS),
+}
+
+_SIDES = ("control", "test")
+_KEYS = ("kind", "name")
+_VALUES = ("count", "sum_ns", "count_in_steps", "ns_in_steps")
+_KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
+
+
+@dataclass(frozen=True, eq=False)
+class TraceComparison(EqualByContent):
+    """What two traces have in common by name, and where they differ.
+
+    per_name  one row for each kind and name that either trace has, the largest difference of time first:
+
+        kind                        str      EventKind in lower case: cpu_op, kernel, …
+        name                        str
+        change                      str      of the count: added, deleted, increased, decreased, unchanged
+        control_count, test_count   int64    events; 0 where the trace has none
+        count_difference            int64    test - control
+        control_ns, test_ns         int64    summed durations; nested events count in full, each under its own name
+        difference_ns               int64    test - control
+        control_mean_ns, test_mean_ns                      float64  of one call; null where there is none
+        control_count_per_step, test_count_per_step        float64  events in steps over steps; null without steps
+        control_ns_per_step, test_ns_per_step              float64  likewise
+
+    sides     one row each for control and test:
+
+        side        str
+        rank_count  int64
+        step_count  int64    steps compared, added up over the ranks
+        event_count int64
+        sum_ns      int64    summed durations
+
+    findings  what makes the traces hard to compare
+    """
+
+    per_name: pl.DataFrame
+    sides: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    totals: pl.DataFrame
+    step_count: int
+
+
+def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
+    control: Trace,
+    test: Trace,
+    *,
+    control_steps: Iterable[int] | None = None,
+    test_steps: Iterable[int] | None = None,
+    device: Device = "all",
+    executor: Executor = IN_PROCESS,
+) -> TraceComparison:
+    """Compare two traces by the names of their events: how often, how long, per call and per step.
+
+    All ranks of a trace count together; `trace.select(ranks)` chooses some. Traces need no steps: without any, or
+    with `None`, every event counts.
+
+    Args:
+        control: the trace to compare with.
+        test: the trace in question.
+        control_steps: only what belongs to these steps; see `holotrace.enrich.steps.step_of_event`.
+        test_steps: likewise.
+        device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
+            memsets; or both.
+        executor: where the ranks are worked on.
+
+    Raises:
+        InvalidOptionError: there is no such device, or a trace has none of the steps asked for.
+
+    Source: docs/reference/analyses/compare_traces.md derives it and compares other tools.
+    """
+    if device not in KINDS_OF_DEVICE:
+        message = f"device={device!r} is none of: {', '.join(KINDS_OF_DEVICE)}"
+        raise InvalidOptionError(message)
+    sides = [
+        _side(trace, None if numbers is None else tuple(numbers), device, executor)
+        for trace, numbers in ((control, control_steps), (test, test_steps))
+    ]
+    return TraceComparison(_joined(*sides), _overall(sides, (control, test)), tuple(_findings(sides)))
+
+
+def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executor: Executor) -> _Partial:
+    if numbers is not None:
+        _check_steps(trace, numbers, executor)
+    found = trace.map(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor).values()
+    totals = pl.concat([each.totals for each in found]).group_by(_KEYS).agg(pl.col(_VALUES).sum())
+    return _Partial(totals, sum(each.step_count for each in found))
+
+
+def _check_steps(trace: Trace, numbers: tuple[int, ...], executor: Executor) -> None:
+    """Every step asked for is a step of at least one rank."""
+    existing = {step for found in trace.map(_step_numbers, executor).values() for step in found}
+    unknown = sorted(set(numbers) - existing)
+    if unknown or not numbers:
+        raise InvalidOptionError.unknown(unknown, existing, what="step")
+
+
+def _step_numbers(rank_trace: RankTrace) -> list[int]:
+    return rank_trace.derive(steps)["step"].unique().to_list()
+
+
+def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> _Partial:
+    known = set(_step_numbers(rank_trace))
+    chosen = known if numbers is None else known & set(numbers)
+    events = rank_trace.table("events", ["kind", "name", "duration_ns"])
+    sums = sums_by_name(events, *step_rows(rank_trace, numbers))
+    totals = sums.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
+    all_or_marked = ("count", "sum_ns") if numbers is None else ("marked_count", "marked_ns")
+    counted = totals.select(
+        "kind",
+        rank_trace.texts(totals["name"]),
+        *(
+            pl.col(name).alias(value)
+            for name, value in zip((*all_or_marked, "marked_count", "marked_ns"), _VALUES, strict=True)
+        ),
+    )
+    return _Partial(counted.filter(pl.col("count") > 0), len(chosen))
+
+
+def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
+    parts = [
+        side.totals.rename({name: f"{label}_{name}" for name in _VALUES})
+        for label, side in zip(_SIDES, (control, test), strict=True)
+    ]
+    both = parts[0].join(parts[1], on=_KEYS, how="full", coalesce=True).fill_null(0)
+    ratios = [_ratios(label, side) for label, side in zip(_SIDES, (control, test), strict=True)]
+    return both.select(
+        pl.col("kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
+        "name",
+        change_of_count(pl.col("control_count"), pl.col("test_count")).alias("change"),
+        "control_count",
+        "test_count",
+        (pl.col("test_count") - pl.col("control_count")).alias("count_difference"),
+        pl.col("control_sum_ns").alias("control_ns"),
+        pl.col("test_sum_ns").alias("test_ns"),
+        (pl.col("test_sum_ns") - pl.col("control_sum_ns")).alias("difference_ns"),
+        *(ratio for index in range(3) for ratio in (ratios[0][index], ratios[1][index])),
+    ).sort(pl.col("difference_ns").abs(), "kind", "name", descending=[True, False, False])
+
+
+def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
+    """Return mean, count per step and time per step; null where there is nothing to divide by."""
+    step_count = pl.lit(side.step_count or None, pl.Int64)
+    count = pl.col(f"{label}_count")
+    return (
+        pl.when(count > 0).then(pl.col(f"{label}_sum_ns") / count).alias(f"{label}_mean_ns"),
+        (pl.col(f"{label}_count_in_steps") / step_count).alias(f"{label}_count_per_step"),
+        (pl.col(f"{label}_ns_in_steps") / step_count).alias(f"{label}_ns_per_step"),
+    )
+
+
+def _overall(sides: list[_Partial], traces: tuple[Trace, Trace]) -> pl.DataFrame:
+    rows = [
+        (label, len(trace.ranks), side.step_count, side.totals["count"].sum(), side.totals["sum_ns"].sum())
+        for label, side, trace in zip(_SIDES, sides, traces, strict=True)
+    ]
+    counts = dict.fromkeys(("rank_count", "step_count", "event_count", "sum_ns"), pl.Int64)
+    return pl.DataFrame(rows, schema={"side": pl.String, **counts}, orient="row")
+
+
+def _findings(sides: list[_Partial]) -> list[str]:
+    without = [label for label, side in zip(_SIDES, sides, strict=True) if not side.step_count]
+    empty = [label for label, side in zip(_SIDES, sides, strict=True) if side.totals.is_empty()]
+    counts = [side.step_count for side in sides]
+    told = [f"the {label} trace has no steps: nothing is said of it per step" for label in without]
+    told += [f"the {label} trace has no such events" for label in empty]
+    if all(counts) and counts[0] != counts[1]:
+        told.append(f"control has {counts[0]:,} steps and test {counts[1]:,}: compare the columns per step")
+    return told

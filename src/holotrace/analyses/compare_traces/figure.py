@@ -1,0 +1,32 @@
+"""Figure of a comparison: the names that changed most, control beside test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from holotrace.drawing.paired_bars import paired_bars
+from holotrace.drawing.stacked_bars import Heading
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.compare_traces.compute import TraceComparison
+    from holotrace.drawing.theme import Theme
+
+MOST_NAMES = 20
+
+HEADINGS = {
+    "duration": Heading("What takes more or less time?", "Summed durations, of the names that changed most"),
+    "count": Heading("What is called more or less often?", "Number of events, of the names that changed most"),
+}
+
+
+def plot_compare_traces(
+    result: TraceComparison, *, by: Literal["duration", "count"] = "duration", theme: Theme = "light"
+) -> go.Figure:
+    """Draw two bars for each of the names that changed most, by their time or by their count."""
+    column, difference = ("ns", "difference_ns") if by == "duration" else ("count", "count_difference")
+    changed = result.per_name.filter(result.per_name[difference] != 0)
+    shown = changed.sort(changed[difference].abs(), descending=True, maintain_order=True).head(MOST_NAMES)
+    sides = {label: shown[f"{label}_{column}"].to_list() for label in ("control", "test")}
+    return paired_bars(shown["name"].to_list(), sides, by=by, heading=HEADINGS[by], theme=theme)

@@ -1,0 +1,1 @@
+"""Critical path: what is computed, and how it is drawn."""

@@ -1,0 +1,146 @@
+"""Figure of the critical path: what it consists of on each rank, and when it was where on one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+import polars as pl
+from plotly.subplots import make_subplots
+
+from holotrace.drawing.names import hover_text, label_text
+from holotrace.drawing.stacked_bars import (
+    MARGIN_HEIGHT,
+    Heading,
+    Part,
+    Rows,
+    ValueAxis,
+    bars_height,
+    exact_duration,
+    largest_unit,
+    percentages,
+    rows_of,
+    share_hovers,
+    share_labels,
+    stacked_bars,
+    stacked_layout,
+    style_axes,
+)
+from holotrace.drawing.theme import (
+    COMMUNICATION,
+    COMPUTATION,
+    DATA_LOADING,
+    HOST_GAP,
+    IDLE,
+    KERNEL_GAP,
+    KERNEL_WAIT,
+    MEMORY,
+    OTHER,
+    UNKNOWN,
+    Theme,
+    empty_figure,
+)
+
+if TYPE_CHECKING:
+    from holotrace.analyses.critical_path.compute import CriticalPath
+
+_HEADING = Heading("What bounds the step?", "Share of the critical path, which is as long as the step")
+_CLASSES = {
+    "cpu_operator": ("CPU operator", OTHER),
+    "host_gap": ("host gap", HOST_GAP),
+    "data_loading": ("data loading", DATA_LOADING),
+    "launch_delay": ("launch delay", KERNEL_WAIT),
+    "kernel_kernel_delay": ("kernel-kernel delay", KERNEL_GAP),
+    "compute": ("compute", COMPUTATION),
+    "communication": ("communication", COMMUNICATION),
+    "copy": ("copy", MEMORY),
+    "synchronisation_wait": ("synchronisation wait", IDLE),
+    "unknown": ("unknown", UNKNOWN),
+}
+"""Name and colour of each class, in the order of `PathClass`."""
+
+_LANE_HEIGHT = 26
+_BETWEEN_HEIGHT = 130
+_TOP_MARGIN = 130
+
+
+def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Figure:
+    """Draw a bar for each rank with the shares of its path, and below the path of the rank with the longest window."""
+    if not result.per_rank["duration_ns"].sum():
+        return empty_figure(_HEADING.question, "No rank recorded anything that takes time.", theme)
+    rank = result.per_rank.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
+    path = result.path.filter(rank=rank["rank"])
+    shown = {key: named for key, named in _CLASSES.items() if key in set(_occurring(result.per_class))}
+    lanes = [key for key in shown if key in set(path["path_class"])]
+    rows = rows_of(result.per_rank)
+    figure = _panels(rows, len(lanes), f"Rank {rank['rank']}, {label_text(rank['window'])}: when it was where")
+    parts = [_part(result.per_class, key, *named) for key, named in shown.items()]
+    figure.add_traces(stacked_bars(rows, parts), rows=1, cols=1)
+    style_axes(figure, rows, ValueAxis("share of the critical path", is_share=True), row=1, col=1)
+    _add_path(figure, path, lanes, rank["start_ns"], rank["duration_ns"])
+    layout = {**stacked_layout(_HEADING, theme), "height": figure.layout.height, "hovermode": "closest"}
+    return figure.update_layout(layout).update_layout(margin_t=_TOP_MARGIN)
+
+
+def _occurring(per_class: pl.DataFrame) -> pl.Series:
+    return per_class.filter(pl.col("duration_ns") > 0)["path_class"]
+
+
+def _part(per_class: pl.DataFrame, key: str, name: str, color: str) -> Part:
+    table = per_class.filter(pl.col("path_class") == key).sort("rank")
+    fractions = table["fraction"]
+    return Part(
+        name=name,
+        values=percentages(fractions),
+        hovers=share_hovers(table["duration_ns"].to_list(), fractions.to_list()),
+        marker={"color": color},
+        labels=share_labels(fractions.to_list()),
+    )
+
+
+def _panels(rows: Rows, lane_count: int, title: str) -> go.Figure:
+    heights = [bars_height(rows), max(2, lane_count) * _LANE_HEIGHT]
+    spacing = _BETWEEN_HEIGHT / (sum(heights) + _BETWEEN_HEIGHT)
+    figure = make_subplots(rows=2, row_heights=heights, vertical_spacing=spacing, subplot_titles=["", title])
+    figure.update_annotations(x=0, xanchor="left", yshift=6, font={"size": 15})
+    return figure.update_layout(height=sum(heights) + _BETWEEN_HEIGHT + MARGIN_HEIGHT)
+
+
+def _add_path(figure: go.Figure, path: pl.DataFrame, lanes: list[str], origin_ns: int, window_ns: int) -> None:
+    """Draw each segment in the lane of its class."""
+    size, unit = largest_unit([window_ns])
+    for key in lanes:
+        figure.add_trace(_lane(path.filter(pl.col("path_class") == key), key, origin_ns, size), row=2, col=1)
+    figure.update_xaxes(title={"text": f"time ({unit})", "standoff": 8}, range=[0, window_ns / size], row=2, col=1)
+    names = [_CLASSES[key][0] for key in lanes]
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=names,
+        autorange="reversed",
+        showgrid=False,
+        ticklabelstandoff=6,
+        row=2,
+        col=1,
+    )
+
+
+def _lane(segments: pl.DataFrame, key: str, origin_ns: int, size: int) -> go.Bar:
+    name, color = _CLASSES[key]
+    starts, durations = segments["start_ns"] - origin_ns, segments["duration_ns"]
+    hovers = [
+        f"<b>{hover_text(event)}</b><br>{name}, {exact_duration(duration)}"
+        for event, duration in zip(segments["name"], durations, strict=True)
+    ]
+    return go.Bar(
+        x=(durations / size).to_list(),
+        base=(starts / size).to_list(),
+        y=[name] * len(segments),
+        orientation="h",
+        name=name,
+        legendgroup=name,
+        showlegend=False,
+        marker={"color": color, "line": {"width": 0}},
+        customdata=hovers,
+        hovertemplate="%{customdata}<extra></extra>",
+    )

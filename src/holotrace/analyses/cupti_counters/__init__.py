@@ -1,0 +1,1 @@
+"""Cupti counters: what is computed, and how it is drawn."""

@@ -1,0 +1,56 @@
+"""Figure of the CUPTI counters: floating-point operations by the operator that launched the kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, Part
+from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.cupti_counters.compute import CuptiCounters
+
+TOP_OPERATORS = 20
+_HEADING = Heading(
+    "What did the hardware counters measure?",
+    "Floating-point operations of the kernels, by the outermost operator that launched them, over all ranks",
+)
+_UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP"))
+
+
+def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
+    """Draw a bar for each of the `top` operators by the operations of its kernels."""
+    table = _by_operator(result.per_kernel).head(top)
+    most = max(table.get_column("flop").to_list(), default=0)
+    if not most:
+        return empty_figure(_HEADING.question, "No counters of floating-point operations were recorded.", theme)
+    size, unit = next(((size, unit) for size, unit in _UNITS if most >= size), _UNITS[-1])
+    names = [name or "no known operator" for name in table.get_column("top_level_op")]
+    part = Part(
+        name="floating-point operations",
+        values=[flop / size for flop in table.get_column("flop")],
+        hovers=[_hover(name, row) for name, row in zip(names, table.iter_rows(named=True), strict=True)],
+        marker={"color": COMPUTATION},
+        in_legend=False,
+    )
+    return named_bars(names, [part], _HEADING, f"floating-point operations ({unit})", theme)
+
+
+def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
+    """Add up the kernels of each outermost operator; those without counters of operations are left out."""
+    counted = per_kernel.drop_nulls("flop")
+    sums = counted.group_by("top_level_op").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
+    shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))
+    return shares.sort(["flop", "top_level_op"], descending=[True, False])
+
+
+def _hover(name: str, row: dict[str, Any]) -> str:
+    share = percent_text(row["fraction"])
+    return f"<b>{hover_text(name)}</b><br>{row['flop']:,.0f} FLOP, {share} of all<br>{row['kernel_count']:,} kernels"

@@ -1,0 +1,1 @@
+"""Distributed: what is computed, and how it is drawn."""

@@ -1,0 +1,1 @@
+"""Gpu summary: what is computed, and how it is drawn."""

@@ -1,0 +1,1 @@
+"""Idle time: what is computed, and how it is drawn."""

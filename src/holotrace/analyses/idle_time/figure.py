@@ -1,0 +1,78 @@
+"""Figure of the idle time: what each device, or each stream, was waiting for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from holotrace.drawing.stacked_bars import (
+    Heading,
+    Part,
+    ValueAxis,
+    bar_figure,
+    largest_unit,
+    percentages,
+    rows_of,
+    share_hovers,
+    share_labels,
+)
+from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.idle_time.compute import IdleTime
+
+_HEADINGS = {
+    "device": Heading(
+        "What were the idle GPUs waiting for?",
+        "Time in which no stream of the device runs anything, by what the next work waited for",
+    ),
+    "stream": Heading(
+        "What were the idle streams waiting for?",
+        "Time between two pieces of work on one stream, by what the later one waited for",
+    ),
+}
+_CATEGORIES = (
+    ("the host", "host_wait", HOST_WAIT),
+    ("the kernel's start", "kernel_wait", KERNEL_WAIT),
+    ("something else", "other", IDLE),
+)
+
+
+def plot_idle_time(
+    result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
+) -> go.Figure:
+    """Draw one bar for each device or stream: its idle time, or its shares, by what was waited for."""
+    table = result.per_device if by == "device" else result.per_stream
+    heading = _HEADINGS[by]
+    if not table.get_column("idle_ns").sum():
+        return empty_figure(heading.question, f"No {by} is idle between its first and its last work.", theme)
+    keys = [name for name in ("rank", "device", "stream") if name in table.columns]
+    totals = table.group_by(keys, maintain_order=True).agg(pl.col("idle_ns").sum())
+    size, unit = largest_unit(totals.get_column("idle_ns").to_list())
+    parts = [_part(table, category, size, as_share=as_share) for category in _CATEGORIES]
+    values = (
+        ValueAxis("share of the idle time", is_share=True)
+        if as_share
+        else ValueAxis(f"idle time ({unit})", is_share=False)
+    )
+    return bar_figure(rows_of(totals), parts, heading, values, theme)
+
+
+def _part(table: pl.DataFrame, category: tuple[str, str, str], size: int, *, as_share: bool) -> Part:
+    name, key, color = category
+    rows = table.filter(pl.col("category") == key)
+    durations, fractions = rows.get_column("idle_ns").to_list(), rows.get_column("fraction")
+    counts = rows.get_column("gap_count").to_list()
+    hovers = share_hovers(durations, fractions.to_list())
+    return Part(
+        name=name,
+        values=percentages(fractions) if as_share else [duration / size for duration in durations],
+        hovers=[
+            f"{hover} in {count:,} gap{'' if count == 1 else 's'}" for hover, count in zip(hovers, counts, strict=True)
+        ],
+        marker={"color": color},
+        labels=share_labels(fractions.to_list()),
+    )

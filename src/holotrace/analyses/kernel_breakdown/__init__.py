@@ -1,0 +1,1 @@
+"""Kernel breakdown: what is computed, and how it is drawn."""

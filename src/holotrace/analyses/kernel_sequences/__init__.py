@@ -1,0 +1,1 @@
+"""Kernel sequences: what is computed, and how it is drawn."""

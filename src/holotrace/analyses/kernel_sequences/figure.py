@@ -1,0 +1,64 @@
+"""Figure of the kernel sequences: which ones calls of operators launch most often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holotrace.analyses.kernel_sequences.compute import sequences_over_ranks
+from holotrace.drawing.names import hover_text, label_text
+from holotrace.drawing.stacked_bars import (
+    LYING_ROWS,
+    Heading,
+    Part,
+    Rows,
+    ValueAxis,
+    bar_figure,
+    exact_duration,
+    largest_unit,
+)
+from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.kernel_sequences.compute import KernelSequences
+
+_LABEL_LENGTH = 48
+_HEADING = Heading(
+    "Which sequences of kernels do operators launch again and again?",
+    "Time of the kernels in all calls and ranks; the most frequent sequences, how often each was launched",
+)
+
+
+def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each of the most frequent sequences over all ranks: the time of its kernels."""
+    if result.per_pattern.is_empty():
+        return empty_figure(_HEADING.question, "No call of an operator launches so many kernels.", theme)
+    shown = sequences_over_ranks(result).head(LYING_ROWS)
+    size, unit = largest_unit(shown["kernel_ns"].to_list())
+    labels = [f"{place}. {_label(row)}" for place, row in enumerate(shown.iter_rows(named=True), start=1)]
+    part = Part(
+        name="kernels",
+        values=[duration / size for duration in shown["kernel_ns"]],
+        hovers=[_hover(row) for row in shown.iter_rows(named=True)],
+        marker={"color": COMPUTATION},
+        labels=[f"{count:,} calls" for count in shown["count"]],
+        in_legend=False,
+    )
+    return bar_figure(
+        Rows(labels, ""), [part], _HEADING, ValueAxis(f"time of the kernels ({unit})", is_share=False), theme
+    )
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{label_text(row['operator'][:_LABEL_LENGTH])}, {row['kernel_count']:,} kernels"
+
+
+def _hover(row: dict[str, Any]) -> str:
+    lines = (
+        f"{row['count']:,} calls of {row['kernel_count']:,} kernels",
+        f"kernels {exact_duration(row['kernel_ns'])}",
+        f"calls on the host {exact_duration(row['operator_ns'])}",
+        hover_text(row["pattern"]),
+    )
+    return "<br>".join(lines)

@@ -1,0 +1,1 @@
+"""Kernels: what is computed, and how it is drawn."""

@@ -1,0 +1,86 @@
+"""Figure of the kernels: which take the time, and which of it runs on tensor cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.analyses.kernels.compute import joined_over_ranks
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
+from holotrace.drawing.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.kernels.compute import Kernels
+
+TOP_KERNELS = 20
+_QUESTION = "Which kernels take the time, and do they use tensor cores?"
+_PARTS = (
+    ("on tensor or matrix cores", True, OTHER),
+    ("on ordinary cores", False, COMPUTATION),
+    ("unknown", None, IDLE),
+)
+
+
+def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
+    """Draw the `top` kernels by their summed time over all ranks, in the colour of the cores they use."""
+    kernels = joined_over_ranks(result)
+    if kernels.is_empty():
+        return empty_figure(_QUESTION, "No rank runs a kernel.", theme)
+    shown = kernels.head(top)
+    size, unit = largest_unit(shown.get_column("sum_ns").to_list())
+    parts = [_part(shown, size, *part) for part in _PARTS]
+    heading = Heading(_QUESTION, _explanation(kernels, len(shown)))
+    return named_bars(shown.get_column("name").to_list(), parts, heading, f"summed time of all calls, {unit}", theme)
+
+
+def _explanation(kernels: pl.DataFrame, shown: int) -> str:
+    on_tensor_cores, unknown = kernels.select(
+        pl.col("fraction").filter("uses_tensor_cores").sum(),
+        pl.col("fraction").filter(pl.col("uses_tensor_cores").is_null()).sum().alias("unknown"),
+    ).row(0)
+    rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
+    if unknown:
+        share = f"At least {percent_text(on_tensor_cores)} of all kernel time is on tensor cores"
+        return f"{share}; of {percent_text(unknown)} the kernel's name does not tell{rest}"
+    return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
+
+
+def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: str) -> Part:  # noqa: FBT001 -- a value
+    is_part = pl.col("uses_tensor_cores").eq_missing(pl.lit(uses, pl.Boolean))
+    times = shown.select(pl.when(is_part).then(pl.col("sum_ns") / size).otherwise(0.0)).to_series()
+    return Part(
+        name=name,
+        values=times.to_list(),
+        hovers=[_hover(row) for row in shown.iter_rows(named=True)],
+        marker={"color": color},
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    lines = [
+        f"<b>{hover_text(row['name'])}</b>",
+        f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['sum_ns'])}",
+        f"{row['call_count']:,} calls, mean {exact_duration(row['mean_ns'])}",
+        f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
+        _blocks(row["mean_blocks_per_sm"], row["blocks_per_sm_known_fraction"]),
+        _occupancy(row["mean_occupancy"], row["occupancy_known_fraction"]),
+    ]
+    return "<br>".join(filter(None, lines))
+
+
+def _blocks(mean: float | None, known: float | None) -> str:
+    return "" if mean is None else f"mean blocks per SM {mean:,.2f}{_known(known)}"
+
+
+def _occupancy(mean: float | None, known: float | None) -> str:
+    return "" if mean is None else f"mean estimated achieved occupancy {percent_text(mean)}{_known(known)}"
+
+
+def _known(fraction: float | None) -> str:
+    return "" if fraction is None or fraction == 1 else f" (known for {percent_text(fraction)} of the time)"

@@ -1,0 +1,1 @@
+"""Launch statistics: what is computed, and how it is drawn."""

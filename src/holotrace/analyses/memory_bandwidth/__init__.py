@@ -1,0 +1,1 @@
+"""Memory bandwidth: what is computed, and how it is drawn."""

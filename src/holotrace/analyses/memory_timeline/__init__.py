@@ -1,0 +1,1 @@
+"""Memory timeline: what is computed, and how it is drawn."""

@@ -1,0 +1,1 @@
+"""Modules: what is computed, and how it is drawn."""

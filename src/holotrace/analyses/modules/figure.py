@@ -1,0 +1,116 @@
+"""Figure of the modules: the model as nested boxes, as wide as the time each module takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import plotly.graph_objects as go
+import polars as pl
+
+from holotrace.analyses.modules.compute import PATH_SEPARATOR, summed_modules
+from holotrace.drawing.names import hover_text, label_text
+from holotrace.drawing.stacked_bars import Heading, exact_duration
+from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure, template
+
+if TYPE_CHECKING:
+    from holotrace.analyses.modules.compute import Modules
+
+SHOWN_DEPTH = 6
+"""Levels shown at once; a click on a box shows the levels below it."""
+
+_EVERYTHING = "all modules"
+
+OUTLINE = "rgba(255, 255, 255, 0.6)"
+"""Seen between boxes on light and dark pages."""
+
+_ROW_HEIGHT = 58
+_MARGIN_HEIGHT = 150
+_HEADING = Heading("Which modules take the time?", "")
+_EXPLANATIONS = {
+    "device": "Device work launched in the module's forward calls and their backward pass, over all calls and ranks; "
+    "the bluer, the more of it outside modules inside",
+    "host": "Time on the host of the module's forward calls and their backward pass, over all calls and ranks; "
+    "the bluer, the more of it outside modules inside",
+}
+
+
+def plot_modules(
+    result: Modules, *, side: Literal["device", "host"] | None = None, theme: Theme = "light"
+) -> go.Figure:
+    """Draw the modules by their time on a side, by default on devices where anything ran there."""
+    table = summed_modules(result.per_module)
+    if table.is_empty():
+        return empty_figure(_HEADING.question, "No calls of modules were recorded.", theme)
+    chosen = side or ("device" if table["device_total_ns"].sum() else "host")
+    shown = _below_one(_with_sizes(table, chosen).filter(pl.col("size_ns") > 0))
+    if shown.is_empty():
+        return empty_figure(_HEADING.question, "Nothing ran on a device, or it was not recorded.", theme)
+    figure = go.Figure(_boxes(shown, chosen))
+    levels = min(SHOWN_DEPTH, shown["depth"].n_unique())
+    return figure.update_layout(
+        template=template(theme),
+        title={"text": _HEADING.question, "subtitle": {"text": _EXPLANATIONS[chosen]}, "y": 0.98, "yanchor": "top"},
+        uniformtext={"minsize": 9, "mode": "hide"},
+        margin={"l": 16, "r": 24, "t": 104, "b": 24},
+        height=levels * _ROW_HEIGHT + _MARGIN_HEIGHT,
+    )
+
+
+def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Add the size of each box, which holds those inside, and the share of it that no module inside takes."""
+    size = pl.col(f"{side}_total_ns") + pl.col(f"backward_{side}_total_ns").fill_null(0)
+    sized = table.with_columns(size.fill_null(0).alias("size_ns"))
+    around = pl.col("path").str.split(PATH_SEPARATOR).list.head(pl.col("depth")).list.join(PATH_SEPARATOR)
+    placed = sized.with_columns(around.alias("around"))
+    inner = placed.group_by(pl.col("around").alias("path")).agg(pl.col("size_ns").sum().alias("inner_ns"))
+    joined = placed.join(inner, on="path", how="left", maintain_order="left")
+    return joined.with_columns((1 - pl.col("inner_ns").fill_null(0) / pl.col("size_ns")).alias("own_fraction"))
+
+
+def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
+    """Put a box around several outermost ones; plotly's own would be dark, and empty."""
+    outermost = shown.filter(pl.col("depth") == 0)
+    if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
+        return shown
+    everything = outermost.select(pl.col("^(calls|.*_ns)$").sum()).with_columns(
+        pl.lit(_EVERYTHING).alias("path"),
+        pl.lit(_EVERYTHING).alias("module"),
+        pl.lit("").alias("around"),
+        pl.lit(-1, pl.Int32).alias("depth"),
+        pl.lit(0.0).alias("own_fraction"),
+    )
+    around = pl.when(pl.col("depth") == 0).then(pl.lit(_EVERYTHING)).otherwise("around").alias("around")
+    return pl.concat([everything, shown.with_columns(around)], how="diagonal")
+
+
+def _boxes(shown: pl.DataFrame, side: str) -> go.Icicle:
+    return go.Icicle(
+        ids=shown["path"].to_list(),
+        parents=shown["around"].to_list(),
+        labels=[label_text(name) for name in shown["module"]],
+        values=shown["size_ns"].to_list(),
+        branchvalues="total",
+        customdata=[_hover(row, side) for row in shown.iter_rows(named=True)],
+        hovertemplate="%{customdata}<extra></extra>",
+        marker={
+            "colors": shown["own_fraction"].to_list(),
+            "cmin": 0,
+            "cmax": 1,
+            "colorscale": [[0, IDLE], [1, COMPUTATION]],
+            "line": {"width": 1, "color": OUTLINE},
+        },
+        tiling={"orientation": "v"},
+        maxdepth=SHOWN_DEPTH,
+        sort=False,
+    )
+
+
+def _hover(row: dict[str, Any], side: str) -> str:
+    forward, backward = row[f"{side}_total_ns"], row[f"backward_{side}_total_ns"]
+    lines = [
+        f"<b>{hover_text(row['path'])}</b>",
+        f"{row['calls']:,} calls",
+        f"forward: {exact_duration(forward)}",
+        "backward: not known" if backward is None else f"backward: {exact_duration(backward)}",
+    ]
+    return "<br>".join(lines)

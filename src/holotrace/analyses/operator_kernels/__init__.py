@@ -1,0 +1,1 @@
+"""Operator kernels: what is computed, and how it is drawn."""

@@ -1,0 +1,62 @@
+"""Figure of the operators: the device time that each causes, forward and backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.operator_kernels.compute import operators_over_ranks
+from holotrace.drawing.names import hover_text, label_text
+from holotrace.drawing.stacked_bars import (
+    LYING_ROWS,
+    Heading,
+    Part,
+    Rows,
+    ValueAxis,
+    bar_figure,
+    exact_duration,
+    largest_unit,
+)
+from holotrace.drawing.theme import COMPUTATION, MEMORY, Theme, empty_figure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.operator_kernels.compute import OperatorKernels
+
+_LABEL_LENGTH = 60
+_HEADING = Heading(
+    "Which operators cause the device time?",
+    "Time of the kernels that an operator launches, and of those that its backward operator launches, over all ranks",
+)
+_DIRECTIONS = (("forward", COMPUTATION), ("backward", MEMORY))
+
+
+def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each of the operators with the longest kernel time: forward and backward part."""
+    if result.per_forward.is_empty():
+        return empty_figure(_HEADING.question, "No kernel belongs to a known operator.", theme)
+    shown = operators_over_ranks(result).head(LYING_ROWS)
+    size, unit = largest_unit(shown["kernel_ns"].to_list())
+    names = [_name(operator, module) for operator, module in shown.select("operator", "module").iter_rows()]
+    rows = Rows([f"{place}. {label_text(name[:_LABEL_LENGTH])}" for place, name in enumerate(names, start=1)], "")
+    parts = [_part(shown, names, direction, color, size) for direction, color in _DIRECTIONS]
+    return bar_figure(rows, parts, _HEADING, ValueAxis(f"kernel time ({unit})", is_share=False), theme)
+
+
+def _part(shown: pl.DataFrame, names: list[str], direction: str, color: str, size: int) -> Part:
+    lengths, counts = shown[f"{direction}_kernel_ns"].to_list(), shown[f"{direction}_kernel_count"].to_list()
+    return Part(
+        name=direction,
+        values=[length / size for length in lengths],
+        hovers=[
+            f"{exact_duration(length)} in {count:,} kernels<br>{hover_text(name)}"
+            for length, count, name in zip(lengths, counts, names, strict=True)
+        ],
+        marker={"color": color},
+    )
+
+
+def _name(operator: str, module: str | None) -> str:
+    return operator if module is None else f"{operator} in {module}"

@@ -1,0 +1,1 @@
+"""Operator memory: what is computed, and how it is drawn."""

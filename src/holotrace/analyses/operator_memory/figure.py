@@ -1,0 +1,78 @@
+"""Figure of the memory of operators: what each allocates itself, freed again and not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.analyses.operator_memory.compute import summed_operator_memory
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import cut_labels, hover_text
+from holotrace.drawing.stacked_bars import Heading, Part
+from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, Theme, empty_figure
+from holotrace.units import size_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.operator_memory.compute import OperatorMemory
+
+TOP_OPERATORS = 20
+_QUESTION = "Which operators allocate memory, and what stays?"
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_PARTS = (
+    ("released again", "released_bytes", COMPUTATION),
+    ("not released until the end", "self_unreleased_bytes", COMMUNICATION),
+)
+
+
+def plot_operator_memory(
+    result: OperatorMemory, *, device_type: str | None = None, top: int = TOP_OPERATORS, theme: Theme = "light"
+) -> go.Figure:
+    """Draw a bar for each of the `top` operators by what they allocate themselves on one type of device.
+
+    By default that on which most was allocated.
+    """
+    allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
+    if allocating.is_empty():
+        return empty_figure(_QUESTION, "No operator allocated memory, or it was not recorded.", theme)
+    chosen = device_type or _busiest(allocating)
+    stays = pl.col("self_unreleased_bytes").fill_null(0)
+    shown = (
+        allocating.filter(device_type=chosen)
+        .head(top)
+        .with_columns((pl.col("self_allocated_bytes") - stays).alias("released_bytes"))
+    )
+    if shown.is_empty():
+        return empty_figure(_QUESTION, f"No operator allocated memory on devices of the type {chosen}.", theme)
+    size, unit = _unit(shown["self_allocated_bytes"].max())
+    hovers = [_hover(row) for row in shown.iter_rows(named=True)]
+    is_known = shown["self_unreleased_bytes"].null_count() < len(shown)
+    parts = [
+        Part(name if is_known else "allocated", [value / size for value in shown[column]], hovers, {"color": color})
+        for name, column, color in _PARTS
+        if shown[column].sum()
+    ]
+    heading = Heading(_QUESTION, f"Allocated by the operator itself on {chosen}, over all calls and ranks")
+    return named_bars(shown["operator"].to_list(), parts, heading, f"memory ({unit})", theme, labels=cut_labels)
+
+
+def _busiest(allocating: pl.DataFrame) -> str:
+    sums = allocating.group_by("device_type").agg(pl.col("self_allocated_bytes").sum())
+    return str(sums.sort(["self_allocated_bytes", "device_type"], descending=[True, False])["device_type"][0])
+
+
+def _unit(largest: Any) -> tuple[int, str]:  # noqa: ANN401 -- polars
+    return next(((size, unit) for size, unit in _SIZES if largest >= size), (1, "B"))
+
+
+def _hover(row: dict[str, Any]) -> str:
+    stays = row["self_unreleased_bytes"]
+    return (
+        f"<b>{hover_text(row['operator'])}</b><br>{row['calls']:,} calls, {row['self_allocation_count']:,} allocations"
+        f"<br>itself: {size_text(row['self_allocated_bytes'])}"
+        + ("" if stays is None else f", {size_text(stays)} of it not released")
+        + f"<br>with operators inside it: {size_text(row['total_allocated_bytes'])}"
+        f"<br>allocated less freed by itself: {size_text(row['self_increase_bytes'])}"
+    )

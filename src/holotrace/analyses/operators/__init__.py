@@ -1,0 +1,1 @@
+"""Operators: what is computed, and how it is drawn."""

@@ -1,0 +1,89 @@
+"""Figure of the operators: the time of each itself, on tensor cores and elsewhere, and of those inside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from holotrace.analyses.operators.compute import summed_operators
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import cut_labels, hover_text
+from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
+from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, OTHER, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.operators.compute import Operators
+
+TOP_OPERATORS = 20
+_QUESTION = "Where do operators spend time?"
+_EXPLANATIONS = {
+    "device": "Device work launched by the operator itself, and by operators inside it, over all calls and ranks",
+    "host": "Time on the host of the operator itself, and of operators and calls inside it, over all calls and ranks",
+}
+_PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "device": (
+        ("itself, on tensor cores", "tensor_core_self_ns", MEMORY),
+        ("itself, on cores unknown", "tensor_core_unknown_self_ns", OTHER),
+        ("itself, elsewhere", "ordinary_self_ns", COMPUTATION),
+        ("operators inside it", "inner_ns", IDLE),
+    ),
+    "host": (("itself", "host_self_ns", COMPUTATION), ("inside it", "inner_ns", IDLE)),
+}
+
+
+def plot_operators(
+    result: Operators,
+    *,
+    side: Literal["device", "host"] | None = None,
+    top: int = TOP_OPERATORS,
+    theme: Theme = "light",
+) -> go.Figure:
+    """Draw a bar for each of the `top` operators by their own time on a side, by default on devices where known."""
+    table = summed_operators(result.by_name)
+    if table.is_empty():
+        return empty_figure(_QUESTION, "There are no operators.", theme)
+    chosen = side or ("host" if table["device_self_ns"].null_count() == len(table) else "device")
+    shown = _with_parts(table, chosen).head(top)
+    if shown.is_empty():
+        return empty_figure(_QUESTION, "Nothing ran on a device, or it was not recorded.", theme)
+    size, unit = largest_unit(shown[f"{chosen}_total_ns"].to_list())
+    hovers = [_hover(row, chosen) for row in shown.iter_rows(named=True)]
+    parts = [
+        Part(name, [value / size for value in shown[column]], hovers, {"color": color})
+        for name, column, color in _PARTS[chosen]
+        if shown[column].sum()
+    ]
+    heading = Heading(_QUESTION, _EXPLANATIONS[chosen])
+    return named_bars(shown["operator"].to_list(), parts, heading, f"time ({unit})", theme, labels=cut_labels)
+
+
+def _with_parts(table: pl.DataFrame, side: str) -> pl.DataFrame:
+    own, total = pl.col(f"{side}_self_ns"), pl.col(f"{side}_total_ns")
+    return (
+        table.drop_nulls(f"{side}_self_ns")
+        .sort(own, "operator", descending=[True, False])
+        .with_columns(
+            (total - own).alias("inner_ns"),
+            (own - pl.col("tensor_core_self_ns") - pl.col("tensor_core_unknown_self_ns")).alias("ordinary_self_ns"),
+        )
+    )
+
+
+def _hover(row: dict[str, Any], side: str) -> str:
+    on_cores = _on_tensor_cores(row) if side == "device" else ""
+    return (
+        f"<b>{hover_text(row['operator'])}</b><br>{row['calls']:,} calls"
+        f"<br>itself: {exact_duration(row[f'{side}_self_ns'])}{on_cores}"
+        f"<br>with what is inside: {exact_duration(row[f'{side}_total_ns'])}"
+    )
+
+
+def _on_tensor_cores(row: dict[str, Any]) -> str:
+    share, unknown = row["tensor_core_self_fraction"], row["tensor_core_unknown_self_fraction"]
+    if unknown:
+        return f", at least {percent_text(share or 0.0)} of it on tensor cores, {percent_text(unknown)} unknown"
+    return f", {percent_text(share)} of it on tensor cores"

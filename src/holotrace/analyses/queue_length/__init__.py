@@ -1,0 +1,1 @@
+"""Queue length: what is computed, and how it is drawn."""

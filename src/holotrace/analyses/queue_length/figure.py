@@ -1,0 +1,56 @@
+"""Figure of the queues: how long each was empty, filled and full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.drawing.stacked_bars import (
+    Heading,
+    Part,
+    ValueAxis,
+    bar_figure,
+    exact_duration,
+    percentages,
+    rows_of,
+    share_labels,
+)
+from holotrace.drawing.theme import COMPUTATION, HOST_WAIT, IDLE, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.queue_length.compute import QueueLength
+
+_HEADING = Heading(
+    "Does the host keep the GPUs supplied?",
+    "Share of the time from the first launch to the last start in which work waits for each stream",
+)
+_PARTS = (
+    ("nothing waits", "empty", IDLE),
+    ("work waits", "waiting", COMPUTATION),
+    ("the queue is full", "full", HOST_WAIT),
+)
+
+
+def plot_queue_length(result: QueueLength, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each stream: the shares of time in which its queue was empty, filled and full."""
+    table = result.by_time.filter(pl.col("window_ns") > 0)
+    if table.is_empty():
+        return empty_figure(_HEADING.question, "No launch is known of any work.", theme)
+    waiting, full = pl.col("waiting_fraction"), pl.col("full_fraction")
+    shares = table.with_columns((1 - waiting).alias("empty"), (waiting - full).alias("waiting"), full.alias("full"))
+    parts = [_part(shares, name, key, color) for name, key, color in _PARTS]
+    return bar_figure(rows_of(table), parts, _HEADING, ValueAxis("share of the time", is_share=True), theme)
+
+
+def _part(table: pl.DataFrame, name: str, key: str, color: str) -> Part:
+    fractions = table.get_column(key)
+    rows = table.select(key, "window_ns", "mean_length", "max_length").iter_rows()
+    hovers = [
+        f"{percent_text(share)} · {exact_duration(share * window)}; {mean:.2f} wait on average, {most:,} at most"
+        for share, window, mean, most in rows
+    ]
+    return Part(name, percentages(fractions), hovers, {"color": color}, share_labels(fractions.to_list()))

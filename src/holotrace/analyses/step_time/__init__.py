@@ -1,0 +1,1 @@
+"""Step time: what is computed, and how it is drawn."""

@@ -1,0 +1,97 @@
+"""Figure of the step time: what each step, or the mean step of each rank, was spent on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.step_time.compute import CATEGORIES
+from holotrace.drawing.stacked_bars import (
+    Heading,
+    Part,
+    Rows,
+    ValueAxis,
+    bar_figure,
+    largest_unit,
+    rows_of,
+    share_hovers,
+    share_labels,
+)
+from holotrace.drawing.theme import (
+    COMMUNICATION,
+    COMPUTATION,
+    HOST_WAIT,
+    IDLE,
+    KERNEL_WAIT,
+    MEMORY,
+    MEMSET,
+    OTHER,
+    Theme,
+    empty_figure,
+)
+from holotrace.errors import UnknownRankError
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.step_time.compute import StepTime
+
+_QUESTION = "What did each step spend its time on?"
+_EXPLANATION = "Each moment counts for the first of these that fills it, from left to right"
+_COLORS = dict(
+    zip(
+        CATEGORIES,
+        (COMPUTATION, MEMORY, MEMSET, COMMUNICATION, KERNEL_WAIT, HOST_WAIT, OTHER, IDLE),
+        strict=True,
+    )
+)
+_NAMES = {"memcpy": "copy", "dataloader": "data loader", "cpu": "operators on the host"}
+
+
+def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = "light") -> go.Figure:
+    """Draw the steps of one rank or, where there are several and none is named, the mean step of each.
+
+    Raises:
+        UnknownRankError: the result has no such rank.
+    """
+    ranks = result.per_step.get_column("rank").unique().to_list()
+    if rank is not None and rank not in ranks:
+        raise UnknownRankError.from_available(rank, ranks)
+    if not ranks:
+        return empty_figure(_QUESTION, "There is no step.", theme)
+    if rank is None and len(ranks) > 1:
+        table = result.mean.pivot("category", index="rank", values="mean_ns", maintain_order=True)
+        renamed = table.rename({category: f"{category}_ns" for category in CATEGORIES})
+        return _figure(renamed, rows_of(table), "The mean step of each rank. ", theme)
+    steps = result.per_step.filter(pl.col("rank") == (ranks[0] if rank is None else rank))
+    return _figure(steps, _rows_of_steps(steps), f"Rank {steps.item(0, 'rank')}. ", theme)
+
+
+def _figure(table: pl.DataFrame, rows: Rows, told: str, theme: Theme) -> go.Figure:
+    total = table.select(pl.sum_horizontal(f"{category}_ns" for category in CATEGORIES)).to_series()
+    size, unit = largest_unit(total.to_list())
+    parts = [_part(table, total, category, size) for category in CATEGORIES]
+    return bar_figure(rows, parts, Heading(_QUESTION, told + _EXPLANATION), ValueAxis(unit, is_share=False), theme)
+
+
+def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Part:
+    times = table.get_column(f"{category}_ns")
+    shares = pl.select(pl.when(total > 0).then(times / total)).to_series().to_list()
+    return Part(
+        name=_NAMES.get(category, category),
+        values=(times / size).to_list(),
+        hovers=share_hovers(times.to_list(), shares),
+        marker={"color": _COLORS[category]},
+        labels=share_labels(shares),
+        in_legend=bool(times.sum()),
+    )
+
+
+def _rows_of_steps(steps: pl.DataFrame) -> Rows:
+    """Name each step by its number; those of one number, which several threads or files may give, by their place too."""
+    place = pl.int_range(pl.len()).over("step")
+    suffix = pl.when(place > 0).then(pl.format(" ({})", place + 1)).otherwise(pl.lit(""))
+    keys = steps.select(pl.format("{}{}", "step", suffix)).to_series().to_list()
+    rows = Rows(keys, "step")
+    return Rows([f"step {key}" for key in keys], "") if rows.are_lying else rows

@@ -1,0 +1,1 @@
+"""Stragglers: what is computed, and how it is drawn."""

@@ -1,0 +1,61 @@
+"""Figure of the stragglers: how much later than the first rank each one arrives at its collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
+from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
+from holotrace.units import percent_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.stragglers.compute import Stragglers
+
+_HEADING = Heading(
+    "Which rank do the others wait for?",
+    "How much later than the first rank each one arrives at a collective, on average, by its time inside",
+)
+
+
+_IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
+
+
+def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each rank: its mean lateness; stragglers stand out by their colour."""
+    table = result.per_rank
+    if table.is_empty():
+        return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)
+    size, unit = largest_unit(table.get_column("mean_lateness_ns").to_list())
+    parts = [
+        _part(table, "late: the others wait for it", size, HOST_WAIT, pl.col("is_cause")),
+        _part(table, "other ranks", size, IDLE, ~pl.col("is_straggler")),
+    ]
+    if table.select(_IS_LAST.any()).item():
+        parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, KERNEL_WAIT, _IS_LAST))
+    axis = ValueAxis(f"mean lateness in a collective ({unit})", is_share=False)
+    return bar_figure(rows_of(table.select("rank")), parts, _HEADING, axis, theme)
+
+
+def _part(table: pl.DataFrame, name: str, size: int, color: str, chosen: pl.Expr) -> Part:
+    rows = list(table.iter_rows(named=True))
+    shown = table.select(chosen).to_series().to_list()
+    return Part(
+        name=name,
+        values=[row["mean_lateness_ns"] / size if is_shown else 0 for row, is_shown in zip(rows, shown, strict=True)],
+        hovers=[_hover(row) if is_shown else "" for row, is_shown in zip(rows, shown, strict=True)],
+        marker={"color": color},
+        in_legend=any(shown),
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    return (
+        f"{exact_duration(row['mean_lateness_ns'])} late on average<br>"
+        f"last in {row['last_count']:,} of {row['collective_count']:,} collectives<br>"
+        f"waits {exact_duration(row['wait_ns'])}<br>"
+        f"the others wait {exact_duration(row['caused_wait_ns'])} for it, {percent_text(row['caused_fraction'])}"
+    )

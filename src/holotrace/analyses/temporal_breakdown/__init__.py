@@ -1,0 +1,1 @@
+"""Temporal breakdown: what is computed, and how it is drawn."""

@@ -1,0 +1,52 @@
+"""Figure of the temporal breakdown: how each device's time splits into computing, other work and idling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holotrace.drawing.stacked_bars import (
+    Heading,
+    Part,
+    ValueAxis,
+    bar_figure,
+    percentages,
+    rows_of,
+    share_hovers,
+    share_labels,
+)
+from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, IDLE, Theme, empty_figure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
+
+_HEADING = Heading(
+    "Where does each GPU's time go?",
+    "Share of the time between the first and the last work of the device",
+)
+_PARTS = (
+    ("computing", "compute", COMPUTATION),
+    ("other work only", "non_compute", COMMUNICATION),
+    ("idle", "idle", IDLE),
+)
+
+
+def plot_temporal_breakdown(result: TemporalBreakdown, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for each device: the shares of computing, of other work only, and of idling."""
+    if result.per_device.is_empty():
+        return empty_figure(_HEADING.question, "No device has any work.", theme)
+    parts = [_part(result, name, column, color) for name, column, color in _PARTS]
+    return bar_figure(rows_of(result.per_device), parts, _HEADING, ValueAxis("share of the time", is_share=True), theme)
+
+
+def _part(result: TemporalBreakdown, name: str, column: str, color: str) -> Part:
+    fractions = result.per_device.get_column(f"{column}_fraction")
+    durations = result.per_device.get_column(f"{column}_ns").to_list()
+    return Part(
+        name=name,
+        values=percentages(fractions),
+        hovers=share_hovers(durations, fractions.to_list()),
+        marker={"color": color},
+        labels=share_labels(fractions.to_list()),
+    )

@@ -1,0 +1,1 @@
+"""User annotations: what is computed, and how it is drawn."""

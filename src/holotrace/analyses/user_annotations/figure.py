@@ -1,0 +1,64 @@
+"""Figure of the user annotations: how long each one takes, alone and with those inside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
+from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.user_annotations.compute import UserAnnotations
+
+TOP_ANNOTATIONS = 20
+_QUESTION = "How long do the annotated parts take?"
+_EXPLANATIONS = {
+    "gpu": "Time on the streams, over all calls and ranks: of the part itself, and of annotated parts inside it",
+    "cpu": "Time on the host, over all calls and ranks: of the part itself, and of annotated parts inside it",
+}
+
+
+def plot_user_annotations(
+    result: UserAnnotations, *, side: str | None = None, top: int = TOP_ANNOTATIONS, theme: Theme = "light"
+) -> go.Figure:
+    """Draw a bar for each of the `top` annotations of a side, by default the GPU where it has any."""
+    sides = result.per_annotation.get_column("side")
+    chosen = side or ("gpu" if (sides == "gpu").any() else "cpu")
+    table = _over_ranks(result.per_annotation.filter(pl.col("side") == chosen)).head(top)
+    if table.is_empty():
+        return empty_figure(_QUESTION, "There are no user annotations.", theme)
+    size, unit = largest_unit(table.get_column("inclusive_ns").to_list())
+    parts = [
+        _part(table, "the part itself", "exclusive_ns", size, COMPUTATION),
+        _part(table, "annotated parts inside it", "nested_ns", size, IDLE),
+    ]
+    names = table.get_column("name").to_list()
+    return named_bars(names, parts, Heading(_QUESTION, _EXPLANATIONS[chosen]), f"time ({unit})", theme)
+
+
+def _over_ranks(table: pl.DataFrame) -> pl.DataFrame:
+    sums = table.group_by("name").agg(pl.col("inclusive_ns", "exclusive_ns", "call_count").sum())
+    nested = (pl.col("inclusive_ns") - pl.col("exclusive_ns")).alias("nested_ns")
+    return sums.with_columns(nested).sort(["inclusive_ns", "name"], descending=[True, False])
+
+
+def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) -> Part:
+    return Part(
+        name=name,
+        values=[duration / size for duration in table.get_column(column)],
+        hovers=[_hover(row) for row in table.iter_rows(named=True)],
+        marker={"color": color},
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    return (
+        f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['inclusive_ns'])} in {row['call_count']:,} calls"
+        f"<br>{exact_duration(row['exclusive_ns'])} of it outside annotated parts inside it"
+    )

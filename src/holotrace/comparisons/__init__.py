@@ -1,1 +1,0 @@
-"""Comparisons of two traces: what changed from one recording to another."""

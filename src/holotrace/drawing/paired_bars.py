@@ -1,0 +1,82 @@
+"""Two bars for each name, control beside test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from holotrace.drawing.names import hover_text, label_text, short_labels
+from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit, stacked_layout
+from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
+
+_ROW_HEIGHT = 44
+_MARGIN_HEIGHT = 170
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two traces: what the legend calls it, its bars, and what their hovers say."""
+
+    label: str
+    values: Sequence[float]
+    hovers: Sequence[str]
+
+
+def paired_bars(
+    names: Sequence[str],
+    sides: dict[str, list[int]],
+    *,
+    by: Literal["duration", "count"],
+    heading: Heading,
+    theme: Theme = "light",
+) -> go.Figure:
+    """Draw the bars of two sides, given as `{label: value of each name}`, one under the other for each name."""
+    if not names:
+        return empty_figure(heading.question, "Nothing differs.", theme)
+    size, title = _scale(sides, by)
+    colors = (IDLE, COMPUTATION)
+    figure = go.Figure(
+        [
+            _bars(names, Side(label, [value / size for value in values], _hovers(values, by)), color)
+            for (label, values), color in zip(sides.items(), colors, strict=True)
+        ]
+    )
+    figure.update_layout(
+        **{**stacked_layout(heading, theme), "barmode": "group"}, height=len(names) * _ROW_HEIGHT + _MARGIN_HEIGHT
+    )
+    figure.update_xaxes(title={"text": title, "standoff": 8}, rangemode="tozero")
+    return figure.update_yaxes(**_name_axis(names))
+
+
+def _scale(sides: dict[str, list[int]], by: Literal["duration", "count"]) -> tuple[int, str]:
+    if by == "count":
+        return 1, "events"
+    size, unit = largest_unit([value for values in sides.values() for value in values])
+    return size, f"summed duration ({unit})"
+
+
+def _hovers(values: Sequence[int], by: Literal["duration", "count"]) -> list[str]:
+    return [exact_duration(value) if by == "duration" else f"{value:,} events" for value in values]
+
+
+def _bars(names: Sequence[str], side: Side, color: str) -> go.Bar:
+    label = label_text(side.label)
+    return go.Bar(
+        x=side.values,
+        y=[str(position) for position in range(len(names))],
+        orientation="h",
+        name=label,
+        marker={"color": color, "line": {"width": 0}},
+        customdata=[f"<b>{hover_text(name)}</b><br>{hover}" for name, hover in zip(names, side.hovers, strict=True)],
+        hovertemplate=f"{label}: %{{customdata}}<extra></extra>",
+    )
+
+
+def _name_axis(names: Sequence[str]) -> dict[str, object]:
+    """Place names by their position, under labels that tell them apart."""
+    keys, labels = [str(position) for position in range(len(names))], short_labels(names)
+    ticks = {"tickmode": "array", "tickvals": keys, "ticktext": [labels[name] for name in names]}
+    return {"type": "category", "showgrid": False, "autorange": "reversed", **ticks}

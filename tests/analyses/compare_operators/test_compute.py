@@ -1,0 +1,305 @@
+"""Where two traces came to differ."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.compare_operators.compute import compare_operators
+from holotrace.analyses.compare_operators.tensorboard_plugin import Pair, PluginSide, plugin_pairs
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
+from hta.run_diff import RunDiff
+from tb_goldens import case
+
+COMPAT = "torch_tb_profiler"
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+MULTIPLE = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
+DIFFS = {
+    "hta_trace_diff_control.None__vs__hta_trace_diff_test.None": (
+        "tb/hta_trace_diff_control/worker0@default",
+        "tb/hta_trace_diff_test/worker0@default",
+    ),
+    "resnet50_num_workers_0.1__vs__resnet50_num_workers_0.2": (
+        "tb/resnet50_num_workers_0/worker0@1",
+        "tb/resnet50_num_workers_0/worker0@2",
+    ),
+    "resnet50_num_workers_0.1__vs__resnet50_num_workers_4.1": (
+        "tb/resnet50_num_workers_0/worker0@1",
+        "tb/resnet50_num_workers_4/worker0@1",
+    ),
+}
+
+
+def training(loader: str, load_us: int, gemm: str, gemm_us: int, steps: int = 1) -> TraceBuilder:
+    """Return steps of 100 µs: a batch, a linear module that launches a gemm, its backward on thread 2, an optimizer."""
+    trace = TraceBuilder()
+    for step in range(steps):
+        begin = 1_000 * step
+        trace.step(step, begin, 100)
+        trace.annotation(loader, start_us=begin + 1, duration_us=load_us)
+        _module(trace, "nn.Module: Linear_0", begin + 30, 20)
+        forward = {"Sequence number": step + 1, "Fwd thread id": 0}
+        trace.operator("aten::mm", start_us=begin + 32, duration_us=10, args=forward)
+        trace.kernel(gemm, start_us=begin + 40, duration_us=gemm_us, launch_us=begin + 34)
+        backward = {"Sequence number": step + 1, "Fwd thread id": 1}
+        trace.operator(BACKWARD, start_us=begin + 60, duration_us=20, thread=2, args=backward)
+        trace.operator("MmBackward0", start_us=begin + 62, duration_us=10, thread=2, args=backward)
+        trace.kernel(gemm, start_us=begin + 70, duration_us=2 * gemm_us, launch_us=begin + 64, thread=2)
+        trace.annotation("Optimizer.step#SGD.step", start_us=begin + 85, duration_us=5)
+    return trace
+
+
+def _module(trace: TraceBuilder, name: str, start_us: int, duration_us: int) -> None:
+    trace.event(ph="X", cat="python_function", name=name, pid=1000, tid=1, ts=start_us, dur=duration_us)
+
+
+def rows(tree: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """Return the tree with dots for depth."""
+    name = pl.lit("·").repeat_by("depth").list.join("") + pl.col("name")
+    return tree.select(name, *columns).rows()
+
+
+def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
+    """A slower gemm: the backward phase changed most, by 20 µs; then forward, by 10 µs; all of it in the kernels."""
+    control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
+
+    result = compare_operators(control, test)
+
+    assert (result.measure, result.findings) == ("device", ())
+    assert rows(result.tree, "kind", "change", "difference_ns", "control_calls") == [
+        ("backward", "phase", "unchanged", 20_000, 1),
+        ("·Linear_0", "module", "unchanged", 20_000, 1),
+        ("··" + BACKWARD, "operator", "unchanged", 20_000, 1),
+        ("···MmBackward0", "operator", "unchanged", 20_000, 1),
+        ("····gemm", "kernel", "unchanged", 20_000, 1),
+        ("forward and other", "phase", "unchanged", 10_000, 1),
+        ("·Linear_0", "module", "unchanged", 10_000, 1),
+        ("··aten::mm", "operator", "unchanged", 10_000, 1),
+        ("···gemm", "kernel", "unchanged", 10_000, 1),
+        ("data loading", "phase", "unchanged", 0, 1),
+        ("·DataLoader", "range", "unchanged", 0, 1),
+        ("optimizer", "phase", "unchanged", 0, 1),
+        ("·Optimizer.step#SGD.step", "range", "unchanged", 0, 1),
+    ]
+    parents = result.tree.select("node", "parent").rows()
+    assert parents[:6] == [(0, -1), (1, 0), (2, 1), (3, 2), (4, 3), (5, -1)]
+
+
+def test_phases_have_the_sums_of_what_is_inside() -> None:
+    """Phases, and the module in the backward phase, add up; the forward module has its own 10 µs of Python."""
+    trace = training(SINGLE, 20, "gemm", 10).build()
+    tree = compare_operators(trace, trace).tree
+    columns = [f"control_{name}_ns" for name in ("host_total", "host_self", "device_total", "device_self")]
+    assert rows(tree, *columns) == [
+        ("backward", 20_000, 0, 20_000, 0),
+        ("·Linear_0", 20_000, 0, 20_000, 0),
+        ("··" + BACKWARD, 20_000, 10_000, 20_000, 0),
+        ("···MmBackward0", 10_000, 9_000, 20_000, 20_000),
+        ("····gemm", 0, 0, 20_000, 20_000),
+        ("data loading", 20_000, 0, 0, 0),
+        ("·DataLoader", 20_000, 20_000, 0, 0),
+        ("forward and other", 20_000, 0, 10_000, 0),
+        ("·Linear_0", 20_000, 10_000, 10_000, 0),
+        ("··aten::mm", 10_000, 9_000, 10_000, 10_000),
+        ("···gemm", 0, 0, 10_000, 10_000),
+        ("optimizer", 5_000, 0, 0, 0),
+        ("·Optimizer.step#SGD.step", 5_000, 5_000, 0, 0),
+    ]
+
+
+def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host() -> None:
+    """20 µs a batch without worker processes, 2 µs with them; everything else is the same."""
+    result = compare_operators(training(SINGLE, 20, "gemm", 10).build(), training(MULTIPLE, 2, "gemm", 10).build())
+    assert rows(result.tree, "measure", "control_ns", "test_ns", "difference_ns")[:3] == [
+        ("data loading", "host", 20_000, 2_000, -18_000),
+        ("·DataLoader", "host", 20_000, 2_000, -18_000),
+        ("backward", "device", 20_000, 20_000, 0),
+    ]
+
+
+def test_recordings_of_different_length_compare_by_step() -> None:
+    """Three equal steps against one, and two ranks against one: nothing changed; sums are kept as they are."""
+    one = training(SINGLE, 20, "gemm", 10).build()
+    three = training(SINGLE, 20, "gemm", 10, steps=3).build()
+    result = compare_operators(one, three)
+    assert result.tree["change"].unique().to_list() == ["unchanged"]
+    assert result.tree["difference_ns"].to_list() == [0] * 13
+    assert result.sides.select("rank_count", "step_count", "device_total_ns").rows() == [(1, 1, 30_000), (1, 3, 90_000)]
+
+
+def test_kernels_of_other_devices_stand_below_the_same_operators() -> None:
+    """The names of the kernels differ, the operators align; a finding names the devices."""
+    control, test = training(SINGLE, 20, "volta_gemm", 10), training(SINGLE, 20, "sm90_gemm", 4)
+    control.header(deviceProperties=[{"id": 0, "name": "V100"}])
+    test.header(deviceProperties=[{"id": 0, "name": "H100"}])
+
+    result = compare_operators(control.build(), test.build())
+
+    kernels = result.tree.filter(kind="kernel").select("name", "change", "difference_ns").rows()
+    assert kernels == [
+        ("volta_gemm", "deleted", -20_000),
+        ("sm90_gemm", "added", 8_000),
+        ("volta_gemm", "deleted", -10_000),
+        ("sm90_gemm", "added", 4_000),
+    ]
+    assert result.findings == ("control ran on V100, test on H100: their kernels may have different names",)
+    assert result.per_operator.row(0)[:5] == ("MmBackward0", "unchanged", 20_000, 8_000, -12_000)
+
+
+def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
+    """There is no device time on one side."""
+    without = TraceBuilder().operator("aten::mm", start_us=1, duration_us=50)
+    with_gpu = TraceBuilder().operator("aten::mm", start_us=1, duration_us=5)
+    with_gpu.kernel("gemm", start_us=3, duration_us=9, launch_us=2)
+
+    result = compare_operators(without.build(), with_gpu.build())
+
+    assert rows(result.tree, "measure", "control_ns", "test_ns") == [
+        ("forward and other", "host", 50_000, 5_000),
+        ("·aten::mm", "host", 50_000, 5_000),
+        ("··gemm", "host", 0, 0),
+    ]
+    assert result.findings == (
+        "without steps on some rank of control and test, all of both traces is compared, and times are sums",
+        "control ran nothing on a device, or it was not recorded: times on the host are compared",
+    )
+
+
+def test_modules_of_one_trace_alone_are_left_out() -> None:
+    """Without Python in test: the operators still align."""
+    control = training(SINGLE, 20, "gemm", 10)
+    test = TraceBuilder().step(0, 0, 100).operator("aten::mm", start_us=32, duration_us=10)
+    test.kernel("gemm", start_us=40, duration_us=10, launch_us=34)
+    result = compare_operators(control.build(), test.build())
+    assert {("·aten::mm", "unchanged"), ("··gemm", "unchanged")} <= set(rows(result.tree, "change"))
+    assert "module" not in set(result.tree["kind"])
+    assert result.findings == ("test was recorded without modules (with_stack=True): those of the other are left out",)
+
+
+def test_wrappers_steps_and_annotations_are_no_part_of_a_path() -> None:
+    """DDP in control alone: the module inside it stands where it does without."""
+    control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
+    _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
+    control.annotation("forward", start_us=28, duration_us=28)
+    result = compare_operators(control.build(), test.build())
+    assert result.tree["change"].unique().to_list() == ["unchanged"]
+
+
+def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
+    """An operator before the first step, and a kernel that nothing launched."""
+    control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
+    test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
+    test.kernel("unknown", start_us=95, duration_us=3)
+    result = compare_operators(control.build(), test.build())
+    assert rows(result.tree.filter(pl.col("change") != "unchanged"), "change") == [
+        ("no operator", "added"),
+        ("·unknown", "added"),
+    ]
+
+
+def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
+    """Every kernel, copy and memset in a step is below exactly one phase, and counts once below it."""
+    trace = open_trace(real_traces / "ns_resolution", cache=False)
+    result = compare_operators(trace, trace)
+    kernels = result.tree.filter(kind="kernel")["control_device_self_ns"].sum()
+    assert result.tree.filter(kind="phase")["control_device_total_ns"].sum() == kernels
+    assert result.tree.filter(kind="operator")["control_device_self_ns"].sum() <= kernels
+    assert result.sides["device_total_ns"].to_list() == [kernels, kernels]
+
+
+def test_a_side_can_be_chosen_and_must_exist() -> None:
+    """Host time by choice; a measure that is none is told."""
+    trace = training(SINGLE, 20, "gemm", 10).build()
+    assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
+    with pytest.raises(InvalidOptionError, match="by='time' is none of: device, host"):
+        compare_operators(trace, trace, by="time")  # type: ignore[arg-type] # what a user may write
+    with pytest.raises(MissingDataError):
+        compare_operators(trace, TraceBuilder().build())
+
+
+def test_run_diff_returns_frames_in_microseconds() -> None:
+    """As the plugin's users know it."""
+    control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
+    diff = RunDiff(control, test)
+    assert diff.get_tree()["difference(us)"].tolist()[:2] == [20, 20]
+    assert diff.get_operators()["operator"].tolist()[0] == "MmBackward0"
+    assert len(diff.plot().data) == 2
+
+
+def test_the_numbers_stay_what_they_are(golden, real_traces: Path) -> None:
+    """ResNet-50 with no worker process and with four: a batch takes 69.3 ms of a step, and 1.4 ms."""
+    folder = real_traces / "tensorboard"
+    control, test = (
+        open_trace(min((folder / f"resnet50_num_workers_{count}").iterdir()), cache=False) for count in (0, 4)
+    )
+    result = compare_operators(control, test)
+    assert result.tree.row(0, named=True)["name"] == "data loading"
+    golden.check(result.tree.head(80).drop("control_ns", "test_ns", "difference_ns"), "compare_operators/resnet50.tree")
+    golden.check(result.sides, "compare_operators/resnet50.sides")
+
+
+@pytest.mark.parametrize("name", DIFFS)
+def test_the_plugins_diff(name: str, goldens: Path, real_traces: Path) -> None:
+    """Every pair of the plugin's tree: names, times in µs, and the operators inside it."""
+    traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
+    sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
+    nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
+    pairs = dict(_paths(plugin_pairs(*sides), "0"))
+    assert pairs.keys() == nodes.keys()
+    for path, theirs in nodes.items():
+        for side, label, taken in zip(sides, ("left", "right"), (pairs[path].control, pairs[path].test), strict=True):
+            assert _shown(side, taken) == _theirs(theirs[label])
+
+
+@pytest.mark.parametrize("name", DIFFS)
+def test_the_plugins_diff_as_a_comparison(name: str, goldens: Path, real_traces: Path) -> None:
+    """The same tree as rows, on the host as the plugin began with."""
+    control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
+    result = compare_operators(control, test, compat=COMPAT)
+    nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
+    theirs = [
+        (" → ".join(dict.fromkeys((node["left"]["name"], node["right"]["name"]))), node["left"]["duration"])
+        for _, node in sorted(nodes.items(), key=lambda item: [int(part) for part in item[0].split("-")])
+    ]
+    mine = result.tree.select("name", pl.col("control_host_total_ns") / 1_000).rows()
+    assert mine == theirs
+    assert result.tree["kind"].unique().to_list() == ["pair"]
+    assert result.sides["host_total_ns"].to_list() == [
+        1_000 * nodes["0"][side]["duration"] for side in ("left", "right")
+    ]
+
+
+def _only_rank(trace: Trace) -> Any:
+    (rank_trace,) = trace.ranks.values()
+    return rank_trace
+
+
+def _paths(pair: Pair, path: str) -> list[tuple[str, Pair]]:
+    below = [found for place, child in enumerate(pair.children) for found in _paths(child, f"{path}-{place}")]
+    return [(path, pair), *below]
+
+
+def _shown(side: PluginSide, taken: list[int]) -> tuple[Any, ...]:
+    times, device = side.nodes[taken], pl.col("device_total_ns")
+    either = times.select(pl.when(device > 0).then(device).otherwise("host_total_ns").alias("either"))["either"]
+    inside = side.operators(taken).select("operator", "calls", *(pl.col(f"{name}_ns") / 1_000 for name in _ORDER))
+    sums = (times["host_total_ns"].sum(), times["device_total_ns"].sum(), either.sum())
+    return side.label(taken), *(value / 1_000 for value in sums), sorted(inside.rows())
+
+
+_ORDER = ("host_total", "device_total", "host_self", "device_self")
+
+
+def _theirs(side: dict[str, Any]) -> tuple[Any, ...]:
+    times = ("host_duration", "device_duration", "self_host_duration", "self_device_duration")
+    inside = [(each["name"], each["calls"], *(each[name] for name in times)) for each in side["aggs"]]
+    return side["name"], side["duration"], side["device_duration"], side["total_duration"], sorted(inside)

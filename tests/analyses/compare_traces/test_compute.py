@@ -1,0 +1,154 @@
+"""What changed between two traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.compare_traces.compute import compare_traces
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+
+if TYPE_CHECKING:
+    from holotrace.store.trace import Trace
+
+
+def control_and_test() -> tuple[Trace, Trace]:
+    """Two steps against one: gemm faster, relu gone, gelu new, one more copy."""
+    control = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .step(2, 100, 100)
+        .kernel("gemm", start_us=10, duration_us=30)
+        .kernel("gemm", start_us=110, duration_us=30)
+        .kernel("relu", start_us=50, duration_us=4)
+        .operator("aten::mm", start_us=5, duration_us=20)
+    )
+    test = (
+        TraceBuilder()
+        .step(7, 0, 100)
+        .kernel("gemm", start_us=10, duration_us=20)
+        .kernel("gelu", start_us=50, duration_us=6)
+        .operator("aten::mm", start_us=5, duration_us=20)
+        .operator("aten::mm", start_us=205, duration_us=8)
+    )
+    return control.build(), test.build()
+
+
+def test_every_name_has_its_change_means_and_values_per_step() -> None:
+    """The whole table: an operator outside of every step counts in the total and not per step."""
+    result = compare_traces(*control_and_test())
+
+    steps = result.per_name.filter(pl.col("kind") == "user_annotation")
+    rest = result.per_name.filter(pl.col("kind") != "user_annotation")
+    assert steps["name"].to_list() == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#7"]
+    assert rest.columns == [
+        "kind", "name", "change", "control_count", "test_count", "count_difference",
+        "control_ns", "test_ns", "difference_ns", "control_mean_ns", "test_mean_ns",
+        "control_count_per_step", "test_count_per_step", "control_ns_per_step", "test_ns_per_step",
+    ]  # fmt: skip
+    assert rest.rows() == [
+        ("kernel", "gemm", "decreased", 2, 1, -1, 60_000, 20_000, -40_000, 30_000, 20_000, 1, 1, 30_000, 20_000),
+        ("cpu_op", "aten::mm", "increased", 1, 2, 1, 20_000, 28_000, 8_000, 20_000, 14_000, 0.5, 1, 10_000, 20_000),
+        ("kernel", "gelu", "added", 0, 1, 1, 0, 6_000, 6_000, None, 6_000, 0, 1, 0, 6_000),
+        ("kernel", "relu", "deleted", 1, 0, -1, 4_000, 0, -4_000, 4_000, None, 0.5, 0, 2_000, 0),
+    ]
+    assert result.sides.rows() == [("control", 1, 2, 6, 284_000), ("test", 1, 1, 5, 154_000)]
+    assert result.findings == ("control has 2 steps and test 1: compare the columns per step",)
+
+
+def test_steps_can_be_chosen() -> None:
+    """Step 1 against step 7: one gemm each."""
+    result = compare_traces(*control_and_test(), control_steps=[1], test_steps=[7], device="gpu")
+
+    assert result.per_name.select("name", "change", "control_ns", "test_ns").rows() == [
+        ("gemm", "unchanged", 30_000, 20_000),
+        ("gelu", "added", 0, 6_000),
+        ("relu", "deleted", 4_000, 0),
+    ]
+    assert result.findings == ()
+
+
+def test_the_device_chooses_kinds() -> None:
+    """`cpu` and `gpu` share no row, and `all` is both."""
+    traces = control_and_test()
+    kinds = {device: set(compare_traces(*traces, device=device).per_name["kind"]) for device in ("cpu", "gpu", "all")}
+
+    assert kinds == {
+        "cpu": {"cpu_op", "user_annotation"},
+        "gpu": {"kernel"},
+        "all": {"cpu_op", "user_annotation", "kernel"},
+    }
+
+
+def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
+    """Two ranks with one step each: two calls, one per step of a rank."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).step(1, 0, 10).kernel("gemm", start_us=1, duration_us=2)
+    trace = builder.build()
+
+    row = compare_traces(trace, trace.select([1]), device="gpu").per_name.row(0, named=True)
+
+    assert (row["control_count"], row["test_count"]) == (2, 1)
+    assert (row["control_count_per_step"], row["test_count_per_step"]) == (1, 1)
+
+
+def test_traces_without_steps_are_compared() -> None:
+    """Everything counts; what would be per step is unknown, and a finding says so."""
+    trace = TraceBuilder().kernel("gemm", start_us=1, duration_us=2).build()
+
+    result = compare_traces(trace, trace)
+
+    row = result.per_name.row(0, named=True)
+    assert (row["change"], row["control_mean_ns"]) == ("unchanged", 2_000)
+    assert (row["control_count_per_step"], row["test_ns_per_step"]) == (None, None)
+    assert result.findings == (
+        "the control trace has no steps: nothing is said of it per step",
+        "the test trace has no steps: nothing is said of it per step",
+    )
+
+
+def test_empty_traces_give_an_empty_table() -> None:
+    """No events: no rows, the same columns, and findings."""
+    result = compare_traces(TraceBuilder().build(), TraceBuilder().build())
+
+    assert result.per_name.is_empty()
+    assert result.per_name.schema == compare_traces(*control_and_test()).per_name.schema
+    assert "the test trace has no such events" in result.findings
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"control_steps": [3]}, "there is no step 3 in this trace; its steps are: 1, 2"),
+        ({"test_steps": []}, "no step at all is asked for; its steps are: 7"),
+        ({"device": "tpu"}, "device='tpu' is none of: cpu, gpu, all"),
+    ],
+)
+def test_what_does_not_exist_is_an_error_that_lists_what_does(options, message) -> None:
+    """Steps and devices."""
+    with pytest.raises(InvalidOptionError) as raised:
+        compare_traces(*control_and_test(), **options)
+    assert str(raised.value) == message
+
+
+def test_a_trace_does_not_differ_from_itself() -> None:
+    """Every difference is 0."""
+    trace, _ = control_and_test()
+    table = compare_traces(trace, trace).per_name
+    assert set(table["change"]) == {"unchanged"}
+    assert set(table["difference_ns"]) == {0}
+
+
+def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+    """Rank 0 of a synthetic job against rank 1."""
+    write_job(tmp_path / "job", ranks=2, steps=3, layers=2)
+    trace = open_trace(tmp_path / "job", cache=False)
+    result = compare_traces(trace.select([0]), trace.select([1]))
+    golden.check(result.per_name, "compare_traces/synthetic_job.per_name")
+    golden.check(result.sides, "compare_traces/synthetic_job.sides")

@@ -1,0 +1,693 @@
+"""The critical path: planted ones are found exactly, and every path accounts for its whole window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.algorithms.longest_path import earliest_times
+from holotrace.analyses.critical_path.compute import critical_path
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.errors import HolotraceError, InvalidOptionError, MissingDataError, NotATraceError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.strategies import trace_documents
+
+Segment = tuple[str, str, float, float]
+
+
+def path_of(builder: TraceBuilder, **options) -> list[Segment]:
+    """Return class, name, start and end in µs of each segment of the path of rank 0."""
+    path = critical_path(builder.build(), **options).path
+    microseconds = pl.col("start_ns", "end_ns") / 1_000
+    return path.select("path_class", "name", microseconds).rows()
+
+
+def test_a_host_that_is_busy_bounds_the_step() -> None:
+    """Two operators with a gap; the kernel ends long before the host does."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .operator("aten::mm", start_us=10, duration_us=30)
+        .operator("aten::relu", start_us=50, duration_us=45)
+        .kernel("gemm", start_us=30, duration_us=5, launch_us=20, launch_duration_us=4)
+    )
+
+    assert path_of(builder) == [
+        ("host_gap", "host gap", 0, 10),
+        ("cpu_operator", "aten::mm", 10, 20),
+        ("cpu_operator", "cudaLaunchKernel", 20, 24),
+        ("cpu_operator", "aten::mm", 24, 40),
+        ("host_gap", "host gap", 40, 50),
+        ("cpu_operator", "aten::relu", 50, 95),
+        ("host_gap", "host gap", 95, 100),
+    ]
+
+
+def gpu_bound() -> TraceBuilder:
+    """Three kernels in a row on one stream; the host has launched them by 32 µs and its step ends at 40 µs."""
+    builder = TraceBuilder().step(1, 0, 40)
+    for place in range(3):
+        builder.kernel(f"k{place}", start_us=10 + 101 * place, duration_us=100, launch_us=5 + 10 * place)
+    return builder
+
+
+def test_a_device_that_is_busy_bounds_the_step() -> None:
+    """After the first launch the path stays on the stream, with 1 µs between kernels; the window ends with the last."""
+    assert path_of(gpu_bound()) == [
+        ("host_gap", "host gap", 0, 5),
+        ("cpu_operator", "cudaLaunchKernel", 5, 6),
+        ("launch_delay", "k0", 6, 10),
+        ("compute", "k0", 10, 110),
+        ("kernel_kernel_delay", "k1", 110, 111),
+        ("compute", "k1", 111, 211),
+        ("kernel_kernel_delay", "k2", 211, 212),
+        ("compute", "k2", 212, 312),
+    ]
+
+
+def test_communication_that_computation_waits_for_bounds_the_step() -> None:
+    """The all-reduce on stream 20 waits for the backward kernel and the optimizer's kernel for the all-reduce."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 30)
+        .kernel("backward", start_us=5, duration_us=20, launch_us=1)
+        .collective(start_us=28, duration_us=200, launch_us=4)
+        .kernel("adam", start_us=230, duration_us=10, launch_us=7)
+        .runtime("cudaEventRecord", start_us=2, duration_us=0, correlation=50)
+        .runtime("cudaStreamWaitEvent", start_us=3, duration_us=0, correlation=51)
+        .runtime("cudaEventRecord", start_us=5, duration_us=0, correlation=52)
+        .runtime("cudaStreamWaitEvent", start_us=6, duration_us=0, correlation=53)
+        .sync("Stream Wait Event", start_us=3, duration_us=0, stream=20, correlation=51, args=waits(7, 50))
+        .sync("Stream Wait Event", start_us=6, duration_us=0, stream=7, correlation=53, args=waits(20, 52))
+    )
+
+    assert path_of(builder) == [
+        ("host_gap", "host gap", 0, 1),
+        ("cpu_operator", "cudaLaunchKernel", 1, 2),
+        ("launch_delay", "backward", 2, 5),
+        ("compute", "backward", 5, 25),
+        ("synchronisation_wait", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 25, 28),
+        ("communication", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 28, 228),
+        ("synchronisation_wait", "adam", 228, 230),
+        ("compute", "adam", 230, 240),
+    ]
+
+
+def waits(stream: int, record: int) -> dict[str, int]:
+    """Return the args of a wait for an event."""
+    return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
+
+
+def joined_streams() -> TraceBuilder:
+    """Stream 7 runs until 105 µs, stream 20 until 45; the kernel after the join is launched early."""
+    return (
+        TraceBuilder()
+        .step(1, 0, 30)
+        .kernel("long", start_us=5, duration_us=100, stream=7, launch_us=1)
+        .kernel("short", start_us=5, duration_us=40, stream=20, launch_us=3)
+        .runtime("cudaEventRecord", start_us=5, duration_us=1, correlation=50)
+        .runtime("cudaStreamWaitEvent", start_us=6, duration_us=1, correlation=51)
+        .kernel("joined", start_us=108, duration_us=10, stream=20, launch_us=8)
+    )
+
+
+def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
+    """With the wait recorded, the path goes over the long kernel of the other stream."""
+    builder = joined_streams().sync(
+        "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
+    )
+
+    assert path_of(builder)[-3:] == [
+        ("compute", "long", 5, 105),
+        ("synchronisation_wait", "joined", 105, 108),
+        ("compute", "joined", 108, 118),
+    ]
+
+
+def test_without_recorded_waits_one_is_inferred_from_times_and_said() -> None:
+    """The kernel starts 63 µs after its stream was free and 3 µs after the other stream's kernel ended."""
+    result = critical_path(joined_streams().build())
+
+    assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
+    assert any("no synchronisation events" in finding for finding in result.findings)
+    assert any(finding.endswith("long after it could have: 1") for finding in result.findings)
+    assert not result.per_rank["waits_recorded"][0]
+
+
+def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
+    """One launch at 2 µs owns four kernels; the last on stream 8 began after that on stream 7 ended."""
+    builder = TraceBuilder().step(1, 0, 20).runtime("cudaGraphLaunch", start_us=2, duration_us=5, correlation=9)
+    for name, stream, start, duration in (("a", 7, 10, 30), ("b", 7, 41, 20), ("c", 8, 62, 50), ("d", 8, 113, 7)):
+        builder.kernel(name, stream=stream, start_us=start, duration_us=duration, correlation=9)
+
+    assert path_of(builder) == [
+        ("host_gap", "host gap", 0, 2),
+        ("cpu_operator", "cudaGraphLaunch", 2, 7),
+        ("launch_delay", "a", 7, 10),
+        ("compute", "a", 10, 40),
+        ("kernel_kernel_delay", "b", 40, 41),
+        ("compute", "b", 41, 61),
+        ("kernel_kernel_delay", "c", 61, 62),
+        ("compute", "c", 62, 112),
+        ("kernel_kernel_delay", "d", 112, 113),
+        ("compute", "d", 113, 120),
+    ]
+
+
+def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
+    """The backward operators of thread 2 lie in a gap of thread 1, which goes on 2 µs after the last."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .operator("aten::linear", start_us=0, duration_us=20, args={"Sequence number": 5, "Fwd thread id": 0})
+        .operator("LossBackward", start_us=25, duration_us=30, thread=2, args={"Sequence number": 6})
+        .operator(
+            "LinearBackward", start_us=57, duration_us=21, thread=2, args={"Sequence number": 5, "Fwd thread id": 1}
+        )
+        .operator("optimizer", start_us=80, duration_us=20)
+    )
+
+    assert path_of(builder) == [
+        ("cpu_operator", "aten::linear", 0, 20),
+        ("host_gap", "host gap", 20, 25),
+        ("cpu_operator", "LossBackward", 25, 55),
+        ("host_gap", "host gap", 55, 57),
+        ("cpu_operator", "LinearBackward", 57, 78),
+        ("host_gap", "host gap", 78, 80),
+        ("cpu_operator", "optimizer", 80, 100),
+    ]
+
+
+def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
+    """A watchdog asks for 1 µs in a gap of 60 µs: the gap is time of the main thread."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .operator("forward", start_us=0, duration_us=20)
+        .operator("watchdog", start_us=30, duration_us=1, thread=2)
+        .operator("optimizer", start_us=80, duration_us=20)
+    )
+
+    assert path_of(builder) == [
+        ("cpu_operator", "forward", 0, 20),
+        ("host_gap", "host gap", 20, 80),
+        ("cpu_operator", "optimizer", 80, 100),
+    ]
+
+
+def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
+    """A compiled region asks for the backward pass: its own time from 10 to 60 µs is that of thread 2."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 70)
+        .operator("aten::linear", start_us=0, duration_us=10, args={"Sequence number": 5, "Fwd thread id": 0})
+        .operator("compiled region", start_us=10, duration_us=60)
+        .operator(
+            "LinearBackward", start_us=15, duration_us=50, thread=2, args={"Sequence number": 5, "Fwd thread id": 1}
+        )
+    )
+
+    assert path_of(builder)[1:] == [
+        ("host_gap", "host gap", 10, 15),
+        ("cpu_operator", "LinearBackward", 15, 65),
+        ("host_gap", "host gap", 65, 70),
+    ]
+
+
+@pytest.mark.parametrize("recorded", ["with rows", "by name"])
+def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
+    """The synchronisation from 10 to 62 µs waits for the kernel that ends at 60; then the host goes on."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .kernel("gemm", start_us=8, duration_us=52, launch_us=2, launch_duration_us=3)
+        .runtime("cudaDeviceSynchronize", start_us=10, duration_us=52, correlation=77)
+        .operator("aten::item", start_us=62, duration_us=38)
+    )
+    if recorded == "with rows":
+        builder.sync("Context Sync", start_us=10, duration_us=52, stream=-1, correlation=77)
+
+    assert path_of(builder) == [
+        ("host_gap", "host gap", 0, 2),
+        ("cpu_operator", "cudaLaunchKernel", 2, 5),
+        ("launch_delay", "gemm", 5, 8),
+        ("compute", "gemm", 8, 60),
+        ("synchronisation_wait", "cudaDeviceSynchronize", 60, 62),
+        ("cpu_operator", "aten::item", 62, 100),
+    ]
+
+
+def test_a_wait_with_nothing_to_wait_for_is_time_of_the_wait() -> None:
+    """The kernel had ended before the call began."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .kernel("gemm", start_us=8, duration_us=10, launch_us=2)
+        .operator("work", start_us=4, duration_us=36)
+        .runtime("cudaStreamSynchronize", start_us=40, duration_us=60)
+    )
+
+    assert path_of(builder)[-1] == ("synchronisation_wait", "cudaStreamSynchronize", 40, 100)
+
+
+def test_a_query_waits_for_nothing() -> None:
+    """The profiler writes the same row for asking; the call returned long before the kernel ended."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 30)
+        .kernel("gemm", start_us=8, duration_us=12, launch_us=2)
+        .runtime("cudaEventRecord", start_us=4, duration_us=1, correlation=50)
+        .runtime("cudaEventQuery", start_us=9, duration_us=1, correlation=51)
+        .sync("Event Sync", start_us=9, duration_us=1, stream=-1, correlation=51, args=waits(7, 50))
+        .operator("aten::add", start_us=10, duration_us=20)
+    )
+
+    assert path_of(builder)[4:] == [
+        ("host_gap", "host gap", 5, 9),
+        ("cpu_operator", "cudaEventQuery", 9, 10),
+        ("cpu_operator", "aten::add", 10, 30),
+    ]
+
+
+def test_a_blocking_copy_is_on_the_path() -> None:
+    """The call of 20 µs returns after the copy, which starts within it."""
+    builder = TraceBuilder().step(1, 0, 60).copy(start_us=25, duration_us=10, launch_us=20, launch_duration_us=20)
+
+    assert path_of(builder) == [
+        ("host_gap", "host gap", 0, 20),
+        ("cpu_operator", "cudaMemcpyAsync", 20, 25),
+        ("copy", "Memcpy HtoD (Pinned -> Device)", 25, 35),
+        ("synchronisation_wait", "cudaMemcpyAsync", 35, 40),
+        ("host_gap", "host gap", 40, 60),
+    ]
+
+
+def test_data_loading_is_told_by_its_name() -> None:
+    """What runs inside counts as well; other patterns can be given."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 50)
+        .annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=0, duration_us=20)
+        .operator("aten::stack", start_us=5, duration_us=5)
+        .operator("read", start_us=20, duration_us=30)
+    )
+    by_default = critical_path(builder.build()).per_class
+    by_name = critical_path(builder.build(), data_loading=["^read$"]).per_class
+
+    assert classes(by_default) == {"data_loading": 20_000, "cpu_operator": 30_000}
+    assert classes(by_name) == {"data_loading": 30_000, "cpu_operator": 5_000, "host_gap": 15_000}
+
+
+def test_a_pattern_that_is_none_is_an_error() -> None:
+    """The message names it."""
+    with pytest.raises(InvalidOptionError, match=r"'\(read' is no regular expression"):
+        critical_path(TraceBuilder().step(1, 0, 50).build(), data_loading=["(read"])
+
+
+def classes(per_class: pl.DataFrame) -> dict[str, int]:
+    """Return the classes that have time."""
+    return dict(per_class.filter(pl.col("duration_ns") > 0).select("path_class", "duration_ns").iter_rows())
+
+
+def test_collectives_of_the_host_are_communication() -> None:
+    """Gloo reduces on a thread of its own while the main thread waits."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .operator("forward", start_us=0, duration_us=20)
+        .annotation("gloo:all_reduce", start_us=22, duration_us=70, thread=3)
+        .operator("optimizer", start_us=94, duration_us=6)
+    )
+
+    assert classes(critical_path(builder.build()).per_class) == {
+        "cpu_operator": 26_000,
+        "host_gap": 4_000,
+        "communication": 70_000,
+    }
+
+
+def test_work_from_before_the_window_is_cut_to_it() -> None:
+    """A kernel launched in step 1 runs until 130 µs; in step 2 it counts from 100 µs on."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .step(2, 100, 20)
+        .kernel("old", start_us=50, duration_us=80, launch_us=10)
+        .kernel("new", start_us=132, duration_us=10, launch_us=105)
+    )
+
+    assert path_of(builder, instance=2) == [
+        ("compute", "old", 100, 130),
+        ("kernel_kernel_delay", "new", 130, 132),
+        ("compute", "new", 132, 142),
+    ]
+
+
+def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
+    """The synchronisation returns 1 µs before the kernel ends: old traces count whole microseconds."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 60)
+        .kernel("gemm", start_us=8, duration_us=43, launch_us=2)
+        .runtime("cudaDeviceSynchronize", start_us=10, duration_us=40)
+    )
+    result = critical_path(builder.build())
+
+    assert path_of(builder)[-2:] == [("compute", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
+    assert any("by the clocks of the trace: 1;" in finding for finding in result.findings)
+
+
+def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
+    """The second starts within the first and ends after it, so it follows the start of the first."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 20)
+        .kernel("first", start_us=10, duration_us=50, launch_us=2)
+        .kernel("second", start_us=40, duration_us=50, launch_us=5)
+    )
+
+    assert path_of(builder)[-2:] == [("kernel_kernel_delay", "second", 10, 40), ("compute", "second", 40, 90)]
+
+
+def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
+    """Nobody knows what the kernel waited for until 30 µs."""
+    builder = (
+        TraceBuilder().step(1, 0, 38).kernel("a", start_us=15, duration_us=20).kernel("b", start_us=36, duration_us=4)
+    )
+    result = critical_path(builder.build())
+
+    assert path_of(builder) == [
+        ("unknown", "a", 0, 15),
+        ("compute", "a", 15, 35),
+        ("kernel_kernel_delay", "b", 35, 36),
+        ("compute", "b", 36, 40),
+    ]
+    assert any("whose launch is not recorded: 2;" in finding for finding in result.findings)
+
+
+def served(first_start_us: int) -> TraceBuilder:
+    """A launch at 10 µs whose kernel, the first on its device, begins at that time and takes 20 µs."""
+    builder = TraceBuilder().operator("aten::mm", start_us=8, duration_us=10)
+    return builder.kernel("decode", start_us=first_start_us, duration_us=20, launch_us=10, launch_duration_us=4)
+
+
+def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
+    """The recording begins between two requests: the kernel may wait for work of before, of which there is no event."""
+    result = critical_path(served(400).build())
+
+    assert result.path.select("path_class", "name", "duration_ns").rows() == [
+        ("cpu_operator", "aten::mm", 2_000),
+        ("cpu_operator", "cudaLaunchKernel", 4_000),
+        ("unknown", "decode", 386_000),
+        ("compute", "decode", 20_000),
+    ]
+    told = "rank 0: what a stream did before its first recorded work is not known, which is 386 µs of the path"
+    assert sum(finding.startswith(f"{told}: call torch.cuda.synchronize()") for finding in result.findings) == 1
+
+
+def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
+    """26 µs after its launch, as on an idle device."""
+    result = critical_path(served(40).build())
+
+    assert result.path.row(2, named=True)["path_class"] == "launch_delay"
+    assert not any("before its first recorded work" in finding for finding in result.findings)
+
+
+def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
+    """Work of 5 ms earlier says that the stream was recorded: the kernel waits for its launch alone."""
+    builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
+    builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
+
+    classes = critical_path(builder.build()).path["path_class"].to_list()
+
+    assert ("launch_delay" in classes, "unknown" in classes) == (True, False)
+
+
+def test_after_the_host_has_waited_for_the_device_nothing_of_before_is_left() -> None:
+    """The launch follows the call that waits."""
+    builder = served(400).runtime("hipDeviceSynchronize", start_us=1, duration_us=5)
+
+    assert "launch_delay" in critical_path(builder.build()).path["path_class"].to_list()
+
+
+def test_a_stream_that_waits_while_its_device_is_busy_waits_for_that() -> None:
+    """Stream 8 is new, and the device works on stream 7 for 300 of the 386 µs."""
+    builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
+
+    assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()
+
+
+@pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
+def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
+    """Another one worked before, which says nothing of this one."""
+    builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
+
+    assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
+)
+def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
+    """The device works on what was asked for before the recording, until the first graph begins."""
+    per_class = critical_path(open_trace(real_traces / "inference" / f"{name}.json.gz", cache=False)).per_class
+    fractions = dict(per_class.select("path_class", "fraction").iter_rows())
+    assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
+    assert fractions["launch_delay"] < 0.001
+
+
+def test_work_of_before_the_recording_does_not_belong_to_the_window_it_runs_in() -> None:
+    """A kernel of before runs 5..200 µs, on stream 20; the step of 50 µs ends with what it launched itself."""
+    builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
+    builder.kernel("left", start_us=5, duration_us=195, stream=20)
+    builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
+
+    row = critical_path(builder.build(), instance=1).per_rank.row(0, named=True)
+
+    assert (row["duration_ns"], row["unknown_launch_count"]) == (60_000, 1)
+
+
+def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
+    """And a finding that says so."""
+    result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
+
+    assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}
+    assert result.findings == ("rank 0: no device work belongs to the window, so the path is that of the host alone",)
+
+
+def test_every_rank_has_its_path() -> None:
+    """Tables are sorted by rank and have all classes of each."""
+    builder = TraceBuilder()
+    for rank in (1, 0):
+        builder.rank(rank).step(4, 0, 10 * (rank + 1)).operator("a", start_us=0, duration_us=10 * (rank + 1))
+    result = critical_path(builder.build())
+
+    assert result.per_rank.select("rank", "window", "duration_ns", "segment_count").rows() == [
+        (0, "ProfilerStep#4", 10_000, 1),
+        (1, "ProfilerStep#4", 20_000, 1),
+    ]
+    assert result.per_class["rank"].to_list() == [0] * 10 + [1] * 10
+    assert result.per_name.select("rank", "name", "duration_ns", "fraction", "segment_count").rows() == [
+        (0, "a", 10_000, 1.0, 1),
+        (1, "a", 20_000, 1.0, 1),
+    ]
+
+
+def test_a_rank_without_anything_is_left_out_and_said() -> None:
+    """Rank 1 has no events; equal findings of several ranks are one sentence."""
+    builder = TraceBuilder()
+    for rank in range(12):
+        builder.rank(rank)
+        if rank != 1:
+            builder.step(1, 0, 20).operator("a", start_us=5, duration_us=10)
+    result = critical_path(builder.build())
+
+    assert result.per_rank["rank"].to_list() == [0, *range(2, 12)]
+    assert [finding.partition(": ")[0] for finding in result.findings] == [
+        "critical_path",
+        "ranks 0, 2, 3, 4, 5, 6, 7, 8, …",
+    ]
+
+
+def test_only_the_longest_segments_are_listed() -> None:
+    """Of eight segments the three kernels remain, in time order; sums are of all."""
+    result = critical_path(gpu_bound().build(), segment_limit=3)
+
+    assert result.path["name"].to_list() == ["k0", "k1", "k2"]
+    assert result.per_class["duration_ns"].sum() == 312_000
+    with pytest.raises(InvalidOptionError, match="at least 1 segment"):
+        critical_path(gpu_bound().build(), segment_limit=0)
+
+
+def test_slack_is_what_a_node_can_be_late_by() -> None:
+    """The short kernel of the other stream may end 60 µs later, when the joined one would start at the earliest."""
+    builder = joined_streams().sync(
+        "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
+    )
+    (rank_trace,) = builder.build().ranks.values()
+    found = critical_path_graph(rank_trace)
+    names = dict(found.names.iter_rows())
+    nodes = found.graph.nodes.with_columns(found.slack_ns)
+    slack = {
+        (names[found.graph.activities["name"][activity]], is_start): slack
+        for activity, is_start, _, slack in nodes.drop_nulls("activity").iter_rows()
+    }
+
+    assert slack["long", True] == slack["long", False] == slack["joined", False] == 0
+    assert slack["short", False] == 63_000
+    assert slack["short", True] == 63_000
+
+
+def test_an_empty_rank_is_an_error() -> None:
+    """There is nothing a path could go over."""
+    with pytest.raises(MissingDataError, match="no operators, calls or device work"):
+        critical_path(TraceBuilder().build())
+
+
+def assert_accounts_for_its_window(found: PathGraph) -> None:
+    """Hold what is true of every path."""
+    graph, segments = found.graph, found.segments
+    start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
+    assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
+    assert (start_ns[1:] == end_ns[:-1]).all()
+    assert (start_ns <= end_ns).all()
+    way = segments["edge"].to_numpy()
+    source, target = graph.edges["source"].to_numpy()[way], graph.edges["target"].to_numpy()[way]
+    assert (source[1:] == target[:-1]).all()
+    assert (source[0], target[-1]) == (0, len(graph.nodes) - 1)
+    slack = found.slack_ns.to_numpy()
+    assert slack.min() >= 0
+    assert not slack[np.append(source, target)].any()
+    times = graph.nodes["time_ns"].to_numpy()
+    assert (np.diff(times) >= 0).all()
+    spent = graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series().to_numpy()
+    replayed = earliest_times(graph.order(), spent)[-1]
+    assert replayed >= graph.window_end_ns - graph.window_start_ns
+    if not graph.contradicted_count:
+        assert replayed == graph.window_end_ns - graph.window_start_ns
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> TraceBuilder:
+    """Return traces of any legal oddity: overlapping ranges and kernels, waits, copies, kernels before their launch."""
+    builder = TraceBuilder().step(0, 0, draw(st.integers(1, 60)))
+    times = st.tuples(st.integers(0, 60), st.integers(0, 25))
+    for correlation in range(1, draw(st.integers(0, 8))):
+        start, duration = draw(times)
+        builder.runtime("launch", start_us=start, duration_us=duration, correlation=correlation, thread=draw(_THREADS))
+    for _ in range(draw(st.integers(0, 12))):
+        start, duration = draw(times)
+        kind = draw(st.sampled_from(["operator", "kernel", "copy", "wait", "record", "stream wait", "host wait"]))
+        _add(draw, builder, kind, {"start_us": start, "duration_us": duration})
+    return builder
+
+
+_THREADS = st.integers(1, 3)
+_STREAMS = st.sampled_from([7, 8, 20])
+_CORRELATIONS = st.integers(1, 9)
+
+
+def _add(draw: st.DrawFn, builder: TraceBuilder, kind: str, times: dict[str, int]) -> None:
+    correlation, stream = draw(_CORRELATIONS), draw(_STREAMS)
+    match kind:
+        case "operator":
+            args = {"Sequence number": draw(st.integers(0, 3)), "Fwd thread id": draw(st.integers(0, 1))}
+            builder.operator("op", thread=draw(_THREADS), args=args, **times)
+        case "kernel":
+            builder.kernel("k", stream=stream, correlation=correlation, **times)
+        case "copy":
+            builder.copy(stream=stream, correlation=correlation, **times)
+        case "wait":
+            builder.runtime("cudaDeviceSynchronize", thread=draw(_THREADS), **times)
+        case "record":
+            builder.runtime("cudaEventRecord", correlation=correlation + 20, thread=draw(_THREADS), **times)
+        case "stream wait":
+            args = waits(draw(_STREAMS), draw(_CORRELATIONS) + 20)
+            builder.sync("Stream Wait Event", stream=stream, correlation=correlation, args=args, **times)
+        case _:
+            builder.sync("Stream Sync", stream=stream, correlation=correlation, **times)
+
+
+@given(jobs(), st.integers(0, 50_000), st.integers(1, 50_000))
+@settings(max_examples=100)
+def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int, length_ns: int) -> None:
+    """Segments join without a gap from beginning to end, and slack is 0 on the path and never negative."""
+    (rank_trace,) = builder.build().ranks.values()
+    for annotation in (None, ""):
+        assert_accounts_for_its_window(critical_path_graph(rank_trace, annotation=annotation))
+    with suppress(InvalidOptionError):  # the range may lie behind the recording
+        time_range_ns = (start_ns, start_ns + length_ns)
+        assert_accounts_for_its_window(critical_path_graph(rank_trace, time_range_ns=time_range_ns))
+
+
+@given(jobs())
+@settings(max_examples=30)
+def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
+    """Whatever the trace, every nanosecond has one class."""
+    result = critical_path(builder.build())
+
+    assert result.per_class["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
+    assert result.per_name["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
+    assert result.path["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
+
+
+def _all_ranks(folder: Path) -> Iterator[RankTrace]:
+    """Open each file by itself; some are of different jobs, and some are no traces."""
+    for path in sorted({*folder.rglob("*.json"), *folder.rglob("*.json.gz")}):
+        with suppress(NotATraceError):
+            yield from open_trace(path, cache=False).ranks.values()
+
+
+@given(trace_documents())
+@settings(max_examples=60)
+def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
+    """Times from 1970 to 2065, ids of all sizes, categories nobody has heard of."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rank0.json"
+        path.write_bytes(document)
+        with suppress(HolotraceError):
+            (rank_trace,) = open_trace(path, cache=False).ranks.values()
+            assert_accounts_for_its_window(critical_path_graph(rank_trace, annotation=""))
+
+
+_WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
+
+
+def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
+    """A step and the whole recording of each rank; the unchanged replay is within 1 %."""
+    count = 0
+    for rank_trace in _all_ranks(real_traces):
+        counts = rank_trace.event_counts()
+        if not any(counts.get(kind) for kind in _WORKING_KINDS):
+            continue
+        for annotation in (None, ""):
+            found = critical_path_graph(rank_trace, annotation=annotation)
+            assert_accounts_for_its_window(found)
+            spent = found.graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series().to_numpy()
+            window_ns = found.graph.window_end_ns - found.graph.window_start_ns
+            assert earliest_times(found.graph.order(), spent)[-1] <= 1.01 * window_ns
+        count += 1
+        rank_trace.forget()
+
+    assert count >= 25
+
+
+def test_a_real_trace_without_synchronisation_events_says_so(real_traces) -> None:
+    """`diff/control` has none; `critical_path/event_sync` has them."""
+    without = critical_path(open_trace(real_traces / "diff" / "control", cache=False))
+    with_events = critical_path(open_trace(real_traces / "critical_path" / "event_sync", cache=False))
+
+    assert any("no synchronisation events" in finding for finding in without.findings)
+    assert not any("no synchronisation events" in finding for finding in with_events.findings)

@@ -1,0 +1,160 @@
+"""Hardware counters, their launches and operators."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.cupti_counters.compute import FLOP_OF_COUNTER, cupti_counters
+from holotrace.testing.builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FFMA, FADD = (f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name in ("ffma", "fadd"))
+
+
+def measured(
+    builder: TraceBuilder, name: str, start_us: int, *, correlation: int | None = None, **values: float
+) -> None:
+    """Add a range of the profiler with the values of `ffma` and so on."""
+    known = {"correlation": correlation} if correlation else {}
+    args = {f"smsp__sass_thread_inst_executed_op_{each}_pred_on.sum": value for each, value in values.items()}
+    builder.event(
+        ph="X", cat="cuda_profiler_range", name=name, pid=0, tid=0, ts=start_us, dur=5, args={**known, **args}
+    )
+
+
+def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
+    """Add operators of 10 µs, each with an inner operator and a launch: name=(operator, start)."""
+    for number, (operator, start) in enumerate(calls.values()):
+        builder.operator(operator, start_us=start, duration_us=10)
+        builder.operator(f"{operator}.inner", start_us=start + 1, duration_us=5)
+        builder.runtime("cudaLaunchKernel", start_us=start + 2, duration_us=1, correlation=100 + number)
+    return builder
+
+
+def test_ranges_are_joined_with_launches_in_order() -> None:
+    """No correlation, no names of launched kernels: the n-th range is the n-th launch."""
+    builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
+    measured(builder, "gemm", 100, ffma=10, fadd=3)
+    measured(builder, "plus", 110, fadd=4)
+    result = cupti_counters(builder.build())
+
+    assert result.per_kernel.to_dicts() == [
+        {
+            "rank": 0,
+            "event_index": 6,
+            "start_ns": 100_000,
+            "duration_ns": 5_000,
+            "name": "gemm",
+            "flop": 23.0,
+            "launch_index": 2,
+            "op_stack": ["mm", "mm.inner"],
+            "top_level_op": "mm",
+            "bottom_level_op": "mm.inner",
+        },
+        {
+            "rank": 0,
+            "event_index": 7,
+            "start_ns": 110_000,
+            "duration_ns": 5_000,
+            "name": "plus",
+            "flop": 4.0,
+            "launch_index": 5,
+            "op_stack": ["add", "add.inner"],
+            "top_level_op": "add",
+            "bottom_level_op": "add.inner",
+        },
+    ]
+    assert result.counters.rows() == [(0, 6, FFMA, 10.0), (0, 6, FADD, 3.0), (0, 7, FADD, 4.0)]
+    assert result.findings == ()
+
+
+def test_a_correlation_is_better_than_order() -> None:
+    """The ranges stand in the other order, and one launch was not measured."""
+    builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
+    measured(builder, "minus", 100, correlation=102, fadd=1)
+    measured(builder, "gemm", 110, correlation=100, fadd=1)
+    assert cupti_counters(builder.build()).per_kernel["top_level_op"].to_list() == ["sub", "mm"]
+
+
+def test_names_are_better_than_order() -> None:
+    """Kernels tell what was launched: `plus` belongs to the launch of `plus`, though it was measured first."""
+    builder = TraceBuilder()
+    for name, operator, start in (("gemm", "mm", 0), ("plus", "add", 20)):
+        builder.operator(operator, start_us=start, duration_us=10)
+        builder.kernel(name, start_us=start + 50, duration_us=1, launch_us=start + 2)
+    measured(builder, "plus", 100, fadd=1)
+    measured(builder, "gemm", 110, fadd=1)
+    assert cupti_counters(builder.build()).per_kernel["top_level_op"].to_list() == ["add", "mm"]
+
+
+def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
+    """Three ranges and two launches: which one is missing, nobody knows."""
+    builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
+    for start in (100, 110, 120):
+        measured(builder, "gemm", start, ffma=1)
+    result = cupti_counters(builder.build())
+    assert result.per_kernel.select("flop", "launch_index", "top_level_op").rows() == [(2.0, None, None)] * 3
+    assert result.per_kernel["op_stack"].to_list() == [[], [], []]
+    assert result.findings == ("some ranges of rank 0 could not be joined with a launch, so they have no operators",)
+
+
+def test_a_driver_call_inside_a_runtime_call_is_no_second_launch() -> None:
+    """They share the correlation."""
+    builder = launching(TraceBuilder(), first=("mm", 0))
+    builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
+    measured(builder, "gemm", 100, ffma=1)
+    assert cupti_counters(builder.build()).per_kernel["bottom_level_op"].to_list() == ["mm.inner"]
+
+
+def test_other_counters_make_no_operations() -> None:
+    """Bytes are kept as values; FLOP are unknown, not 0."""
+    builder = launching(TraceBuilder(), first=("mm", 0))
+    builder.event(
+        ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=90, dur=5, args={"dram__bytes_read.sum": 64}
+    )
+    result = cupti_counters(builder.build())
+    assert result.per_kernel["flop"].to_list() == [None]
+    assert result.counters.rows() == [(0, 3, "dram__bytes_read.sum", 64.0)]
+
+
+def test_a_fused_multiply_add_is_two_operations() -> None:
+    """In each of three precisions."""
+    assert sorted(FLOP_OF_COUNTER.values()) == [1.0] * 6 + [2.0] * 3
+    assert FLOP_OF_COUNTER[FFMA] == 2.0
+
+
+def test_a_job_without_counters_says_what_to_record() -> None:
+    """An empty result, not an error."""
+    result = cupti_counters(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
+    assert (result.per_kernel.height, result.counters.height) == (0, 0)
+    assert "profiler_metrics" in result.findings[0]
+
+
+def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Path) -> None:
+    """77 kernels of AlexNet: the launch, every operator around it, and all nine counters."""
+    result = cupti_counters(open_trace(real_traces / "cupti", cache=False))
+    theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")
+    ours = result.per_kernel
+    assert ours["event_index"].to_list() == theirs["index"].to_list()
+    assert ours["name"].to_list() == theirs["name"].to_list()
+    assert ours["launch_index"].to_list() == theirs["index_runtime"].to_list()
+    assert ours["op_stack"].to_list() == [ast.literal_eval(text) for text in theirs["op_stack"]]
+    weighted = sum(theirs[name] * weight for name, weight in FLOP_OF_COUNTER.items())
+    assert ours["flop"].to_list() == pytest.approx(weighted.to_list())
+
+
+def test_the_numbers_stay_what_they_are(golden) -> None:
+    """Both tables equal their golden copies; operators are joined, as CSV has no lists."""
+    builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("mm", 40))
+    for number, start in enumerate((100, 110, 120)):
+        measured(builder, "gemm", start, ffma=10 * number, fadd=3, hmul=2, dfma=1)
+    result = cupti_counters(builder.build())
+    golden.check(result.per_kernel.with_columns(pl.col("op_stack").list.join(" > ")), "cupti_counters/three_kernels")
+    golden.check(result.counters, "cupti_counters/three_kernels.counters")

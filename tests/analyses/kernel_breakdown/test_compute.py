@@ -1,0 +1,202 @@
+"""Which kinds and which kernels take the time."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from oracles import state_lengths
+
+
+def test_every_busy_moment_belongs_to_one_combination_of_kinds() -> None:
+    """Gemm 0..10, all-reduce 4..14, a copy 12..20: 4 compute, 6 both, 2 comm, 2 comm and memory, 6 memory."""
+    trace = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10)
+        .kernel("ncclDevKernel_AllReduce", start_us=4, duration_us=10, stream=20)
+        .copy(start_us=12, duration_us=8, stream=8)
+        .build()
+    )
+
+    assert kernel_breakdown(trace).per_state.to_dicts() == [
+        {"rank": 0, "device": 0, "state": "computation + communication", "duration_ns": 6_000, "fraction": 0.3},
+        {"rank": 0, "device": 0, "state": "memory", "duration_ns": 6_000, "fraction": 0.3},
+        {"rank": 0, "device": 0, "state": "computation", "duration_ns": 4_000, "fraction": 0.2},
+        {"rank": 0, "device": 0, "state": "communication", "duration_ns": 2_000, "fraction": 0.1},
+        {"rank": 0, "device": 0, "state": "communication + memory", "duration_ns": 2_000, "fraction": 0.1},
+    ]
+
+
+def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
+    """Three gemms of 2, 4 and 9 µs, one all-reduce of 5: count, sum, mean, deviation, median and share."""
+    trace = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=2)
+        .kernel("gemm", start_us=10, duration_us=4)
+        .kernel("gemm", start_us=20, duration_us=9)
+        .kernel("ncclDevKernel_AllReduce", start_us=21, duration_us=5, stream=20)
+        .build()
+    )
+
+    assert kernel_breakdown(trace).per_kernel.to_dicts() == [
+        {
+            "rank": 0,
+            "kernel_kind": "computation",
+            "name": "gemm",
+            "call_count": 3,
+            "sum_ns": 15_000,
+            "mean_ns": 5_000.0,
+            "std_ns": pytest.approx((13e6) ** 0.5),
+            "min_ns": 2_000,
+            "median_ns": 4_000.0,
+            "max_ns": 9_000,
+            "fraction": 0.75,
+        },
+        {
+            "rank": 0,
+            "kernel_kind": "communication",
+            "name": "ncclDevKernel_AllReduce",
+            "call_count": 1,
+            "sum_ns": 5_000,
+            "mean_ns": 5_000.0,
+            "std_ns": 0.0,
+            "min_ns": 5_000,
+            "median_ns": 5_000.0,
+            "max_ns": 5_000,
+            "fraction": 0.25,
+        },
+    ]
+
+
+def test_the_columns_and_their_types() -> None:
+    """The tables are a contract: names, order and types."""
+    result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
+
+    assert result.per_state.schema == {
+        "rank": pl.Int32,
+        "device": pl.Int32,
+        "state": pl.String,
+        "duration_ns": pl.Int64,
+        "fraction": pl.Float64,
+    }
+    assert result.per_kernel.schema == {
+        "rank": pl.Int32,
+        "kernel_kind": pl.String,
+        "name": pl.String,
+        "call_count": pl.Int64,
+        "sum_ns": pl.Int64,
+        "mean_ns": pl.Float64,
+        "std_ns": pl.Float64,
+        "min_ns": pl.Int64,
+        "median_ns": pl.Float64,
+        "max_ns": pl.Int64,
+        "fraction": pl.Float64,
+    }
+
+
+def test_one_name_of_two_kinds_is_two_kernels() -> None:
+    """A kernel with collective arguments communicates, one of the same name without computes."""
+    trace = (
+        TraceBuilder()
+        .kernel("fused", start_us=0, duration_us=3, args={"Collective name": "allreduce"})
+        .kernel("fused", start_us=5, duration_us=1)
+        .build()
+    )
+
+    table = kernel_breakdown(trace).per_kernel
+
+    assert table.select("kernel_kind", "name", "sum_ns").rows() == [
+        ("communication", "fused", 3_000),
+        ("computation", "fused", 1_000),
+    ]
+
+
+def test_states_are_per_device_and_kernels_per_rank() -> None:
+    """Work on different devices never overlaps; the calls of a kernel on all devices are one row."""
+    trace = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10, device=0)
+        .kernel("ncclDevKernel_AllReduce", start_us=0, duration_us=4, device=1)
+        .kernel("gemm", start_us=4, duration_us=1, device=1)
+        .build()
+    )
+
+    result = kernel_breakdown(trace)
+
+    assert result.per_state.rows() == [
+        (0, 0, "computation", 10_000, 1.0),
+        (0, 1, "communication", 4_000, 0.8),
+        (0, 1, "computation", 1_000, 0.2),
+    ]
+    assert result.per_kernel.select("name", "call_count", "sum_ns").rows() == [
+        ("gemm", 2, 11_000),
+        ("ncclDevKernel_AllReduce", 1, 4_000),
+    ]
+
+
+def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
+    """Two ranks with the same kernel are two rows; the third has only operators."""
+    builder = TraceBuilder()
+    builder.rank(1).kernel("gemm", start_us=0, duration_us=1)
+    builder.rank(0).kernel("gemm", start_us=0, duration_us=3)
+    builder.rank(2).operator("aten::mm", start_us=0, duration_us=1)
+
+    result = kernel_breakdown(builder.build())
+
+    assert result.per_state.select("rank", "duration_ns").rows() == [(0, 3_000), (1, 1_000)]
+    assert result.per_kernel.select("rank", "sum_ns", "fraction").rows() == [(0, 3_000, 1.0), (1, 1_000, 1.0)]
+    assert [finding[:6] for finding in result.findings] == ["rank 2"]
+
+
+def test_equal_sums_are_ordered_by_kind_and_name() -> None:
+    """The order of rows never depends on the order of events."""
+    builder = TraceBuilder()
+    for place, name in enumerate(["b", "ncclKernel", "a"]):
+        builder.kernel(name, start_us=place, duration_us=1)
+
+    assert kernel_breakdown(builder.build()).per_kernel["name"].to_list() == ["ncclKernel", "a", "b"]
+
+
+def test_kernels_of_no_length_have_no_share() -> None:
+    """Where the summed time is 0 the share is unknown, and no state lasted."""
+    result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=0).build())
+
+    assert result.per_state.height == 0
+    assert result.per_kernel.select("call_count", "sum_ns", "fraction").rows() == [(1, 0, None)]
+
+
+@pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().sync(start_us=0, duration_us=1)])
+def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
+    """No events, or nothing but waiting."""
+    with pytest.raises(MissingDataError, match=r"^kernel_breakdown: rank 0 has no GPU kernels to measure"):
+        kernel_breakdown(builder.build())
+
+
+works = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.integers(0, 50), st.integers(0, 12)), min_size=1, max_size=12)
+NAMES = ("gemm", "ncclDevKernel", "Memcpy")
+
+
+@settings(max_examples=30, deadline=None)
+@given(works)
+def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
+    """Nanosecond by nanosecond, each combination of kinds has the length the table gives."""
+    builder = TraceBuilder()
+    for kind, start, duration in work:
+        builder.kernel(NAMES[kind], start_us=start / 1000, duration_us=duration / 1000)
+
+    table = kernel_breakdown(builder.build()).per_state
+
+    expected = state_lengths(
+        [[(start, start + span) for which, start, span in work if which == kind] for kind in range(3)]
+    )
+    bits = {"computation": 1, "communication": 2, "memory": 4}
+    found = {
+        sum(bits[name] for name in state.split(" + ")): length
+        for state, length in table.select("state", "duration_ns").rows()
+    }
+    assert found == {mask: length for mask, length in expected.items() if mask and length}

@@ -1,0 +1,199 @@
+"""What launching costs."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+
+
+def launched() -> TraceBuilder:
+    """Return a kernel of 3 µs launched within 5 µs, a copy whose call takes 60 µs, a kernel that starts 195 µs late."""
+    return (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=10)
+        .kernel("short", start_us=8, duration_us=3, launch_us=1, launch_duration_us=5)
+        .copy(start_us=90, duration_us=100, launch_us=20, launch_duration_us=60, stream=9)
+        .kernel(
+            "late", start_us=300, duration_us=50, launch_us=100, launch_duration_us=5, launch_name="cuLaunchKernelEx"
+        )
+    )
+
+
+def test_every_launch_is_judged() -> None:
+    """One short kernel, one slow call, one late start; each call takes its own time once."""
+    assert launch_statistics(launched().build()).per_rank.to_dicts() == [
+        {
+            "rank": 0,
+            "call_count": 3,
+            "kernel_count": 3,
+            "call_sum_ns": 70_000,
+            "call_mean_ns": pytest.approx(70_000 / 3),
+            "delay_median_ns": 10_000.0,
+            "delay_max_ns": 195_000,
+            "short_kernel_count": 1,
+            "slow_call_count": 1,
+            "late_start_count": 1,
+            "unknown_count": 0,
+        }
+    ]
+
+
+def test_every_function_that_launches_has_a_row() -> None:
+    """Runtime and driver calls by name, the one that takes longest first."""
+    columns = ("call", "call_count", "call_sum_ns", "short_kernel_count", "slow_call_count", "late_start_count")
+    assert launch_statistics(launched().build()).per_call.select(columns).rows() == [
+        ("cudaMemcpyAsync", 1, 60_000, 0, 1, 0),
+        ("cuLaunchKernelEx", 1, 5_000, 0, 0, 1),
+        ("cudaLaunchKernel", 1, 5_000, 1, 0, 0),
+    ]
+
+
+def test_lengths_are_counted_in_classes() -> None:
+    """3 µs lies in 2..5 µs, 60 µs in 50..100, 195 µs in 100..200."""
+    assert launch_statistics(launched().build()).lengths.rows() == [
+        (0, "short_kernel", 2_000, 5_000, 1),
+        (0, "slow_call", 50_000, 100_000, 1),
+        (0, "late_start", 100_000, 200_000, 1),
+    ]
+
+
+def test_launches_are_listed_when_asked_for() -> None:
+    """Kernel, operator, stream and rank beside the times; by default the list is empty but has its columns."""
+    listed = launch_statistics(launched().build(), include_launches=True).per_launch
+
+    assert listed.row(0, named=True) == {
+        "rank": 0,
+        "device": 0,
+        "stream": 7,
+        "correlation": 100_001,
+        "call": "cudaLaunchKernel",
+        "kernel": "short",
+        "kernel_kind": "computation",
+        "operator": "aten::mm",
+        "call_start_ns": 1_000,
+        "call_ns": 5_000,
+        "kernel_start_ns": 8_000,
+        "kernel_ns": 3_000,
+        "delay_ns": 2_000,
+    }
+    assert listed.select("stream", "operator", "delay_ns").rows()[1:] == [(9, None, 10_000), (7, None, 195_000)]
+    empty = launch_statistics(launched().build()).per_launch
+    assert empty.is_empty()
+    assert empty.schema == listed.schema
+
+
+def test_the_cutoffs_are_the_longest_that_is_fine() -> None:
+    """A call of exactly the cutoff is not slow, a delay of exactly the cutoff not late."""
+    result = launch_statistics(launched().build(), runtime_cutoff_ns=60_000, delay_cutoff_ns=195_000)
+
+    counts = result.per_rank.select("slow_call_count", "late_start_count").row(0)
+    assert counts == (0, 0)
+
+
+def test_a_graph_is_one_call_for_many_kernels() -> None:
+    """Two kernels of one cudaGraphLaunch of 70 µs: both have the delay from its end, the slow call counts once."""
+    trace = (
+        TraceBuilder()
+        .kernel(
+            "a",
+            start_us=80,
+            duration_us=5,
+            launch_us=0,
+            launch_duration_us=70,
+            launch_name="cudaGraphLaunch",
+            correlation=9,
+        )
+        .kernel("b", start_us=90, duration_us=5, correlation=9)
+        .build()
+    )
+
+    result = launch_statistics(trace, include_launches=True)
+
+    columns = ("call_count", "kernel_count", "call_sum_ns", "slow_call_count")
+    assert result.per_rank.select(columns).row(0) == (1, 2, 70_000, 1)
+    assert result.per_launch.select("kernel", "delay_ns").rows() == [("a", 10_000), ("b", 20_000)]
+
+
+@pytest.mark.parametrize(
+    ("call", "category"),
+    [
+        ("hipLaunchKernel", "cuda_runtime"),
+        ("hipExtModuleLaunchKernel", "cuda_runtime"),
+        ("cudaLaunchCooperativeKernel", "cuda_runtime"),
+        ("runFunction - job_prep_and_submit_for_execution", "mtia_runtime"),
+        ("urEnqueueKernelLaunch", "xpu_runtime"),
+    ],
+)
+def test_the_name_of_the_call_plays_no_part(call, category) -> None:
+    """HIP, MTIA and XPU, on stream 0: what carries the correlation of the work has launched it."""
+    trace = (
+        TraceBuilder()
+        .event(ph="X", cat=category, name=call, pid=1, tid=1, ts=0, dur=2, args={"correlation": 5})
+        .kernel("k", start_us=5, duration_us=9, correlation=5, stream=0)
+        .build()
+    )
+
+    assert launch_statistics(trace).per_call.select("call", "kernel_count").rows() == [(call, 1)]
+
+
+def test_work_may_start_before_its_call_ends() -> None:
+    """The call takes 10 µs, the kernel starts after 4: a delay of -6 µs, and nobody is late."""
+    trace = TraceBuilder().kernel("k", start_us=4, duration_us=20, launch_us=0, launch_duration_us=10).build()
+
+    row = launch_statistics(trace).per_rank.row(0, named=True)
+    assert (row["delay_max_ns"], row["late_start_count"]) == (-6_000, 0)
+
+
+def test_waiting_is_not_launched() -> None:
+    """A Stream Sync row with the correlation of a launch is no work."""
+    trace = launched().sync(start_us=0, duration_us=5, correlation=100_001).build()
+
+    assert launch_statistics(trace).per_rank["kernel_count"].item() == 3
+
+
+def test_unknown_launches_are_counted_and_noticed() -> None:
+    """A kernel alone: nothing to judge, and a finding."""
+    result = launch_statistics(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
+
+    row = result.per_rank.row(0, named=True)
+    assert (row["kernel_count"], row["unknown_count"], row["delay_median_ns"]) == (0, 1, None)
+    assert result.per_call.is_empty()
+    assert result.findings == ("rank 0: the launch of 1 of 1 kernels, copies and memsets was not recorded",)
+
+
+def test_ranks_without_device_work_are_left_out() -> None:
+    """Rank 1 has an operator only."""
+    result = launch_statistics(launched().rank(1).operator("aten::mm", start_us=0, duration_us=5).build())
+
+    assert result.per_rank["rank"].to_list() == [0]
+    assert "rank 1 has no GPU kernels" in result.findings[0]
+
+
+def test_without_any_device_work_there_is_nothing_to_say() -> None:
+    """An error that says what to record."""
+    with pytest.raises(MissingDataError, match=r"^launch_statistics: rank 0 has no GPU kernels"):
+        launch_statistics(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
+
+
+@pytest.mark.parametrize("option", ["runtime_cutoff_ns", "delay_cutoff_ns"])
+def test_a_cutoff_is_not_negative(option) -> None:
+    """The error names the option."""
+    with pytest.raises(InvalidOptionError, match=f"^{option}=-1"):
+        launch_statistics(launched().build(), **{option: -1})
+
+
+def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+    """Every table of a made-up job equals its golden copy."""
+    write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
+    result = launch_statistics(open_trace(tmp_path, cache=False), include_launches=True)
+
+    golden.check(result.per_rank, "launch_statistics/synthetic_job.per_rank")
+    golden.check(result.per_call, "launch_statistics/synthetic_job.per_call")
+    golden.check(result.lengths, "launch_statistics/synthetic_job.lengths")
+    golden.check(result.per_launch.filter(pl.col("rank") == 0).head(40), "launch_statistics/synthetic_job.per_launch")

@@ -1,0 +1,172 @@
+"""How fast data moves to, from and within the devices."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.analyses.memory_bandwidth.compute import copy_kind, memory_bandwidth
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
+
+LINK = {"rank": pl.Int32, "device": pl.Int32, "name": pl.String}
+BANDWIDTH = "memory bandwidth (GB/s)"
+
+
+def copied(builder: TraceBuilder, start: float, duration: float, gb_per_s: float | None, **options) -> TraceBuilder:
+    """Add a copy from the host with this bandwidth."""
+    return builder.copy("Memcpy HtoD", start_us=start, duration_us=duration, args={BANDWIDTH: gb_per_s}, **options)
+
+
+def two_copies() -> TraceBuilder:
+    """0.1 GB/s from 0 to 10 µs and 0.2 GB/s from 5 to 20 µs."""
+    return copied(copied(TraceBuilder(), 0, 10, 0.1), 5, 15, 0.2)
+
+
+def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
+    """Return time in µs, copies that run and bytes/s after every change."""
+    series = memory_bandwidth(builder.build()).series
+    return series.select(pl.col("time_ns") // 1_000, "active_count", "bytes_per_s").rows()
+
+
+def test_the_bandwidths_of_copies_that_run_at_once_add_up() -> None:
+    """And leave nothing behind: as doubles 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
+    assert changes(two_copies()) == [(0, 1, 10**8), (5, 2, 3 * 10**8), (10, 1, 2 * 10**8), (20, 0, 0)]
+
+
+def test_bandwidths_count_as_long_as_they_last() -> None:
+    """0.1 GB/s for 5 µs, 0.3 for 5, 0.2 for 10: mean 0.2; each change counts once in `by_change`."""
+    builder = two_copies()
+    result = memory_bandwidth(builder.build())
+
+    row = result.by_time.row(0, named=True)
+    assert row == {
+        "rank": 0,
+        "device": 0,
+        "name": "Memcpy HtoD",
+        "copy_count": 2,
+        "bytes": 8_192,
+        "busy_ns": 20_000,
+        "mean_bytes_per_s": pytest.approx(2e8),
+        "std_bytes_per_s": pytest.approx(0.5**0.5 * 1e8),
+        "min_bytes_per_s": 10**8,
+        "p25_bytes_per_s": 10**8,
+        "median_bytes_per_s": 2 * 10**8,
+        "p75_bytes_per_s": 2 * 10**8,
+        "max_bytes_per_s": 3 * 10**8,
+    }
+    assert result.by_change.select("change_count", "mean_bytes_per_s").rows() == [(3, pytest.approx(2e8))]
+
+
+def test_the_columns_and_their_types() -> None:
+    """The tables are a contract: names, order and types."""
+    result = memory_bandwidth(two_copies().build())
+    names = [f"{name}_bytes_per_s" for name in ("mean", "std", "min", "p25", "median", "p75", "max")]
+
+    whole = dict.fromkeys(("active_count", "bytes_per_s"), pl.Int64)
+    assert result.series.schema == {**LINK, "time_ns": pl.Int64, "event_index": pl.UInt32, **whole}
+    floats = {names[0], names[1]}
+    statistics = {name: pl.Float64 if name in floats else pl.Int64 for name in names}
+    counts = dict.fromkeys(("copy_count", "bytes", "busy_ns"), pl.Int64)
+    assert result.by_time.schema == {**LINK, **counts, **statistics}
+    floats = {name for name in names if name[:3] not in {"min", "max"}}
+    statistics = {name: pl.Float64 if name in floats else pl.Int64 for name in names}
+    assert result.by_change.schema == {**LINK, "change_count": pl.Int64, **statistics}
+
+
+def test_copies_that_touch_do_not_overlap() -> None:
+    """The first ends at 10 when the second begins."""
+    assert changes(copied(copied(TraceBuilder(), 0, 10, 1), 10, 10, 1))[1:3] == [(10, 0, 0), (10, 1, 10**9)]
+
+
+def test_a_copy_shorter_than_the_clock_shows_counts_as_one_microsecond() -> None:
+    """Old files have whole microseconds, and copies of 0 of them."""
+    assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
+
+
+def test_without_a_bandwidth_it_is_size_over_duration() -> None:
+    """5,000 bytes in 2 µs are 2.5 GB/s; HTA counts 0."""
+    builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
+    assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
+    assert memory_bandwidth(builder.build()).by_time.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
+
+
+@pytest.mark.parametrize("byte_count", [10**10, 10**15])
+def test_large_copies_have_their_bandwidth(byte_count) -> None:
+    """Bytes times 10⁹ do not fit 64 bits."""
+    builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
+    assert memory_bandwidth(builder.build()).by_time["max_bytes_per_s"].to_list() == [byte_count]
+
+
+def test_an_impossible_bandwidth_is_unknown() -> None:
+    """The size and the duration say what it was."""
+    assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
+
+
+def test_a_copy_that_says_nothing_has_no_bandwidth() -> None:
+    """It still counts as a copy, and its bytes are unknown."""
+    builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
+    row = memory_bandwidth(builder.build()).by_time.row(0, named=True)
+    assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD"),
+        ("Memcpy DtoD (Device -> Device)", "Memcpy DtoD"),
+        ("Memcpy PtoP (Device -> Device)", "Memcpy PtoP"),
+        ("Memset (Device)", "Memset"),
+        ("hipMemcpy DtoH", "Memcpy DtoH"),
+        ("CopyHostToDevice", "Memcpy HtoD"),
+        ("CopyDeviceToDevice", "Memcpy DtoD"),
+        ("FillBuffer", "Memset"),
+        ("dma_request", "Memcpy Unknown"),
+    ],
+)
+def test_the_kind_of_a_copy_is_in_its_name(name: str, kind: str) -> None:
+    """CUDA, ROCm and MTIA."""
+    assert copy_kind(name) == kind
+
+
+def test_devices_stay_apart() -> None:
+    """Copies to two devices at once are two links."""
+    builder = copied(copied(TraceBuilder(), 0, 10, 1, device=0), 0, 10, 1, device=1)
+    table = memory_bandwidth(builder.build()).by_time
+    assert table.select("device", "max_bytes_per_s").rows() == [(0, 10**9), (1, 10**9)]
+
+
+def test_nothing_copied_is_an_empty_table() -> None:
+    """That is an answer, and no error."""
+    result = memory_bandwidth(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
+    assert (len(result.series), len(result.by_time), len(result.by_change)) == (0, 0, 0)
+
+
+def test_a_rank_without_work_is_a_finding() -> None:
+    """The second rank has only operators."""
+    builder = two_copies().rank(1).operator("aten::mm", start_us=0, duration_us=1)
+    assert [finding[:6] for finding in memory_bandwidth(builder.build()).findings] == ["rank 1"]
+
+
+@pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
+def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
+    """No events, or none on a device."""
+    with pytest.raises(MissingDataError, match=r"^memory_bandwidth: rank 0 has no GPU kernels to measure"):
+        memory_bandwidth(builder.build())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.floats(0.001, 5)), min_size=1, max_size=10))
+def test_at_every_moment_it_is_the_sum_over_what_runs(copies: list[tuple[int, int, float]]) -> None:
+    """Summed anew at every nanosecond; exactly 0 where nothing runs."""
+    builder = TraceBuilder()
+    for start, duration, bandwidth in copies:
+        copied(builder, start / 1_000, duration / 1_000, bandwidth)
+
+    series = memory_bandwidth(builder.build()).series
+
+    for moment, total in dict(series.select("time_ns", "bytes_per_s").rows()).items():
+        running = [bandwidth for start, duration, bandwidth in copies if start <= moment < start + duration]
+        assert total == sum(round(bandwidth * 1e9) for bandwidth in running)

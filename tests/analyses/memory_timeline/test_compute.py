@@ -1,0 +1,146 @@
+"""How much memory was allocated, and what held it at the peak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.testing.builder import TraceBuilder
+
+DDP = Path(__file__).parents[3] / "examples" / "ddp_gloo_4rank"
+PROCESS = 42
+
+
+class Job:
+    """A builder with memory events on the thread of its operators."""
+
+    def __init__(self) -> None:
+        self.builder = TraceBuilder()
+
+    def operator(self, name: str, start_us: float, duration_us: float) -> Job:
+        """Add an operator."""
+        times = {"ts": start_us, "dur": duration_us}
+        self.builder.event(ph="X", cat="cpu_op", name=name, pid=PROCESS, tid=1, **times)
+        return self
+
+    def change(self, time_us: float, size: int, address: int | None, total: int | None = None, device: int = 0) -> Job:
+        """Add an allocation, or a free."""
+        args = {"Device Type": 1, "Device Id": device, "Bytes": size, "Addr": address}
+        args |= {} if total is None else {"Total Allocated": total, "Total Reserved": 4_096}
+        event = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": PROCESS, "tid": 1}
+        kept = {key: value for key, value in args.items() if value is not None}
+        self.builder.event(**event, ts=time_us, args=kept)
+        return self
+
+
+def peak_job() -> Job:
+    """100 B were there; linear allocates 60 B inside and 40 B freed at once; then 30 B outside of operators."""
+    return (
+        Job()
+        .operator("aten::linear", 0, 10)
+        .operator("aten::addmm", 2, 4)
+        .change(3, 60, 0x10, 160)
+        .change(4, 40, 0x20, 200)
+        .change(5, -40, 0x20, 160)
+        .change(20, 30, 0x20, 190)
+        .change(21, 25, 0x30, 215)
+        .change(22, -60, 0x10, 155)
+    )
+
+
+def test_the_peak_and_what_it_is_made_of() -> None:
+    """215 B at 21 µs: 60 B of addmm, 55 B outside of operators, and 100 B from before; an address is used twice."""
+    result = memory_timeline(peak_job().builder.build())
+
+    assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096, None)]
+    assert result.at_peak.drop("fraction").rows() == [
+        (0, "cuda", 0, "(before the recording)", None, None, 100),
+        (0, "cuda", 0, "aten::addmm", "aten::linear", 1, 60),
+        (0, "cuda", 0, "(outside operators)", None, 2, 55),
+    ]
+    assert result.at_peak["fraction"].sum() == 1
+    assert result.series.row(0) == (0, "cuda", 0, 3_000, 60, 160, 4_096)
+    assert result.findings == ()
+
+
+def test_the_columns_and_their_types() -> None:
+    """The tables are a contract, also where they are empty."""
+    full, empty = (memory_timeline(each.build()) for each in (peak_job().builder, TraceBuilder()))
+    for name in ("per_device", "at_peak", "series"):
+        assert getattr(full, name).schema == getattr(empty, name).schema
+    assert full.at_peak.schema["fraction"] == pl.Float64
+
+
+def test_without_memory_events_the_reason_is_told() -> None:
+    """Empty tables, and which option to record with."""
+    result = memory_timeline(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
+    assert result.per_device.is_empty()
+    assert "record with profile_memory=True" in result.findings[0]
+
+
+def test_events_without_totals_are_added_up() -> None:
+    """A free of 10 B comes first, so at least 10 B were there; nothing is known of addresses."""
+    result = memory_timeline(Job().change(0, -10, None).change(1, 30, None).builder.build())
+    assert result.series["allocated_bytes"].to_list() == [0, 30]
+    assert result.per_device.select("first_bytes", "peak_bytes", "reserved_peak_bytes").row(0) == (10, 30, None)
+    assert result.at_peak.is_empty()
+    assert [finding.split(": ")[0] for finding in result.findings] == [
+        "the memory events of rank 0 have no totals",
+        "the memory events of rank 0 have no addresses",
+    ]
+
+
+def test_events_count_in_the_order_of_their_times() -> None:
+    """Files hold them thread by thread."""
+    result = memory_timeline(Job().change(5, -8, 1, 0).change(1, 8, 1, 8).builder.build())
+    assert result.series["allocated_bytes"].to_list() == [8, 0]
+    assert result.at_peak["bytes"].to_list() == [8]
+
+
+def test_devices_have_their_own_memory() -> None:
+    """The same address on two devices is two blocks."""
+    result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
+    assert result.per_device.select("device_id", "peak_bytes").rows() == [(0, 5), (1, 7)]
+    assert result.at_peak.select("device_id", "bytes").rows() == [(0, 5), (1, 7)]
+
+
+@pytest.mark.parametrize("number", [1, 6, 12])
+def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None:
+    """Of CUDA, HIP and XPU alike, and never of the host, whose number is -1."""
+    properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
+    builder = TraceBuilder().header(deviceProperties=properties)
+    for device in ((0, -1), (number, 1)):
+        args = {"Device Type": device[0], "Device Id": device[1], "Bytes": 8, "Addr": 1}
+        builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=1, args=args)
+
+    result = memory_timeline(builder.build())
+
+    assert result.per_device["capacity_bytes"].to_list() == [None, 2_000]
+
+
+def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
+    """Its memory events are of type 6; MI300X has 192 GB."""
+    per_device = memory_timeline(open_trace(real_traces / "models/mi300_bert.json.gz", cache=False)).per_device
+    assert per_device.select("device_type", "device_id", "capacity_bytes").rows() == [
+        ("cpu", -1, None),
+        ("cuda", 0, 205_571_227_648),
+    ]
+
+
+def test_what_was_there_before_is_what_the_file_says(real_traces) -> None:
+    """The total at the peak less what is known to live equals the total before the first event."""
+    result = memory_timeline(open_trace(real_traces / "single_v100", cache=False))
+    before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
+    assert before["bytes"].to_list() == [4_096_614_400]
+    assert result.per_device.filter(device_type="cuda")["first_bytes"].to_list() == [4_096_614_400]
+
+
+def test_the_numbers_stay_what_they_are(golden) -> None:
+    """The example job of four ranks on the CPU."""
+    result = memory_timeline(open_trace(DDP, cache=False))
+    golden.check(result.per_device, "memory_timeline/ddp_gloo_4rank.per_device")
+    golden.check(result.at_peak, "memory_timeline/ddp_gloo_4rank.at_peak")

@@ -1,0 +1,264 @@
+"""Where operators spend time, on the host and on the devices."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holotrace import open_trace
+from holotrace.analyses.operators.compute import operators, summed_operators
+from holotrace.enrich.host.attribution import device_owner
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+
+GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
+"""A kernel that uses tensor cores."""
+
+COMPAT = "torch_tb_profiler"
+
+
+def shaped(*dims: list[int]) -> dict[str, object]:
+    """Return the args of an operator with inputs of these shapes."""
+    return {"Input Dims": list(dims)}
+
+
+def job() -> TraceBuilder:
+    """Return aten::linear around aten::mm twice; the second call's kernels run on two streams at once."""
+    builder = TraceBuilder()
+    for place, size in enumerate((32, 64)):
+        at = 1_000 * place
+        builder.operator("aten::linear", start_us=at, duration_us=50, args=shaped([size, 8]))
+        builder.operator("aten::mm", start_us=at + 10, duration_us=20, args=shaped([size, 8], [8, 8]))
+        builder.kernel(GEMM, start_us=at + 100, duration_us=30, launch_us=at + 12, launch_duration_us=2)
+    return builder.kernel("reduce", start_us=1_110, duration_us=10, launch_us=1_020, launch_duration_us=3, stream=8)
+
+
+def test_times_of_an_operator_are_sums_over_its_calls() -> None:
+    """aten::mm: 2 calls of 20 µs less 2 + 2 + 3 µs of launches; 70 µs of kernels, 10 of them beside another."""
+    mm = {
+        "rank": 0,
+        "operator": "aten::mm",
+        "calls": 2,
+        "host_total_ns": 40_000,
+        "host_self_ns": 33_000,
+        "device_total_ns": 70_000,
+        "device_self_ns": 70_000,
+        "device_total_busy_ns": 60_000,
+        "device_self_busy_ns": 60_000,
+        "is_tensor_core_eligible": True,
+        "tensor_core_total_ns": 60_000,
+        "tensor_core_self_ns": 60_000,
+        "tensor_core_total_fraction": 60 / 70,
+        "tensor_core_self_fraction": 60 / 70,
+        "tensor_core_unknown_total_ns": 0,
+        "tensor_core_unknown_self_ns": 0,
+        "tensor_core_unknown_total_fraction": 0.0,
+        "tensor_core_unknown_self_fraction": 0.0,
+        "has_call_stack": False,
+    }
+    linear = {
+        **mm,
+        "operator": "aten::linear",
+        "host_total_ns": 100_000,
+        "host_self_ns": 60_000,
+        "device_self_ns": 0,
+        "device_self_busy_ns": 0,
+        "tensor_core_self_ns": 0,
+        "tensor_core_self_fraction": None,
+        "tensor_core_unknown_self_fraction": None,
+    }
+
+    assert operators(job().build()).by_name.to_dicts() == [mm, linear]
+
+
+def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
+    """aten::mm: 30 of 100 µs on tensor cores at least, of 60 µs it is unknown; nothing is known of my::op's 7 µs."""
+    builder = (
+        TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
+    )
+    for start, duration, name, launch in (
+        (100, 30, GEMM, 1),
+        (200, 10, "relu", 3),
+        (300, 60, "mystery", 5),
+        (400, 7, "x", 31),
+    ):
+        builder.kernel(name, start_us=start, duration_us=duration, launch_us=launch, launch_duration_us=1)
+    columns = ["operator", "tensor_core_self_ns", "tensor_core_self_fraction"]
+
+    table = operators(builder.build()).by_name
+
+    unknown = ["tensor_core_unknown_self_ns", "tensor_core_unknown_self_fraction", "tensor_core_unknown_total_fraction"]
+    assert table.select(*columns, *unknown).rows() == [
+        ("aten::mm", 30_000, 0.3, 60_000, 0.6, 0.6),
+        ("my::op", 0, None, 7_000, 1.0, 1.0),
+    ]
+
+
+def test_each_shape_has_its_row() -> None:
+    """The longest device time first; shapes are JSON."""
+    table = operators(job().build()).by_shape
+
+    assert table.select("operator", "input_shape", "calls", "device_self_ns").rows() == [
+        ("aten::mm", "[[64, 8], [8, 8]]", 1, 40_000),
+        ("aten::mm", "[[32, 8], [8, 8]]", 1, 30_000),
+        ("aten::linear", "[[32, 8]]", 1, 0),
+        ("aten::linear", "[[64, 8]]", 1, 0),
+    ]
+
+
+def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy() -> None:
+    """aten::div around aten::div: 4 µs of kernel, 8 in the total."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::div", start_us=0, duration_us=20)
+        .operator("aten::div", start_us=2, duration_us=10)
+        .kernel("div", start_us=30, duration_us=4, launch_us=3)
+    )
+
+    table = operators(builder.build()).by_name
+    columns = ("calls", "device_total_ns", "device_self_ns", "device_total_busy_ns")
+    assert table.select(columns).rows() == [(2, 8_000, 4_000, 4_000)]
+
+
+def test_work_of_two_devices_at_once_is_added_up() -> None:
+    """4 µs on each: busy for 8 µs of devices."""
+    builder = TraceBuilder().operator("op", start_us=0, duration_us=20)
+    for device in (0, 1):
+        builder.kernel("k", start_us=30, duration_us=4, launch_us=3 + device, device=device)
+
+    assert operators(builder.build()).by_name["device_self_busy_ns"].to_list() == [8_000]
+
+
+def test_each_call_stack_has_its_row() -> None:
+    """Two lines call aten::a, and one call has no stack."""
+    builder = TraceBuilder()
+    for place, line in enumerate((10, 11, 10, None)):
+        args = None if line is None else {"Call stack": f"f.py({line}): g;h.py(2): main"}
+        builder.operator("aten::a", start_us=10 * place, duration_us=1 + place, args=args)
+
+    result = operators(builder.build())
+
+    assert result.by_name["has_call_stack"].to_list() == [True]
+    assert result.by_stack.select("call_stack", "input_shape", "calls", "host_self_ns").rows() == [
+        ("f.py(10): g;h.py(2): main", None, 2, 4_000),
+        ("f.py(11): g;h.py(2): main", None, 1, 2_000),
+    ]
+
+
+def test_steps_and_wrappers_are_no_operators() -> None:
+    """What lies in them is; the kernel launched between operators belongs to none, and a finding says so."""
+    builder = (
+        TraceBuilder()
+        .operator("ProfilerStep#1", start_us=0, duration_us=90)
+        .operator("DistributedDataParallel.forward", start_us=10, duration_us=50)
+        .operator("aten::mm", start_us=11, duration_us=5)
+        .kernel("k", start_us=100, duration_us=5, launch_us=80)
+    )
+
+    result = operators(builder.build())
+
+    assert result.by_name["operator"].to_list() == ["aten::mm"]
+    assert "rank 0: 1 of 1 kernels, copies and memsets have no operator, 5 µs in all" in result.findings
+
+
+def test_what_was_not_recorded_is_said_once_for_all_ranks() -> None:
+    """Two ranks on the host alone: nothing in the columns of devices."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.operator("aten::mm", start_us=0, duration_us=5, rank=rank)
+
+    result = operators(builder.build())
+
+    assert result.by_name["device_self_ns"].to_list() == [None, None]
+    assert result.by_shape["input_shape"].to_list() == [None, None]
+    assert result.by_stack.is_empty()
+    assert result.findings == (
+        "ranks 0-1: nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)",
+        "ranks 0-1: no input shapes were recorded (record_shapes=True)",
+        "ranks 0-1: no call stacks were recorded (with_stack=True)",
+    )
+
+
+def test_without_operators_the_tables_are_empty() -> None:
+    """A kernel alone; the finding names the option."""
+    result = operators(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
+
+    assert result.by_name.is_empty()
+    assert result.findings[0] == "rank 0: no operators were recorded; record with ProfilerActivity.CPU"
+
+
+def test_ranks_are_summed_for_people() -> None:
+    """The same operator on a rank with and one without device work."""
+    builder = job()
+    builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
+
+    table = summed_operators(operators(builder.build()).by_name)
+
+    columns = ("operator", "calls", "host_total_ns", "device_self_ns", "tensor_core_self_fraction")
+    assert table.select(columns).row(0) == ("aten::mm", 3, 47_000, 70_000, 60 / 70)
+
+
+@pytest.mark.parametrize(
+    ("launch_args", "kernel_args"),
+    [({"External id": 7}, {"External id": 7}), ({"External id": 99}, {"External id": 99}), ({}, {})],
+    ids=["its own", "the correlation, as in 2022", "none"],
+)
+def test_an_external_id_that_names_no_operator_loses_nothing(launch_args, kernel_args) -> None:
+    """The launch lies in aten::mm; compat finds it by the external id alone, as the plugin did."""
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=20, args={"External id": 7})
+        .runtime("cudaLaunchKernel", start_us=3, duration_us=2, correlation=5, args=launch_args)
+        .kernel("gemm", start_us=30, duration_us=4, correlation=5, args=kernel_args)
+    )
+    trace = builder.build()
+
+    assert operators(trace).by_name["device_self_ns"].to_list() == [4_000]
+    found = 4_000 if launch_args == {"External id": 7} else 0
+    assert operators(trace, compat=COMPAT).by_name["device_self_ns"].to_list() == [found]
+
+
+def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
+    """aten::b begins in aten::a and ends later; the plugin dropped it."""
+    builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
+    trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
+
+    assert operators(trace).by_name["operator"].sort().to_list() == ["aten::a", "aten::b"]
+    assert operators(trace, compat=COMPAT).by_name["operator"].to_list() == ["aten::a"]
+
+
+def test_work_of_driver_calls_is_found() -> None:
+    """Triton launches with cuLaunchKernel; the plugin gave such work to the root of its tree."""
+    builder = TraceBuilder().operator("triton_op", start_us=0, duration_us=20)
+    trace = builder.kernel("k", start_us=30, duration_us=4, launch_us=3, launch_name="cuLaunchKernel").build()
+
+    assert operators(trace).by_name["device_self_ns"].to_list() == [4_000]
+    assert operators(trace, compat=COMPAT).by_name["device_self_ns"].to_list() == [0]
+
+
+def test_a_damaged_shape_is_shown_as_it_is() -> None:
+    """No JSON, and no error."""
+    builder = TraceBuilder().operator("op", start_us=0, duration_us=5, args={"Input Dims": "[[1, 2"})
+
+    (shape,) = operators(builder.build()).by_shape["input_shape"]
+    assert shape in {"[[1, 2", json.dumps("[[1, 2")}
+
+
+@pytest.mark.parametrize(
+    "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
+)
+def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
+    """At least 99 % of the work with a known launch; of 2022 the plugin found 0 %."""
+    for rank_trace in open_trace(str(real_traces / source)).ranks.values():
+        launched = device_owner(rank_trace).drop_nulls("launch_index")
+        assert (launched["operator"] >= 0).mean() >= 0.99
+
+
+def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+    """All tables of a made-up job equal their golden copies."""
+    write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
+    result = operators(open_trace(tmp_path, cache=False))
+
+    golden.check(result.by_name, "operators/synthetic_job.by_name")
+    golden.check(result.by_shape, "operators/synthetic_job.by_shape")

@@ -1,0 +1,192 @@
+"""How much launched work waits before each stream."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.testing.builder import TraceBuilder
+
+STREAM = {"rank": pl.Int32, "device": pl.Int32, "stream": pl.Int64}
+
+
+def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
+    """Return stream, time in µs and length of every change."""
+    series = queue_length(builder.build()).series
+    return series.select("stream", pl.col("time_ns") // 1_000, "queue_length").rows()
+
+
+def three_kernels() -> TraceBuilder:
+    """Launched at 0, 2, 4 µs; they begin at 10, 20 and 30."""
+    builder = TraceBuilder()
+    for launch, start in ((0, 10), (2, 20), (4, 30)):
+        builder.kernel("k", start_us=start, duration_us=10, launch_us=launch)
+    return builder
+
+
+def test_work_waits_from_its_launch_to_its_start() -> None:
+    """Three launches pile up, then each start takes one away."""
+    assert changes(three_kernels()) == [(7, 0, 1), (7, 2, 2), (7, 4, 3), (7, 10, 2), (7, 20, 1), (7, 30, 0)]
+
+
+def test_lengths_count_as_long_as_they_last() -> None:
+    """1 for 12 µs, 2 for 12 µs, 3 for 6 µs of 30: mean 1.8; as HTA counts, the mean of six changes is 1.5."""
+    result = queue_length(three_kernels().build(), full_length=3)
+
+    assert result.by_time.to_dicts() == [
+        {
+            "rank": 0,
+            "device": 0,
+            "stream": 7,
+            "work_count": 3,
+            "unknown_launch_count": 0,
+            "early_start_count": 0,
+            "window_ns": 30_000,
+            "waiting_fraction": 1.0,
+            "mean_length": pytest.approx(1.8),
+            "std_length": pytest.approx(0.56**0.5),
+            "p25_length": 1,
+            "median_length": 2,
+            "p75_length": 2,
+            "max_length": 3,
+            "full_ns": 6_000,
+            "full_fraction": 0.2,
+        }
+    ]
+    assert result.by_change.select("change_count", "mean_length", "min_length", "max_length").rows() == [(6, 1.5, 0, 3)]
+    assert result.findings == ()
+
+
+def test_the_columns_and_their_types() -> None:
+    """The tables are a contract: names, order and types."""
+    result = queue_length(three_kernels().build())
+    quartiles = ("p25_length", "median_length", "p75_length")
+
+    assert result.series.schema == {
+        **STREAM,
+        "time_ns": pl.Int64,
+        "event_index": pl.UInt32,
+        "work_index": pl.UInt32,
+        "queue_length": pl.Int64,
+    }
+    assert result.by_time.schema == {
+        **STREAM,
+        **dict.fromkeys(("work_count", "unknown_launch_count", "early_start_count", "window_ns"), pl.Int64),
+        **dict.fromkeys(("waiting_fraction", "mean_length", "std_length"), pl.Float64),
+        **dict.fromkeys((*quartiles, "max_length", "full_ns"), pl.Int64),
+        "full_fraction": pl.Float64,
+    }
+    assert result.by_change.schema == {
+        **STREAM,
+        "change_count": pl.Int64,
+        **dict.fromkeys(("mean_length", "std_length"), pl.Float64),
+        "min_length": pl.Int64,
+        **dict.fromkeys(quartiles, pl.Float64),
+        "max_length": pl.Int64,
+    }
+
+
+def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
+    """HTA lets the length fall to -1 there; here it enters and leaves at its launch."""
+    builder = TraceBuilder().kernel("k", start_us=5, duration_us=9, launch_us=8)
+
+    assert changes(builder) == [(7, 8, 1), (7, 8, 0)]
+    row = queue_length(builder.build()).by_time.row(0, named=True)
+    assert (row["early_start_count"], row["window_ns"], row["max_length"], row["full_ns"]) == (1, 0, None, 0)
+
+
+def test_of_changes_at_one_moment_those_that_leave_come_first() -> None:
+    """One begins at 10 when the next is launched: the length falls to 0 and rises to 1, and is never 2."""
+    builder = (
+        TraceBuilder()
+        .kernel("a", start_us=10, duration_us=1, launch_us=0)
+        .kernel("b", start_us=20, duration_us=1, launch_us=10)
+    )
+
+    assert changes(builder) == [(7, 0, 1), (7, 10, 0), (7, 10, 1), (7, 20, 0)]
+
+
+def test_every_kernel_of_a_graph_waits_from_the_launch_of_the_graph() -> None:
+    """One cudaGraphLaunch brings three; HTA ends in an AssertionError."""
+    builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
+    for start in (10, 21, 32):
+        builder.kernel("k", start_us=start, duration_us=10, correlation=9)
+
+    assert [length for _, _, length in changes(builder)] == [1, 2, 3, 2, 1, 0]
+
+
+def test_every_stream_of_every_device_has_its_own_queue() -> None:
+    """Equal stream numbers of two devices are two queues."""
+    builder = TraceBuilder()
+    for device in (0, 1):
+        for stream in (7, 20):
+            builder.kernel("k", start_us=5, duration_us=1, launch_us=0, device=device, stream=stream)
+
+    table = queue_length(builder.build()).by_time
+    assert table.select("device", "stream", "max_length").rows() == [(0, 7, 1), (0, 20, 1), (1, 7, 1), (1, 20, 1)]
+
+
+def test_work_without_a_known_launch_is_in_no_queue_and_counted() -> None:
+    """Its stream has a row, and what cannot be known is null."""
+    result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
+
+    assert result.series.is_empty()
+    assert result.by_change.is_empty()
+    assert result.by_time.row(0) == (0, 0, 7, 1, 1, 0, 0, *[None] * 7, 0, None)
+
+
+def test_copies_and_memsets_wait_too() -> None:
+    """They stand in the same queue as kernels."""
+    builder = TraceBuilder().copy("Memcpy HtoD", start_us=10, duration_us=5, launch_us=1, stream=7)
+
+    assert changes(builder) == [(7, 1, 1), (7, 10, 0)]
+
+
+def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
+    """The third rank has only operators."""
+    builder = TraceBuilder()
+    for rank in (1, 0):
+        builder.rank(rank).kernel("k", start_us=5, duration_us=1, launch_us=rank)
+    builder.rank(2).operator("aten::mm", start_us=0, duration_us=1)
+
+    result = queue_length(builder.build())
+
+    assert result.by_time.select("rank", "window_ns").rows() == [(0, 5_000), (1, 4_000)]
+    assert [finding[:6] for finding in result.findings] == ["rank 2"]
+
+
+@pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
+def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
+    """No events, or none on a device."""
+    with pytest.raises(MissingDataError, match=r"^queue_length: rank 0 has no GPU kernels to measure"):
+        queue_length(builder.build())
+
+
+def test_a_queue_that_is_full_when_empty_is_refused() -> None:
+    """It could only be a mistake."""
+    with pytest.raises(InvalidOptionError, match="full_length=0"):
+        queue_length(three_kernels().build(), full_length=0)
+
+
+works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(works)
+def test_the_queue_holds_at_every_moment_what_is_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
+    """Counted by hand at every nanosecond, and never negative."""
+    builder = TraceBuilder()
+    for stream, launch, start in work:
+        builder.kernel("k", stream=stream, start_us=start / 1_000, duration_us=1, launch_us=launch / 1_000)
+
+    series = queue_length(builder.build()).series
+
+    assert series["queue_length"].min() >= 0
+    for stream in {stream for stream, _, _ in work}:
+        after = dict(series.filter(stream=stream).select("time_ns", "queue_length").rows())
+        for moment, length in after.items():
+            assert length == sum(each == stream and launch <= moment < start for each, launch, start in work)

@@ -1,0 +1,216 @@
+"""What each step was spent on."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import holotrace
+from holotrace.analyses.step_time.compute import CATEGORIES, step_time
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+from tb_goldens import case
+
+TIMES = [f"{category}_ns" for category in CATEGORIES]
+
+
+def one_step() -> TraceBuilder:
+    """A step 0..100 µs: each category is over- or underlaid by others.
+
+    operator 0..60 (60); data loader 60..75; call 5..15; kernel 20..40, copy 35..50, memset 48..52, all-reduce 45..70 of
+    which 52..70 is exposed; the data loader shows 70..75; nothing 75..100.
+    """
+    builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
+    builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)
+    builder.kernel("gemm", start_us=20, duration_us=20, launch_us=5, launch_duration_us=10)
+    builder.copy(start_us=35, duration_us=15, stream=8).memset(start_us=48, duration_us=4, stream=9)
+    return builder.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start_us=45, duration_us=25, stream=20)
+
+
+def test_every_moment_counts_for_the_first_that_fills_it() -> None:
+    """Kernel 20, copy 10 more, memset 2 more, communication 18 exposed, call 10, loader 5, operator 10, rest 25."""
+    result = step_time(one_step().build())
+
+    assert result.per_step.to_dicts() == [
+        {
+            "rank": 0,
+            "step": 7,
+            "start_ns": 0,
+            "end_ns": 100_000,
+            "duration_ns": 100_000,
+            "kernel_ns": 20_000,
+            "memcpy_ns": 10_000,
+            "memset_ns": 2_000,
+            "communication_ns": 18_000,
+            "runtime_ns": 10_000,
+            "dataloader_ns": 5_000,
+            "cpu_ns": 10_000,
+            "other_ns": 25_000,
+        }
+    ]
+    assert result.mean["category"].to_list() == list(CATEGORIES)
+    assert result.mean["fraction"].to_list() == pytest.approx([0.2, 0.1, 0.02, 0.18, 0.1, 0.05, 0.1, 0.25])
+    assert result.findings == ()
+
+
+def test_the_columns_and_their_types() -> None:
+    """The tables are a contract: names, order and types."""
+    result = step_time(one_step().build())
+
+    times = dict.fromkeys(("start_ns", "end_ns", "duration_ns", *TIMES), pl.Int64)
+    assert result.per_step.schema == {"rank": pl.Int32, "step": pl.Int64, **times}
+    numbers = {"mean_ns": pl.Float64, "fraction": pl.Float64}
+    assert result.mean.schema == {"rank": pl.Int32, "category": pl.String, **numbers}
+
+
+def test_what_counts_as_what_and_what_does_not() -> None:
+    """Driver calls and gloo count; annotations, an NCCL annotation and rows of streams do not, for they are no work."""
+    builder = TraceBuilder().step(1, 0, 100)
+    builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
+    builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
+    builder.annotation("nccl:all_reduce", start_us=30, duration_us=10)
+    builder.annotation("my part", start_us=40, duration_us=10)
+    builder.gpu_annotation("ProfilerStep#1", start_us=0, duration_us=90)
+    builder.gpu_annotation("nccl:all_reduce", start_us=50, duration_us=40)
+
+    row = step_time(builder.build()).per_step.row(0, named=True)
+
+    assert (row["runtime_ns"], row["communication_ns"], row["other_ns"]) == (7_000, 11_000, 82_000)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Optimizer.step#SGD.step",
+        "Optimizer.zero_grad#SGD.zero_grad",
+        "DataParallel.forward",
+        "DistributedDataParallel.forward",
+        "nccl:all_reduce",
+        "[pl][profile]run_training_batch",
+    ],
+)
+def test_a_region_is_no_operator_whatever_the_file_calls_it(name: str) -> None:
+    """PyTorch marks them as annotations since 2022, and as operators before; only what runs inside is work."""
+    for add in (TraceBuilder.annotation, TraceBuilder.operator):
+        builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
+        row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
+        assert (row["cpu_ns"], row["other_ns"]) == (5_000, 95_000)
+
+
+def test_the_mean_is_over_the_steps_of_each_rank() -> None:
+    """Rank 1 has steps of 10 and 30 µs, with operators of 10 and 0."""
+    builder = TraceBuilder().step(1, 0, 40).operator("a", start_us=0, duration_us=40).rank(1)
+    builder.step(1, 0, 10).operator("a", start_us=0, duration_us=10).step(2, 10, 30)
+
+    mean = step_time(builder.build()).mean.filter(pl.col("category").is_in(["cpu", "other"]))
+
+    assert mean.rows() == [
+        (0, "cpu", 40_000, 1),
+        (0, "other", 0, 0),
+        (1, "cpu", 5_000, 0.25),
+        (1, "other", 15_000, 0.75),
+    ]
+
+
+def test_annotations_stand_in_for_steps() -> None:
+    """Numbered from 0; an unknown name is refused with those that there are."""
+    builder = (
+        TraceBuilder().annotation("part", start_us=0, duration_us=4).annotation("part", start_us=10, duration_us=6)
+    )
+    trace = builder.build()
+
+    assert step_time(trace, annotation="part").per_step.select("step", "duration_ns").rows() == [(0, 4_000), (1, 6_000)]
+    with pytest.raises(InvalidOptionError, match="no annotation 'path' in this trace; its annotations are: part"):
+        step_time(trace, annotation="path")
+    with pytest.raises(InvalidOptionError, match="annotation='part': with compat="):
+        step_time(trace, annotation="part", compat="torch_tb_profiler")
+
+
+def test_findings_say_what_was_not_recorded() -> None:
+    """No steps, no GPU, no operators, and steps whose work was cut off."""
+    cut = TraceBuilder().operator("a", start_us=0, duration_us=1).step(1, 0, 9).step(2, 10, 9)
+    cut.kernel("k", start_us=5, duration_us=1, launch_us=2)
+    builder = cut.rank(1).kernel("k", start_us=0, duration_us=9).rank(2).operator("a", start_us=0, duration_us=9)
+
+    assert step_time(builder.build()).findings == (
+        "rank 0: 1 steps at the end are left out, because their device work is not recorded",
+        "rank 1 has no steps, so the whole recording counts as step 0: call prof.step() after each one",
+        "rank 1 has no operators: record with ProfilerActivity.CPU",
+        "rank 2 has no steps, so the whole recording counts as step 0: call prof.step() after each one",
+        "rank 2 has no GPU work: record with ProfilerActivity.CUDA",
+    )
+
+
+def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
+    """The plugin gave it a length below zero, that of the difference of two limits."""
+    trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
+
+    (row,) = step_time(trace).per_step.iter_rows(named=True)
+    assert (row["step"], row["kernel_ns"], row["duration_ns"]) == (0, 90_000, 100_000)
+
+
+def test_nothing_at_all_is_an_error() -> None:
+    """There is nothing that could be a step."""
+    with pytest.raises(MissingDataError, match="step_time: rank 0 has neither steps nor operators"):
+        step_time(TraceBuilder().build())
+
+
+EDGE = {
+    "user_annotation_counts_as_cpu": ({"cpu": 20, "other": 80}, {"cpu": 80, "other": 20}),
+    "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),  # 2 are an operator
+}
+"""µs of the first step by default, and as the plugin had them."""
+
+
+@pytest.mark.parametrize("name", EDGE)
+def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
+    """What is right, and what the plugin made of it."""
+    trace = case(f"tb_edge/{name}", goldens, real_traces).trace
+    for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
+        row = step_time(trace, compat=compat).per_step.row(0, named=True)
+        assert {category: row[f"{category}_ns"] / 1_000 for category in expected} == expected
+
+
+ranges = st.lists(
+    st.tuples(st.sampled_from(["operator", "kernel", "copy", "memset"]), st.integers(0, 50), st.integers(0, 30)),
+    max_size=15,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(ranges, st.lists(st.integers(1, 20), min_size=1, max_size=3))
+def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths: list[int]) -> None:
+    """To the nanosecond, and none is negative, whatever overlaps."""
+    builder = TraceBuilder()
+    start = 0
+    for number, length in enumerate(lengths):
+        builder.step(number, start, length)
+        start += length
+    for kind, begin, duration in rows:
+        launch = {} if kind == "operator" else {"launch_us": begin / 2}
+        getattr(builder, kind)("x", start_us=begin, duration_us=duration, **launch)
+
+    per_step = step_time(builder.build()).per_step
+
+    assert per_step.select(pl.sum_horizontal(TIMES)).to_series().to_list() == per_step["duration_ns"].to_list()
+    assert per_step.select(pl.min_horizontal(TIMES).min()).item() >= 0
+
+
+def test_workers_give_the_same_answer(tmp_path) -> None:
+    """Partial results travel between processes."""
+    write_job(tmp_path, ranks=2, steps=1, layers=1)
+    trace = open_trace(tmp_path, cache=False)
+    with holotrace.processes(2) as executor:
+        assert step_time(trace, executor=executor).per_step.equals(step_time(trace).per_step)
+
+
+def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+    """Both tables equal their golden copies."""
+    write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
+    result = step_time(open_trace(tmp_path, cache=False))
+    golden.check(result.per_step, "step_time/synthetic_job.per_step")
+    golden.check(result.mean, "step_time/synthetic_job.mean")

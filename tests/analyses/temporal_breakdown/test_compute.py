@@ -1,0 +1,193 @@
+"""How the time of each device divides into computation, other work and idle time."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace import open_trace
+from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
+from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
+from holotrace.errors import MissingDataError
+from holotrace.execution.processes import processes
+from holotrace.testing.builder import TraceBuilder
+from oracles import covered
+
+
+def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> dict[str, object]:
+    """Return the row expected for compute, non-compute and idle nanoseconds."""
+    compute, non_compute, idle = times
+    window = compute + non_compute + idle
+    return {
+        "rank": rank,
+        "device": device,
+        "window_ns": window,
+        "compute_ns": compute,
+        "non_compute_ns": non_compute,
+        "idle_ns": idle,
+        "compute_fraction": compute / window if window else None,
+        "non_compute_fraction": non_compute / window if window else None,
+        "idle_fraction": idle / window if window else None,
+        "start_ns": start_ns,
+    }
+
+
+def breakdown(builder: TraceBuilder) -> list[dict[str, object]]:
+    """Build the trace and return the rows of its breakdown."""
+    return temporal_breakdown(builder.build()).per_device.to_dicts()
+
+
+def test_compute_other_work_and_idle_share_the_window() -> None:
+    """Gemm 10..20, a copy 15..25, nothing 25..40, relu 40..45: 15 µs compute, 5 other, 15 idle of 35."""
+    builder = (
+        TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
+        .kernel("gemm", start_us=10, duration_us=10)
+        .copy(start_us=15, duration_us=10, stream=8)
+        .kernel("relu", start_us=40, duration_us=5)
+    )
+
+    assert breakdown(builder) == [row(0, 0, 1_700_000_000_000_010_000, (15_000, 5_000, 15_000))]
+
+
+def test_the_columns_and_their_types() -> None:
+    """The table is a contract: names, order and types."""
+    table = temporal_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()).per_device
+
+    times = dict.fromkeys(["window_ns", "compute_ns", "non_compute_ns", "idle_ns"], pl.Int64)
+    fractions = dict.fromkeys(["compute_fraction", "non_compute_fraction", "idle_fraction"], pl.Float64)
+    assert table.schema == {"rank": pl.Int32, "device": pl.Int32, **times, **fractions, "start_ns": pl.Int64}
+
+
+def test_overlapping_work_counts_once() -> None:
+    """Three kernels over the same 10 µs on two streams, one of them inside another: 10 µs of compute."""
+    builder = (
+        TraceBuilder()
+        .kernel("a", start_us=0, duration_us=10)
+        .kernel("b", start_us=2, duration_us=3)
+        .kernel("c", start_us=0, duration_us=10, stream=9)
+    )
+
+    assert breakdown(builder) == [row(0, 0, 0, (10_000, 0, 0))]
+
+
+def test_one_event_fills_its_own_window() -> None:
+    """A single kernel leaves nothing idle."""
+    assert breakdown(TraceBuilder().kernel("gemm", start_us=3.5, duration_us=0.25)) == [row(0, 0, 3_500, (250, 0, 0))]
+
+
+def test_a_window_without_length_has_no_fractions() -> None:
+    """A single kernel of 0 ns: shares of nothing are unknown, not 0."""
+    assert breakdown(TraceBuilder().kernel("gemm", start_us=3, duration_us=0)) == [row(0, 0, 3_000, (0, 0, 0))]
+
+
+def test_each_device_of_a_rank_has_its_own_row() -> None:
+    """Device 1 idles while device 0 works; its window is its own."""
+    builder = (
+        TraceBuilder()
+        .kernel("gemm", start_us=0, duration_us=10, device=1)
+        .kernel("gemm", start_us=20, duration_us=10, device=1)
+        .kernel("gemm", start_us=5, duration_us=20, device=0)
+    )
+
+    assert breakdown(builder) == [row(0, 0, 5_000, (20_000, 0, 0)), row(0, 1, 0, (20_000, 0, 10_000))]
+
+
+def test_ranks_come_in_order_and_one_without_work_is_a_finding() -> None:
+    """Rank 3 before rank 12, and rank 5, which only has operators, is named in the findings."""
+    builder = (
+        TraceBuilder()
+        .rank(12)
+        .kernel("gemm", start_us=0, duration_us=1)
+        .rank(3)
+        .kernel("gemm", start_us=0, duration_us=2)
+        .rank(5)
+        .operator("aten::mm", start_us=0, duration_us=1)
+    )
+
+    result = temporal_breakdown(builder.build())
+
+    assert result.per_device.to_dicts() == [row(3, 0, 0, (2_000, 0, 0)), row(12, 0, 0, (1_000, 0, 0))]
+    assert len(result.findings) == 1
+    assert result.findings[0].startswith("rank 5 has no GPU kernels and is left out (")
+
+
+@pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
+def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
+    """No events, or none on a device: the error names the analysis and the rank."""
+    with pytest.raises(MissingDataError, match=r"^temporal_breakdown: rank 0 has no GPU kernels to measure"):
+        temporal_breakdown(builder.build())
+
+
+def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
+    """DDP over gloo on four CPU ranks has thousands of events and nothing to measure here."""
+    with pytest.raises(MissingDataError, match=r"rank 0 has no GPU kernels .* CPU events, 0 GPU events"):
+        temporal_breakdown(open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+
+
+def test_waiting_is_idle() -> None:
+    """A stream sync 10..90 between two kernels occupies nothing, and one after them does not widen the window."""
+    builder = (
+        TraceBuilder()
+        .kernel("a", start_us=0, duration_us=10)
+        .sync("Stream Sync", start_us=10, duration_us=80)
+        .kernel("b", start_us=90, duration_us=10)
+        .sync("Context Sync", start_us=100, duration_us=900, stream=4294967295)
+    )
+
+    assert breakdown(builder) == [row(0, 0, 0, (20_000, 0, 80_000))]
+
+
+def test_amd_stream_0_is_measured() -> None:
+    """ROCm kernels on stream 0 and copies by blit kernel: 5 µs compute, 2 µs other."""
+    builder = (
+        TraceBuilder()
+        .kernel("Cijk_Alik_Bljk", start_us=0, duration_us=5, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
+        .kernel("__amd_rocclr_copyBuffer", start_us=5, duration_us=2, stream=0)
+    )
+
+    assert breakdown(builder) == [row(0, 0, 0, (5_000, 2_000, 0))]
+
+
+def test_processes_give_the_same_table() -> None:
+    """Ranks worked on elsewhere, under the rules of this process, come back the same and in order."""
+    builder = TraceBuilder()
+    for rank in range(3):
+        builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)
+    trace = builder.build()
+    add_rule("my_ring", "communication")
+
+    try:
+        with processes(2) as pool:
+            apart = temporal_breakdown(trace, executor=pool)
+        together = temporal_breakdown(trace)
+    finally:
+        remove_added_rules()
+
+    assert apart.per_device.equals(together.per_device)
+    assert apart.per_device["non_compute_ns"].to_list() == [2_000, 2_000, 2_000]
+
+
+works = st.lists(
+    st.tuples(st.sampled_from(["gemm", "ncclDevKernel"]), st.integers(0, 60), st.integers(0, 12)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(works)
+def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
+    """Whatever overlaps: compute is the union of computation, busy the union of all, and the three fill the window."""
+    builder = TraceBuilder()
+    for name, start, duration in work:
+        builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)
+
+    (found,) = breakdown(builder)
+
+    pairs = [(name, start, start + duration) for name, start, duration in work]
+    compute = len(covered((start, end) for name, start, end in pairs if name == "gemm"))
+    busy = len(covered((start, end) for _, start, end in pairs))
+    window = max(end for _, _, end in pairs) - min(start for _, start, _ in pairs)
+    assert found == row(0, 0, min(start for _, start, _ in pairs), (compute, busy - compute, window - busy))

@@ -1,0 +1,189 @@
+"""Kernel names on axes and in hovers."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import json
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.drawing.names import (
+    HOVER_LENGTH,
+    LABEL_LENGTH,
+    MOST_COMPARED,
+    hover_text,
+    label_text,
+    printable,
+    short_label,
+    short_labels,
+    short_name,
+    short_names,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("gemm", "gemm"),
+        ("void at::native::relu<float>(int, float*)", "relu<float>"),
+        ("void (anonymous namespace)::softmax_warp_forward<float, 10>(float*)", "softmax_warp_forward<float, 10>"),
+        (
+            "at::native::add<4, at::native::Add<float>, std::array<char*, 3ul> >(int)",
+            "add<4, Add<float>, array<char*, 3ul>>",
+        ),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+        ("void convert<float, (Mode)0>(float const*)", "convert<float, (Mode)0>"),
+        (
+            (
+                "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::Half>::exists, void>::type "
+                "vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, long)"
+            ),
+            "fused_add_rms_norm_kernel<Half, 8>",
+        ),
+        ("_ZN2at6kernelIfLi4EEEvPT_", "kernel<float, 4>"),
+        ("a::f(int)::{lambda(float)#3}::operator()(float) const", "f::lambda(float)#3"),
+        ("operator<", "operator<"),
+        ("", ""),
+        ("(", "("),
+        ("a)", "a)"),
+    ],
+)
+def test_a_signature_keeps_its_name_and_its_template_arguments(name: str, short: str) -> None:
+    """Return type, namespaces and parameters go; what is no signature stays."""
+    assert short_name(name) == short
+
+
+def test_a_generated_name_is_cut_in_the_middle() -> None:
+    """Names of generated kernels differ at their ends, so both ends stay."""
+    assert short_name("triton_poi_fused_" + "add_mul_" * 30 + "35", 30) == "triton_poi_fused_ad…add_mul_35"
+
+
+def test_a_template_is_cut_at_its_end() -> None:
+    """The beginning of a template tells what it does."""
+    assert short_name("kernel<" + "float, " * 30 + "int>", 20) == "kernel<float, float…"
+
+
+@given(st.text(max_size=300))
+def test_a_short_name_is_never_too_long(name: str) -> None:
+    """Whatever the name, the label fits the axis."""
+    assert len(short_name(name)) <= LABEL_LENGTH
+
+
+_DEVICE_KERNEL = (
+    "void ck_tile::device_kernel<ck_tile::GemmKernel<ck_tile::Problem<ck_tile::bfloat16_t, ck_tile::bfloat16_t, float, "
+    "ck_tile::tensor_layout::gemm::RowMajor, ck_tile::tensor_layout::gemm::ColumnMajor, {}>, ck_tile::Pipeline<{}>>>(ck_tile::GemmKernelArgs)"
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["relu<int>()", "relu<int>()"], ["relu<int>", "relu<int>"]),
+        (["a::relu<int>()", "b::relu<int>()"], ["a::relu<int>", "b::relu<int>"]),
+        (["relu(int)", "relu(float)"], ["relu<…int…>", "relu<…float…>"]),
+        (
+            [
+                _DEVICE_KERNEL.format("128", "V1"),
+                _DEVICE_KERNEL.format("256", "V1"),
+                _DEVICE_KERNEL.format("256", "V2"),
+            ],
+            ["device_kernel<…128…V1…>", "device_kernel<…256…V1…>", "device_kernel<…256…V2…>"],
+        ),
+        (
+            [f"Cijk_{'x_' * 40}MT{size}_{'y_' * 40}" for size in ("16x16", "16x32")],
+            [
+                "Cijk_x_x_x_x_x_x_x_x_x_x_x…_y_y_y_y_y_y_<…MT16x16…>",
+                "Cijk_x_x_x_x_x_x_x_x_x_x_x…_y_y_y_y_y_y_<…MT16x32…>",
+            ],
+        ),
+        (["x" * 200, "x" * 201], [f"{'x' * 53}…{'x' * 26}", f"{'x' * 53}…{'x' * 23} #2"]),
+        (["a\x00", "a\x01"], ["a�", "a� #2"]),
+    ],
+)
+def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
+    """Names that would look alike show where they differ; a number helps where that does not fit."""
+    assert [short_names(names)[name] for name in names] == short
+
+
+def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
+    """A figure and the table beside it may sort the same kernels differently."""
+    names = [f"{'x' * 100}{number}{'y' * 100}" for number in range(9)]
+    assert short_names(names) == short_names(names[::-1])
+
+
+@given(st.lists(st.text(alphabet="ab<>(), :_\x00é", max_size=120), max_size=12))
+def test_no_two_names_share_a_short_one(names: list[str]) -> None:
+    """Whatever the names, and none is longer than its label."""
+    short = short_names(names, 20)
+    assert short.keys() == set(names)
+    assert len(set(short.values())) == len(short)
+    assert all(len(text) <= 20 for text in short.values())
+
+
+def test_many_names_that_look_alike_are_numbered() -> None:
+    """Comparing them piece by piece would take time and memory that grow with all of their letters."""
+    names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
+    first = f"kernel<{'int, ' * 14}in…"
+    assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]
+
+
+def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
+    """Only its beginning is read."""
+    began = time.process_time()
+    assert len(short_name("f<" + "int, " * 20_000_000)) <= LABEL_LENGTH
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
+def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
+    """All begin with a letter, none is shared by two kernels, and labels are as distinct as names."""
+    names = set[str]().union(*map(_kernel_names, (real_traces / folder).rglob("*.json.gz")))
+    assert names
+    short = short_names(names)
+    assert [text for text in short.values() if not re.match(r"[A-Za-z_]", text)] == []
+    assert len(set(short.values())) == len(set(short_labels(names).values())) == len(names)
+
+
+def _kernel_names(path: Path) -> set[str]:
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    return {event["name"] for event in content.get("traceEvents", []) if event.get("cat") == "kernel"}
+
+
+@given(st.text())
+def test_labels_hold_no_markup(text: str) -> None:
+    """Plotly finds no tag, entity or TeX, and a reader sees each printable character."""
+    label = label_text(text)
+    assert not set("<>$") & set(label)
+    assert html.unescape(label) == printable(text)
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "left\u202eright", "bell\x07"])
+def test_control_characters_are_replaced(text: str) -> None:
+    """A name printed on a terminal must not steer it, nor reverse the reading order."""
+    assert printable(text).isprintable()
+    assert len(printable(text)) == len(text)
+
+
+def test_a_short_label_is_escaped_after_it_is_cut() -> None:
+    """Cutting must not halve an entity."""
+    assert short_label("<" * 100).replace("&lt;", "").strip("…") == ""
+
+
+def test_a_hover_holds_the_whole_name_in_lines() -> None:
+    """A long name is wrapped, not cut."""
+    name = "<" + "x" * 500 + ">"
+    assert hover_text(name).replace("<br>", "") == "&lt;" + "x" * 500 + "&gt;"
+
+
+def test_a_hover_counts_what_is_beyond_its_limit() -> None:
+    """A name of a megabyte must not end up in the page."""
+    assert hover_text("x" * (HOVER_LENGTH + 1_234)).endswith("… and 1,234 more characters")

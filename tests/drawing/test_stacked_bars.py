@@ -1,0 +1,73 @@
+"""Stacked bars: rows, ticks, units."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace.drawing.stacked_bars import (
+    LYING_ROWS,
+    Heading,
+    Part,
+    ValueAxis,
+    bar_figure,
+    exact_duration,
+    largest_unit,
+    rows_of,
+    state_marker,
+)
+from holotrace.drawing.theme import KIND_COLORS
+
+
+def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
+    """One device each: `rank 1` says all."""
+    one = pl.DataFrame({"rank": [0, 1], "device": [0, 1]})
+    several = pl.DataFrame({"rank": [0, 0], "device": [0, 1]})
+    assert rows_of(one).keys == ["rank 0", "rank 1"]
+    assert rows_of(several).keys == ["rank 0 · device 0", "rank 0 · device 1"]
+
+
+def test_rows_name_the_stream() -> None:
+    """Streams of one rank must not share a row."""
+    assert rows_of(pl.DataFrame({"rank": [0, 0], "device": [0, 0], "stream": [7, 20]})).keys == [
+        "rank 0 · stream 7",
+        "rank 0 · stream 20",
+    ]
+
+
+def test_many_rows_are_named_by_numbers_and_the_axis_says_which() -> None:
+    """`rank 100` a hundred times leaves no room for the bars."""
+    rows = rows_of(pl.DataFrame({"rank": range(100), "device": [0] * 100}))
+    assert (rows.keys[99], rows.title, rows.are_lying) == ("99", "rank", False)
+
+
+@pytest.mark.parametrize("count", [LYING_ROWS + 1, 128, 1_000, 4_096])
+def test_ticks_of_many_rows_have_room(count: int) -> None:
+    """At most 24 rows are named, every 2nd, 4th, 8th and so on."""
+    rows = rows_of(pl.DataFrame({"rank": range(count), "device": [0] * count}))
+    part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000"})
+    figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
+    ticks = [int(tick) for tick in figure.layout.xaxis.tickvals]
+    assert len(ticks) <= 24
+    assert (ticks[1] - ticks[0]).bit_count() == 1
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit"),
+    [(0, (1, "ns")), (999, (1, "ns")), (1_000, (1_000, "µs")), (5_000_000_000, (1_000_000_000, "s"))],
+)
+def test_the_unit_of_an_axis_fits_the_longest_value(longest: int, unit: tuple[int, str]) -> None:
+    """The longest value is at least 1 in that unit."""
+    assert largest_unit([longest, 0]) == unit
+
+
+def test_exact_durations_keep_every_nanosecond() -> None:
+    """Rounded for reading, exact in brackets."""
+    assert exact_duration(6_419_001) == "6.42 ms (6,419,001 ns)"
+
+
+def test_states_of_several_kinds_are_hatched_with_their_colors() -> None:
+    """Colour alone must not tell states apart."""
+    assert state_marker(["computation"]) == {"color": KIND_COLORS["computation"]}
+    pattern = state_marker(["computation", "communication"])["pattern"]
+    assert (pattern["bgcolor"], pattern["fgcolor"]) == (KIND_COLORS["computation"], KIND_COLORS["communication"])

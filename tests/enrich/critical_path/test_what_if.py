@@ -1,0 +1,189 @@
+"""What a window would take if something were different."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.what_if import (
+    Change,
+    NoLaunchOverhead,
+    PerfectOverlap,
+    Remove,
+    Replace,
+    Scale,
+    WhatIf,
+    what_if,
+)
+from holotrace.errors import InconsistentTimesError, InvalidOptionError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
+
+
+def path_graph(builder: TraceBuilder) -> PathGraph:
+    """Build the trace and return the graph of its one rank."""
+    (rank_trace,) = builder.build().ranks.values()
+    return critical_path_graph(rank_trace)
+
+
+def predicted_us(builder: TraceBuilder, *changes: Change) -> float:
+    """Return the predicted length of the window in µs."""
+    return what_if(path_graph(builder), changes).predicted_ns / 1_000
+
+
+def gpu_bound() -> TraceBuilder:
+    """Kernels gemm 10..110 and relu 111..211 µs, launched at 5 and 20 µs for 1 µs each, and a host until 40 µs."""
+    return (
+        TraceBuilder()
+        .step(1, 0, 40)
+        .operator("aten::linear", start_us=4, duration_us=20)
+        .kernel("gemm", start_us=10, duration_us=100, launch_us=5)
+        .kernel("relu", start_us=111, duration_us=100, launch_us=20)
+    )
+
+
+def is_named(name: str) -> pl.Expr:
+    """Select the activities of that name."""
+    return pl.col("name") == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_us"),
+    [
+        ((), 211),
+        ((Scale(is_named("gemm"), 0.5),), 161),
+        ((Scale(pl.col("device").is_not_null(), 2),), 411),
+        ((Remove(is_named("gemm")),), 121),
+        ((Replace(is_named("relu"), 20_000),), 131),
+        ((Remove(is_named("gemm")), Replace(is_named("relu"), 20_000)), 41),
+        ((NoLaunchOverhead(),), 206),
+    ],
+    ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
+)
+def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
+    """Without gemm, relu begins when its call ends at 21 µs; without launches, gemm begins at the call of 5 µs."""
+    assert predicted_us(gpu_bound(), *changes) == expected_us
+
+
+def test_time_of_unknown_cause_stays_without_launches() -> None:
+    """The first kernel of the device begins 386 µs after its call: only the call of 4 µs is an overhead for certain."""
+    builder = TraceBuilder().step(1, 0, 40)
+    builder.kernel("decode", start_us=400, duration_us=20, launch_us=10, launch_duration_us=4)
+    assert (predicted_us(builder), predicted_us(builder, NoLaunchOverhead())) == (420, 416)
+
+
+def test_a_prediction_never_passes_what_the_host_needs() -> None:
+    """Kernels that take no time leave the 40 µs of the host."""
+    assert predicted_us(gpu_bound(), Remove(pl.col("device").is_not_null())) == 40
+
+
+def test_host_ranges_change_outside_of_inner_ranges() -> None:
+    """Of `outer` 10 + 20 µs are its own; half of them are saved, and `inner` stays as it is."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 60)
+        .operator("outer", start_us=0, duration_us=60)
+        .operator("inner", start_us=10, duration_us=30)
+    )
+
+    assert predicted_us(builder, Scale(is_named("outer"), 0.5)) == 45
+    assert predicted_us(builder, Replace(is_named("outer"), 3_000)) == 33
+    assert predicted_us(builder, Remove(is_named("inner"))) == 30
+
+
+def test_a_wait_that_is_over_sooner_lets_the_host_go_on() -> None:
+    """The host waits for gemm until 62 µs, works until 100 µs; with half of gemm it waits 26 µs less."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .kernel("gemm", start_us=8, duration_us=52, launch_us=2, launch_duration_us=3)
+        .runtime("cudaDeviceSynchronize", start_us=10, duration_us=52)
+        .operator("aten::add", start_us=62, duration_us=38)
+    )
+
+    assert predicted_us(builder, Scale(is_named("gemm"), 0.5)) == 74
+
+
+def exposed_communication() -> TraceBuilder:
+    """Backward 5..25, all-reduce 25..125 on another stream, and adam 125..145 after it."""
+    waits = [(7, 50, 51, 20, 2), (20, 52, 53, 7, 6)]
+    builder = (
+        TraceBuilder()
+        .step(1, 0, 30)
+        .kernel("backward", start_us=5, duration_us=20, launch_us=1)
+        .collective(start_us=25, duration_us=100, launch_us=4)
+        .kernel("adam", start_us=125, duration_us=20, launch_us=8)
+    )
+    for waited, record, wait, stream, start in waits:
+        args = {"wait_on_stream": waited, "wait_on_cuda_event_record_corr_id": record}
+        builder.runtime("cudaEventRecord", start_us=start, duration_us=0, correlation=record)
+        builder.runtime("cudaStreamWaitEvent", start_us=start + 1, duration_us=0, correlation=wait)
+        builder.sync("Stream Wait Event", start_us=start + 1, duration_us=0, stream=stream, correlation=wait, args=args)
+    return builder
+
+
+def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
+    """Adam follows backward at once, and the window ends with the all-reduce at 125 µs; removed, at 45 µs."""
+    assert predicted_us(exposed_communication()) == 145
+    assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
+    assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
+    assert predicted_us(exposed_communication(), PerfectOverlap(), Scale(pl.col("kernel_kind") == 1, 0.1)) == 45
+
+
+def test_what_is_saved_is_told() -> None:
+    """50 of 211 µs."""
+    answer = what_if(path_graph(gpu_bound()), [Scale(is_named("gemm"), 0.5)])
+
+    assert (answer.saved_ns, answer.saved_fraction) == (50_000, pytest.approx(50 / 211))
+    assert answer.replayed_ns == answer.measured_ns == 211_000
+    assert WhatIf(0, 0, 0).saved_fraction is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Remove(is_named("no such kernel")), "none of the 5 activities"),
+        (Scale(is_named("gemm"), -1), "-1 is negative"),
+        (Replace(is_named("gemm"), -5), "-5 is negative"),
+    ],
+)
+def test_a_change_of_nothing_or_to_less_than_nothing_is_an_error(change: Change, message: str) -> None:
+    """A prediction without a change would look like an answer."""
+    with pytest.raises(InvalidOptionError, match=message):
+        what_if(path_graph(gpu_bound()), [change])
+
+
+def test_times_that_contradict_too_much_allow_no_prediction() -> None:
+    """Each kernel begins 40 µs before the call that launched it, and the host waits for each: it cannot be replayed."""
+    builder = TraceBuilder().step(1, 0, 300)
+    for place in range(3):
+        start = 100 * place
+        builder.kernel(f"k{place}", start_us=start + 10, duration_us=45, launch_us=start + 50)
+        builder.runtime("cudaDeviceSynchronize", start_us=start + 52, duration_us=3)
+
+    with pytest.raises(InconsistentTimesError, match="without any change the replay takes"):
+        what_if(path_graph(builder), [])
+
+
+@given(st.floats(0, 3), st.sampled_from(["aten::linear", "gemm", "relu", "cudaLaunchKernel"]))
+@settings(max_examples=40)
+def test_more_time_never_makes_a_window_shorter(factor: float, name: str) -> None:
+    """And less time never makes it longer."""
+    answer = what_if(GPU_BOUND, [Scale(is_named(name), factor)])
+
+    assert answer.saved_ns <= 0 if factor >= 1 else answer.saved_ns >= 0
+
+
+GPU_BOUND = path_graph(gpu_bound())
+
+
+def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
+    """In `diff/test` the device bounds the step: kernels twice as fast save between a quarter and a half of it."""
+    (rank_trace,) = open_trace(real_traces / "diff" / "test", cache=False).ranks.values()
+    found = critical_path_graph(rank_trace)
+
+    assert 0.25 < (what_if(found, [Scale(pl.col("device").is_not_null(), 0.5)]).saved_fraction or 0) < 0.5
+    assert what_if(found, []).saved_ns == 0
