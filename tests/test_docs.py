@@ -71,7 +71,7 @@ def test_every_environment_variable_is_documented() -> None:
     """What the code reads stands in the table."""
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
-    assert {name for name in re.findall(r'"(HTA_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
+    assert {name for name in re.findall(r'"((?:HOLOTRACE|HTA)_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
 
 
 def test_every_error_is_documented() -> None:
