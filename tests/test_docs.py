@@ -68,7 +68,7 @@ def test_every_command_and_option_is_documented(name) -> None:
 
 
 def test_every_environment_variable_is_documented() -> None:
-    """What the code reads stands in the table."""
+    """Each variable that the code reads is in the table."""
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {name for name in re.findall(r'"((?:HOLOTRACE|HTA)_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
