@@ -10,8 +10,9 @@ import pytest
 
 import holotrace
 from holotrace import figures
-from holotrace.catalogue import ANALYSES, Analysis, analysis
+from holotrace.catalogue import ANALYSES, analysis
 from holotrace.cli.commands import app
+from holotrace.question import Analysis
 from jobs import gpu_job
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import holotrace
-from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.catalogue import ANALYSES
+from holotrace.question import Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff

@@ -6,24 +6,18 @@ import polars as pl
 import pytest
 
 from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.gpu_summary.entry import use_per_device
 from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.idle_time.entry import idle_per_device
 from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.kernel_breakdown.entry import kernels_over_ranks, states_over_ranks
 from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.memory_bandwidth.entry import bandwidth_per_kind
 from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.queue_length.entry import queues_per_stream
 from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
-from holotrace.tables import (
-    Cell,
-    bandwidth_per_kind,
-    cell,
-    heading,
-    idle_per_device,
-    kernels_over_ranks,
-    print_frame,
-    queues_per_stream,
-    states_over_ranks,
-    temporal_per_device,
-    use_per_device,
-)
+from holotrace.analyses.temporal_breakdown.entry import temporal_per_device
+from holotrace.tables import Cell, cell, heading, print_frame
 from holotrace.testing.builder import TraceBuilder
 from holotrace.units import percent_text
 from jobs import gpu_job

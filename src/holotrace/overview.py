@@ -11,13 +11,14 @@ from typing import Any
 import polars as pl
 
 from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_ranks
-from holotrace.catalogue import ANALYSES, Analysis, Result
+from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, wholeness
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.question import Analysis, Result
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text

@@ -6,12 +6,13 @@ import polars as pl
 import pytest
 
 from holotrace.analyses.cupti_counters.compute import cupti_counters
+from holotrace.analyses.cupti_counters.entry import counters_by_operator
 from holotrace.analyses.cupti_counters.figure import plot_cupti_counters
 from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.entry import lateness_per_rank
 from holotrace.analyses.stragglers.figure import plot_stragglers
 from holotrace.analyses.user_annotations.compute import user_annotations
 from holotrace.analyses.user_annotations.figure import plot_user_annotations
-from holotrace.tables import counters_by_operator, lateness_per_rank
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
+from holotrace.analyses.critical_path.entry import path_by_event, path_by_name, path_per_rank
 from holotrace.analyses.critical_path.figure import _CLASSES, plot_critical_path
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.tables import path_by_event, path_by_name, path_per_rank
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 

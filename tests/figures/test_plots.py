@@ -21,7 +21,8 @@ from holotrace.analyses.queue_length.compute import queue_length
 from holotrace.analyses.queue_length.figure import plot_queue_length
 from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
 from holotrace.analyses.temporal_breakdown.figure import plot_temporal_breakdown
-from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.catalogue import ANALYSES
+from holotrace.question import Analysis
 from holotrace.testing.builder import TraceBuilder
 from holotrace.units import percent_text
 from jobs import MARKUP, gpu_job, temporal_of_many

@@ -15,10 +15,11 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 import holotrace
-from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.catalogue import ANALYSES
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.overview import overview
+from holotrace.question import Analysis
 from holotrace.report import report
 from holotrace.report.report import Contents, render_report, write_report
 from holotrace.store.trace import SkippedFile, Trace

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from holotrace.catalogue import Analysis, Result, analysis
+from holotrace.catalogue import analysis
 from holotrace.cli.figure_files import expect_a_figure_file, write_figure
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, CompatMode, Figure, Force
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.question import Analysis, Result
 from holotrace.tables import print_view
 
 MOST_ROWS = 50

@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from holotrace.analyses.compare_operators.compute import compare_operators as compare
+from holotrace.analyses.compare_operators.entry import VIEWS
 from holotrace.cli.analysis import ResultOptions
 from holotrace.cli.comparison import Comparison, SidesOptions
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import CompatMode
-from holotrace.tables import OPERATOR_COMPARISON_VIEWS
 
-_SHOWN = Comparison(
-    "compare_operators", "Where did control and test come to differ?", OPERATOR_COMPARISON_VIEWS, most_rows=60
-)
+_SHOWN = Comparison("compare_operators", "Where did control and test come to differ?", VIEWS, most_rows=60)
 
 By = Annotated[
     Literal["device", "host"] | None,

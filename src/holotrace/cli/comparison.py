@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from holotrace.catalogue import Result
 from holotrace.cli.analysis import ResultOptions
 from holotrace.cli.figure_files import write_figure
 from holotrace.cli.job import Execution, ReadingOptions
 from holotrace.cli.options import NoCache, without_secret
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from holotrace.execution.executor import Executor
+from holotrace.question import Result
 from holotrace.store.trace import Trace
 from holotrace.tables import View, print_view
 

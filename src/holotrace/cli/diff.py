@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from holotrace.analyses.compare_traces.compute import compare_traces
+from holotrace.analyses.compare_traces.entry import VIEWS
 from holotrace.cli.analysis import ResultOptions
 from holotrace.cli.comparison import Comparison, SidesOptions
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import parse_ranks
-from holotrace.tables import COMPARISON_VIEWS
 
-_SHOWN = Comparison("compare_traces", "What changed from control to test?", COMPARISON_VIEWS, most_rows=50)
+_SHOWN = Comparison("compare_traces", "What changed from control to test?", VIEWS, most_rows=50)
 
 ControlSteps = Annotated[
     str | None, typer.Option("--control-steps", metavar="3-5", help="Only these steps of control.")

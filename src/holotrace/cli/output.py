@@ -20,8 +20,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from holotrace.catalogue import Result
 from holotrace.cli.stdout import writing_to_stdout
+from holotrace.question import Result
 from holotrace.tables import Cell, PrintedTable
 from holotrace.visible_text import bounded, visible, visible_json
 

@@ -22,13 +22,14 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import holotrace
-from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
 from holotrace.ingest.file_health import FileHealth
 from holotrace.locations import Location, name_of
 from holotrace.overview import Overview, shown_analyses
+from holotrace.question import Analysis
 from holotrace.report.atomic import write_atomically
 from holotrace.store.trace import SkippedFile
 from holotrace.tables import PrintedTable, print_frame, print_view

@@ -16,11 +16,12 @@ from functools import partial
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from holotrace.catalogue import Result, analysis
+from holotrace.catalogue import analysis
 from holotrace.enrich.steps.selections import in_steps, on_devices
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import Address, address_text
+from holotrace.question import Result
 from holotrace.store.cache import CacheOption
 from holotrace.store.trace import Trace
 from holotrace.web.memory import bytes_of, resident_bytes

@@ -20,15 +20,12 @@ from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.host.modules import module_of
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
-from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
+from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 
 if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace, Trace
-
-SEPARATOR = " -> "
-"""Between the names of a sequence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +137,7 @@ def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
         pl.col("start_delay").mean().alias("start_delay_mean_ns"),
     )
     operator = rank_trace.texts(table["name"]).alias("operator")
-    kernels = sequence_texts(rank_trace, table["sequence"], SEPARATOR).alias("kernels")
+    kernels = sequence_texts(rank_trace, table["sequence"], SEQUENCE_SEPARATOR).alias("kernels")
     named = table.select(operator, kernels, pl.all().exclude("name", "sequence"))
     return named.sort("count", "operator", "kernels", descending=[True, False, False])
 

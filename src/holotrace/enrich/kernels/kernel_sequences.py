@@ -9,6 +9,9 @@ import polars as pl
 if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace
 
+SEQUENCE_SEPARATOR = " -> "
+"""Between the names of kernels, where a sequence is shown to people."""
+
 _BETWEEN_IDS = ","
 
 

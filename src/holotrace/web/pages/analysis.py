@@ -7,7 +7,8 @@ from functools import partial
 from dash import html
 from dash.development.base_component import Component
 
-from holotrace.catalogue import ANALYSES, Analysis
+from holotrace.catalogue import ANALYSES
+from holotrace.question import Analysis
 from holotrace.tables import View
 from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
 from holotrace.web.page import Page, Table

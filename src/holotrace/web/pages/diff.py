@@ -11,8 +11,9 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.analyses.compare_traces.compute import TraceComparison, compare_traces
+from holotrace.analyses.compare_traces.entry import VIEWS
 from holotrace.figures import plot_compare_traces
-from holotrace.tables import COMPARISON_VIEWS, View
+from holotrace.tables import View
 from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
 from holotrace.web.page import Page, Table
 from holotrace.web.parts import part
@@ -105,5 +106,5 @@ DIFF = Page(
     section="Files",
     layout=_layout,
     parts={"changes": _shown},
-    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(COMPARISON_VIEWS)},
+    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(VIEWS)},
 )

@@ -1,0 +1,51 @@
+"""Compare operators: its tables for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.tables import View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.compare_operators.compute import OperatorComparison
+
+
+_PATHS_SHOWN = 30
+
+
+def compared_tree(result: OperatorComparison) -> pl.DataFrame:
+    """Return the call paths that changed most, each behind what is around it, of a mean step."""
+    tree = result.tree
+    parents, shown = tree["parent"].to_list(), set[int]()
+    for node in tree.sort(pl.col("difference_ns").abs(), descending=True, maintain_order=True)["node"].head(
+        _PATHS_SHOWN
+    ):
+        while node >= 0 and node not in shown:
+            shown.add(node)
+            node = parents[node]  # noqa: PLW2901 -- climbs to the phase
+    placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("name")
+    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls", "measure")
+    return tree[sorted(shown)].select(placed.alias("path"), *columns)
+
+
+def compared_operators(result: OperatorComparison) -> pl.DataFrame:
+    """Return what changed in each operator, without operators inside it, of a mean step."""
+    columns = ("operator", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls")
+    has_changed = (pl.col("difference_ns") != 0) | (pl.col("change") != "unchanged")
+    return result.per_operator.filter(has_changed).select(columns)
+
+
+def compared_runs(result: OperatorComparison) -> pl.DataFrame:
+    """Return how much each of two aligned traces holds."""
+    times = [pl.col(f"{where}_total_ns").alias(f"{where}_ns") for where in ("host", "device")]
+    return result.sides.select("side", "rank_count", "step_count", *times)
+
+
+VIEWS = (
+    View("The two traces", compared_runs, "host_ns"),
+    View("Call paths that changed most; of a mean step, where both have steps", compared_tree, "difference_ns"),
+    View("Operators that changed, without those inside them", compared_operators, "difference_ns"),
+)
+"""The tables of `compare_operators`."""

@@ -1,0 +1,30 @@
+"""Compare traces: its tables for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.tables import View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.compare_traces.compute import TraceComparison
+
+
+def compared_by_name(result: TraceComparison) -> pl.DataFrame:
+    """Return what changed between two traces, the largest difference of time first."""
+    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_count", "test_count")
+    return result.per_name.select(pl.col("name").alias("event"), *columns, "control_mean_ns", "test_mean_ns")
+
+
+def compared_by_size(result: TraceComparison) -> pl.DataFrame:
+    """Return how much each of two traces holds."""
+    return result.sides
+
+
+VIEWS = (
+    View("The two traces", compared_by_size, "event_count"),
+    View("Names, over all ranks; mean is of one call", compared_by_name, "difference_ns"),
+)
+"""The tables of `compare_traces`."""

@@ -1,0 +1,81 @@
+"""Critical path: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.critical_path.compute import critical_path
+from holotrace.question import Analysis
+from holotrace.tables import PATH_CLASSES, View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.critical_path.compute import CriticalPath
+
+
+def path_per_rank(result: CriticalPath) -> pl.DataFrame:
+    """Return how long the critical path of each rank is, and which shares its classes have, those that occur."""
+    occurring = set(result.per_class.filter(pl.col("duration_ns") > 0).get_column("path_class"))
+    shares = [_class_share(each.name.lower()) for each in PATH_CLASSES if each.name.lower() in occurring]
+    per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)
+    return result.per_rank.select("rank", "window", "duration_ns").join(per_rank, on="rank", maintain_order="left")
+
+
+def path_by_name(result: CriticalPath) -> pl.DataFrame:
+    """Return what the critical paths of all ranks consist of by name, the longest first."""
+    total = max(1, result.per_rank.get_column("duration_ns").sum())
+    sums = result.per_name.group_by("name", "path_class").agg(pl.col("duration_ns", "segment_count").sum())
+    share = (pl.col("duration_ns") / total).alias("fraction")
+    columns = (pl.col("name").alias("event"), pl.col("path_class").str.replace_all("_", " "))
+    longest = sums.sort(["duration_ns", "name", "path_class"], descending=[True, False, False])
+    return longest.select(*columns, "duration_ns", share, "segment_count")
+
+
+def path_by_event(result: CriticalPath) -> pl.DataFrame:
+    """Return the longest parts of the critical paths that lie in events, the longest first."""
+    inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
+    return inside.select(
+        "rank",
+        "event_index",
+        pl.col("name").alias("event"),
+        pl.col("path_class").str.replace_all("_", " "),
+        "duration_ns",
+    )
+
+
+def _class_share(name: str) -> pl.Expr:
+    return pl.col("fraction").filter(pl.col("path_class") == name).first().alias(f"{name}_path_fraction")
+
+
+ENTRY = Analysis(
+    name="critical_path",
+    title="Critical path",
+    question="What bounds the step?",
+    compute=critical_path,
+    section="Host",
+    views=(
+        View(
+            "Each rank: shares of its critical path, which is as long as the window",
+            path_per_rank,
+            "duration_ns",
+        ),
+        View("The same by event, over all ranks", path_by_name, "duration_ns"),
+        View("The longest parts of each path", path_by_event, "duration_ns", is_detail=True),
+    ),
+    definitions=(
+        ("critical path", "the chain of work and waiting that reaches over the whole window without a gap"),
+        ("window", "a step, by default the last one that another one follows; without steps the whole recording"),
+        ("CPU operators", "time inside operators and calls of the host, less what was called from there"),
+        ("host gaps", "time of a thread outside of all that was recorded: Python, mostly"),
+        ("loading", "time inside ranges that load data, by their names"),
+        ("launches", "launch delay: from the end of a launch to the start of its work, where nothing else held it up"),
+        ("unknown", "before the first recorded work of a stream, or work whose launch was not recorded"),
+        (
+            "between kernels",
+            "kernel-kernel delay: from the end of work on a stream to the start of the next, launched before",
+        ),
+        ("compute, comm., copies", "work of the device by its kind; collectives of the host are communication too"),
+        ("sync", "synchronisation wait: from the end of what was waited for until the waiting one goes on"),
+    ),
+)

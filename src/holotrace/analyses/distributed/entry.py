@@ -1,0 +1,66 @@
+"""Distributed: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.distributed.compute import distributed
+from holotrace.question import Analysis
+from holotrace.tables import View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.distributed.compute import Distributed
+
+
+def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return how the mean step of each rank divides, and its time in collectives."""
+    return _divided_steps(result.per_rank, ["rank", "step_count"])
+
+
+def steps_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return how each step of each rank divides, and its time in collectives."""
+    return _divided_steps(result.per_step, ["rank", "step"])
+
+
+def _divided_steps(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    parts = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
+    waiting = ("transfer_ns", "synchronising_ns", "unmatched_ns")
+    renamed = {"overlap_ns": "both_ns", "communication_ns": "communicating_ns", "other_ns": "neither_ns"}
+    return table.select(*keys, "step_ns", *parts, *waiting).rename(renamed)
+
+
+def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return the calls, sizes and times of each collective of each rank."""
+    chosen = ("call_count", "bytes", "mean_bytes", "latency_ns", "mean_latency_ns", "transfer_ns", "mean_transfer_ns")
+    return result.per_operation.select("rank", "collective", "dtype", *chosen)
+
+
+def devices_of_ranks(result: Distributed) -> pl.DataFrame:
+    """Return which devices the ranks use, and what these are."""
+    process = pl.col("process").cast(pl.String)
+    return result.per_device.with_columns(process).rename({"device_name": "model"})
+
+
+ENTRY = Analysis(
+    name="distributed",
+    title="Distributed",
+    question="How do the ranks share the work, and who waits?",
+    compute=distributed,
+    section="Distributed",
+    views=(
+        View("The mean step of each rank, and its time in collectives", mean_steps_of_ranks, "step_ns"),
+        View("Collectives of each rank, by element type", collectives_of_ranks, "latency_ns"),
+        View("Each step of each rank", steps_of_ranks, "step_ns", is_detail=True),
+        View("Devices", devices_of_ranks, "memory_bytes", is_detail=True),
+    ),
+    definitions=(
+        ("step", "as the host announced it, extended to the device work that it launched"),
+        ("computing, communicating, both, neither", "parts of the step in which the rank does that; they add up"),
+        ("data transfer", "the shortest time of a rank in a collective: from the arrival of the last one to the end"),
+        ("waiting", "the rest of the time in collectives: other ranks have not arrived"),
+        ("not known", "collectives that no other rank recorded, and sends between two ranks"),
+        ("latency", "time in which at least one of the calls runs; the mean is over the calls"),
+    ),
+)

@@ -1,0 +1,57 @@
+"""Idle time: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.question import Analysis
+from holotrace.tables import View, one_device_hidden
+
+if TYPE_CHECKING:
+    from holotrace.analyses.idle_time.compute import IdleTime
+
+
+def idle_per_device(result: IdleTime) -> pl.DataFrame:
+    """Return how long each device was idle, and which share of that it waited for what."""
+    return one_device_hidden(_by_category(result.per_device))
+
+
+def idle_per_stream(result: IdleTime) -> pl.DataFrame:
+    """Return how long each stream was idle, and which share of that it waited for what."""
+    return one_device_hidden(_by_category(result.per_stream))
+
+
+def _by_category(table: pl.DataFrame) -> pl.DataFrame:
+    """Put the categories side by side."""
+    keys = [name for name in ("rank", "device", "stream") if name in table.columns]
+    shares = [_share_of(category) for category in ("host_wait", "kernel_wait", "other")]
+    totals = [pl.col("idle_ns", "gap_count").sum()]
+    return table.group_by(keys, maintain_order=True).agg(*totals, *shares)
+
+
+def _share_of(category: str) -> pl.Expr:
+    return pl.col("fraction").filter(pl.col("category") == category).first().alias(f"{category}_fraction")
+
+
+ENTRY = Analysis(
+    name="idle_time",
+    title="Idle time",
+    question="What were the idle GPUs waiting for?",
+    compute=idle_time,
+    section="Devices",
+    views=(
+        View("Each device: no stream runs anything", idle_per_device, "idle_ns"),
+        View("Each stream: between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
+    ),
+    definitions=(
+        ("the host", "the part of a gap before the host called for the next work: the device had nothing to do"),
+        (
+            "the kernel's start",
+            "the rest of a gap, where it is shorter than 30 µs: the usual time it takes to start a kernel",
+        ),
+        ("something else", "the rest of a gap, where it is longer: an event, another stream, or an unknown cause"),
+    ),
+)

@@ -1,0 +1,75 @@
+"""Kernels: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.kernels.compute import joined_over_ranks, kernels
+from holotrace.question import Analysis
+from holotrace.tables import View, without_wholly_known
+
+if TYPE_CHECKING:
+    from holotrace.analyses.kernels.compute import Kernels
+
+
+_MEANS = (
+    "mean_blocks_per_sm",
+    "blocks_per_sm_known_fraction",
+    "mean_occupancy_fraction",
+    "occupancy_known_fraction",
+)
+
+
+def kernels_by_name(result: Kernels) -> pl.DataFrame:
+    """Return the kernels over all ranks, the longest first."""
+    columns = ("fraction", "call_count", "sum_ns", "mean_ns", "min_ns", "max_ns")
+    table = _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
+    return without_wholly_known(table)
+
+
+def kernels_by_launch(result: Kernels) -> pl.DataFrame:
+    """Return the kernels of each rank by operator and launch shape, the longest first; unknown operators are blank."""
+    shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
+    eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
+    columns = ("rank", "name", "operator", "call_count", "sum_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
+    return without_wholly_known(_with_means(result.by_launch).select(columns))
+
+
+def _cores() -> pl.Expr:
+    uses = pl.col("uses_tensor_cores")
+    return (
+        pl.when(uses)
+        .then(pl.lit("yes"))
+        .when(~uses)
+        .then(pl.lit("no"))
+        .otherwise(pl.lit("unknown"))
+        .alias(uses.meta.output_name())
+    )
+
+
+def _with_means(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(
+        pl.col("mean_blocks_per_sm").round(2), pl.col("mean_occupancy").alias("mean_occupancy_fraction")
+    )
+
+
+ENTRY = Analysis(
+    name="kernels",
+    title="Kernels",
+    question="Which kernels take the time, and do they use tensor cores?",
+    compute=kernels,
+    section="Work",
+    views=(
+        View("Kernels by name, over all ranks", kernels_by_name, "sum_ns"),
+        View("Kernels by operator and launch shape", kernels_by_launch, "sum_ns", is_detail=True),
+    ),
+    definitions=(
+        ("tensor cores", "or matrix cores: whether the kernel's name says that it uses them"),
+        ("eligible", "tensor cores could do the work of the operator"),
+        ("blocks per SM", "blocks of the launch over the SMs of the device, each call weighed by its duration"),
+        ("est. occupancy", "threads on an SM in the most it holds, each call weighed by its duration"),
+        ("known for", "share of the calls' time whose launch shape is known; the means are of these"),
+    ),
+)

@@ -1,0 +1,51 @@
+"""Launch statistics: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.question import Analysis
+from holotrace.tables import View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.launch_statistics.compute import LaunchStatistics
+
+
+_LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
+
+
+def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
+    """Return what launching costs each rank."""
+    return result.per_rank.select(
+        "rank", "call_count", "call_sum_ns", "call_mean_ns", *_LAUNCH_COUNTS, "delay_median_ns", "delay_max_ns"
+    )
+
+
+def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
+    """Return what launching with each function costs, over all ranks, the most costly first."""
+    columns = ("call_count", "kernel_count", "call_sum_ns", *_LAUNCH_COUNTS)
+    sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("delay_max_ns").max())
+    return sums.sort(["call_sum_ns", "call"], descending=[True, False])
+
+
+ENTRY = Analysis(
+    name="launch_statistics",
+    title="Launch statistics",
+    question="What does launching cost?",
+    compute=launch_statistics,
+    section="Host",
+    views=(
+        View("Each rank", launches_per_rank, "call_sum_ns"),
+        View("Functions that launch, over all ranks", launches_per_call, "call_sum_ns", is_detail=True),
+    ),
+    definitions=(
+        ("call", "a function of the runtime or the driver that launched device work; one may launch a whole graph"),
+        ("delay", "from the end of the call to the start of the work; negative where the work starts before"),
+        ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
+        ("slow call", "a call of more than 50 µs"),
+        ("late start", "a delay of more than 100 µs: the work was held up, usually by work launched before"),
+    ),
+)

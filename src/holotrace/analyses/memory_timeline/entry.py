@@ -1,0 +1,45 @@
+"""Memory: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.question import Analysis
+from holotrace.tables import View, known_columns
+
+if TYPE_CHECKING:
+    from holotrace.analyses.memory_timeline.compute import MemoryTimeline
+
+
+def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
+    """Return the peak of each device, and what was allocated before and after."""
+    sizes = ("peak_bytes", "first_bytes", "last_bytes", "reserved_peak_bytes", "capacity_bytes")
+    return known_columns(result.per_device.select("rank", "device_type", "device_id", *sizes, "event_count"))
+
+
+def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
+    """Return what was alive at the peak of each device, by operator."""
+    devices = ("rank", "device_type", "device_id")
+    return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
+
+
+ENTRY = Analysis(
+    name="memory_timeline",
+    title="Memory",
+    question="How much memory was allocated, and what held it at the peak?",
+    compute=memory_timeline,
+    section="Devices",
+    views=(
+        View("Each device", memory_per_device, "peak_bytes"),
+        View("Alive at the peak, by the operator that allocated it", memory_at_peak, "bytes"),
+    ),
+    definitions=(
+        ("allocated", "what PyTorch's allocator had handed out, after each of the profiler's memory events"),
+        ("reserved", "what the allocator held of the device, handed out or not"),
+        ("before the recording", "allocated when the recording began, and not freed until the peak"),
+        ("operator", "the innermost operator around the allocation; top operator: the outermost"),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Operators and their kernels: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.operator_kernels.compute import operator_kernels, operators_over_ranks
+from holotrace.question import Analysis
+from holotrace.tables import SEQUENCE_COLUMN, View
+
+if TYPE_CHECKING:
+    from holotrace.analyses.operator_kernels.compute import OperatorKernels
+
+
+def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
+    """Return the device time that each operator causes, over all ranks, the longest first."""
+    columns = ("operator", "module", "kernel_ns", "forward_kernel_ns", "backward_kernel_ns")
+    table = operators_over_ranks(result).select(columns)
+    return table if table.get_column("module").count() else table.drop("module")
+
+
+def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
+    """Return the kernels of each operator on each rank, the most frequent first."""
+    table = result.per_sequence
+    delays = ("launch_delay_mean_ns", "start_delay_mean_ns")
+    return table.select("rank", "operator", pl.col("kernels").alias(SEQUENCE_COLUMN), "count", "kernel_ns", *delays)
+
+
+ENTRY = Analysis(
+    name="operator_kernels",
+    title="Operators and their kernels",
+    question="Which operators cause the device time?",
+    compute=operator_kernels,
+    section="Work",
+    views=(
+        View("Operators with their backward part, over all ranks", kernels_of_operators, "kernel_ns"),
+        View("Sequences of kernels of each operator", sequences_of_operators, "count", is_detail=True),
+    ),
+    definitions=(
+        ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
+        ("backward", "kernels launched by the backward operator that the profiler links with the operator"),
+    ),
+)

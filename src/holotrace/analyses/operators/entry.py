@@ -1,0 +1,67 @@
+"""Operators: its question, tables for people, and definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from holotrace.analyses.operators.compute import operators, summed_operators
+from holotrace.question import Analysis
+from holotrace.tables import View, known_columns, with_bounds
+
+if TYPE_CHECKING:
+    from holotrace.analyses.operators.compute import Operators
+
+
+def operators_by_name(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator, summed over the ranks."""
+    return _times_of_operators(result.by_name, ["operator"])
+
+
+def operators_by_shape(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator and shapes of its inputs, summed over the ranks."""
+    return _times_of_operators(result.by_shape, ["operator", "input_shape"])
+
+
+def operators_by_stack(result: Operators) -> pl.DataFrame:
+    """Return the time of each operator and call stack, summed over shapes and ranks."""
+    return _times_of_operators(result.by_stack.drop("input_shape"), ["operator", "call_stack"])
+
+
+def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    eligible = pl.when("is_tensor_core_eligible").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    summed = summed_operators(table).with_columns(eligible.alias("is_tensor_core_eligible"))
+    cores = ("tensor_core_self_fraction", "tensor_core_unknown_self_fraction")
+    shown = summed.select(
+        *(*keys, "calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
+        *(*cores, "is_tensor_core_eligible", "^device_self_busy_ns$"),
+    )
+    return known_columns(with_bounds(shown, *cores))
+
+
+ENTRY = Analysis(
+    name="operators",
+    title="Operators",
+    question="Where do operators spend time?",
+    compute=operators,
+    section="Work",
+    views=(
+        View("Operators, over all ranks", operators_by_name, "host_self_ns"),
+        View("Operators by the shapes of their inputs", operators_by_shape, "host_self_ns", is_detail=True),
+        View(
+            "Operators by call stack, the innermost frame first",
+            operators_by_stack,
+            "host_self_ns",
+            is_detail=True,
+        ),
+    ),
+    definitions=(
+        ("device, itself", "kernels, copies and memsets whose innermost operator it is; parallel ones both count"),
+        ("device, with inner", "the same with those of all operators inside it; of nested calls both count"),
+        ("device busy", "time in which at least one of its own runs, parallel or not"),
+        ("host, itself", "outside operators inside it, and outside runtime and driver calls"),
+        ("eligible", "tensor or matrix cores could do some of its work, by its name"),
+        ("on tensor cores", "the share of its own device time in kernels that use tensor or matrix cores"),
+    ),
+)
