@@ -1,4 +1,4 @@
-"""MemoryAnalysis as scripts written for Holistic Trace Analysis know it: raw memory timelines of torch.profiler."""
+"""MemoryAnalysis with HTA's interface: raw memory timelines of torch.profiler."""
 
 from __future__ import annotations
 

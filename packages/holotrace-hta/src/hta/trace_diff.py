@@ -1,4 +1,4 @@
-"""TraceDiff as scripts and notebooks written for Holistic Trace Analysis know it.
+"""TraceDiff, with HTA's interface.
 
 Names, arguments, defaults and columns are HTA's; `holotrace.compare_traces` is behind it, and says more: kinds kept apart,
 means per call, counts and times per step.
@@ -113,7 +113,7 @@ class LabeledTrace:
         Without steps in the trace, all events. Rows are labelled by rank and `index`; `rank` is a column too.
 
         Raises:
-            UnknownRankError, InvalidOptionError: there is no such rank, or step.
+            UnknownRankError, InvalidOptionError: the rank or step does not exist.
         """
         chosen = self.trace.select(self._ranks(rank))
         numbers = self._steps(iteration)
@@ -186,7 +186,7 @@ class TraceDiff:
             <test>_total_duration, diff_counts, diff_duration, counts_change_categories (+, - or =); durations in µs.
 
         Raises:
-            UnknownRankError, InvalidOptionError: there is no such rank, or step.
+            UnknownRankError, InvalidOptionError: the rank or step does not exist.
         """
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         ranks, numbers = (control_rank, test_rank), (control_iteration, test_iteration)

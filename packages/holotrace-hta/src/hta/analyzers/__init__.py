@@ -1,1 +1,1 @@
-"""Where scripts written for Holistic Trace Analysis import single functions and constants of its analyses from."""
+"""HTA's import paths for single functions and constants of its analyses."""

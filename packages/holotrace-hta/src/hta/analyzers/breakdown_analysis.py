@@ -1,4 +1,4 @@
-"""Breakdowns as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+"""Breakdowns as functions of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class BreakdownAnalysis:
-    """Methods of `TraceAnalysis`, which say what they return."""
+    """Class methods that forward to `TraceAnalysis`; see there for results."""
 
     @classmethod
     def get_gpu_kernel_breakdown(  # noqa: PLR0913, PLR0917 -- HTA's signature
@@ -78,7 +78,7 @@ class BreakdownAnalysis:
         visualize_pctg: bool = True,  # noqa: FBT001, FBT002
         show_idle_interval_stats: bool = False,  # noqa: FBT001, FBT002
     ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """See `TraceAnalysis.get_idle_time_breakdown`; of one rank."""
+        """See `TraceAnalysis.get_idle_time_breakdown`; covers one rank."""
         return TraceAnalysis.of(t).get_idle_time_breakdown(
             [rank], streams, visualize, visualize_pctg, show_idle_interval_stats, consecutive_kernel_delay
         )

@@ -1,4 +1,4 @@
-"""The graph of a critical path, its nodes and edges, and how to restore a saved one."""
+"""The critical path's graph, nodes and edges, and loading of saved graphs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CriticalPathAnalysis:
         show_all_edges: bool,  # noqa: FBT001
         edge_types_to_viz: set[CPEdgeType] | None = None,
     ) -> str:
-        """See `TraceAnalysis.overlay_critical_path_analysis`; `edge_types_to_viz` chooses the arrows along the path."""
+        """See `TraceAnalysis.overlay_critical_path_analysis`; `edge_types_to_viz` selects the arrows along the path."""
         return overlaid_critical_path(
             t,
             rank,

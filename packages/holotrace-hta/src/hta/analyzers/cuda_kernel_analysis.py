@@ -1,4 +1,4 @@
-"""Launches and sequences as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+"""Launches and sequences as functions of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class CudaKernelAnalysis:
-    """Methods of `TraceAnalysis`, which say what they return."""
+    """Class methods that forward to `TraceAnalysis`; see there for results."""
 
     @classmethod
     def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature

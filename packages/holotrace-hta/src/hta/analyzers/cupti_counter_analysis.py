@@ -1,4 +1,4 @@
-"""Hardware counters, and the weights by which they add up to floating-point operations."""
+"""Hardware counters and the floating-point operations that one count of each stands for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""Floating-point operations of one count of each counter."""
+"""Floating-point operations per count of each counter."""
 
 
 class CuptiCounterAnalysis:

@@ -1,8 +1,8 @@
-"""HTA's way of finding stragglers, by when communication kernels start on the clocks of the hosts.
+"""HTA's method for finding stragglers: compares start times of communication kernels across host clocks.
 
-`TraceAnalysis.get_potential_stragglers` compares how long ranks wait instead, which needs no common clock. Pass
-`find_stragglers_with_late_start_comm_kernels` to it for the numbers of HTA. What HTA failed on is repaired: kernels of
-NCCL 2.20 and later and of RCCL count, and so do step 0 and stream 0; one rank, or fewer than asked for, is no error.
+`TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. Pass
+`find_stragglers_with_late_start_comm_kernels` to it to reproduce HTA's numbers. Unlike HTA, it recognizes kernels of
+NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WORDS = {0: "in time", 1: "among the last"}
 def extract_iteration_info(trace: TraceView) -> pd.DataFrame:
     """Return the steps of all ranks of `analyzer.t`: rank, iter, ts, dur, end."""
     names = trace.symbol_table.get_sym_index()
-    numbers = {number: int(found[1]) for text, number in names.items() if (found := re.match(_STEP, text))}
+    numbers = {number: int(step[1]) for text, number in names.items() if (step := re.match(_STEP, text))}
     steps = []
     for rank, frame in trace.get_all_traces().items():
         own = frame[frame["name"].isin(list(numbers)) & (frame["stream"] < 0)]
@@ -50,19 +50,19 @@ def find_stragglers_with_late_start_comm_kernels(
     n_stragglers: int = 2,
     visualize: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.Series[float]:
-    """Count for each rank in how many steps it is among those whose chosen communication kernel starts last.
+    """Count the steps in which each rank is among the last to start a communication kernel.
 
-    The kernel is the last one of its name and stream in a step; of all, the name and stream whose durations differ
-    most between ranks are chosen.
+    Compares the kernel name and stream whose durations differ most between ranks, and in each step the last kernel of
+    that name and stream.
 
     Args:
         df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
-        symbol_table: the texts of the numbers in its column `name`.
-        n_stragglers: how many ranks to count in a step; ties count as well.
-        visualize: show when the kernel starts on each rank.
+        symbol_table: maps the ids in its column `name` to text.
+        n_stragglers: the number of ranks to count per step; ties count too.
+        visualize: show the kernel's start on each rank.
 
     Returns:
-        The counts, indexed by rank; empty where no rank has a communication kernel of at least 1 % of a step.
+        The counts, indexed by rank; empty if no rank has a communication kernel of at least 1 % of a step.
     """
     kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
     per_step = kernels.groupby("iteration")[_METRIC]
@@ -74,7 +74,7 @@ def find_stragglers_with_late_start_comm_kernels(
 
 
 def _figure(flagged: pd.DataFrame) -> go.Figure:
-    """Draw when the kernel starts on each rank, a panel for each step."""
+    """Draw the kernel's start on each rank, one panel per step."""
     shown = flagged.assign(rank=flagged["rank"].astype(str), is_straggler=flagged["is_straggler"].map(_WORDS))
     return px.bar(
         shown,

@@ -1,4 +1,4 @@
-"""Stragglers as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+"""Stragglers as functions of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if not TYPE_CHECKING:
 
 
 class StragglerAnalysis:
-    """Methods of `TraceAnalysis`, which say what they return."""
+    """Class methods that forward to `TraceAnalysis`; see there for results."""
 
     @classmethod
     def get_profiler_steps(cls, t: TraceView) -> list[int]:

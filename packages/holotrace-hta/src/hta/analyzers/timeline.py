@@ -1,4 +1,4 @@
-"""Timelines of kernels, where scripts written for Holistic Trace Analysis import them from."""
+"""Timelines of kernels, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTING = TimelinePlotSetting(auto_detect=False, multi_ranks=True, amplify_shor
 
 
 def plot_timeline(title: str, events: pd.DataFrame, ranks: Sequence[int] | None = None) -> None:
-    """Show what `prepare_timeline_gpu_events` returned, of some ranks or of all."""
+    """Show events of `prepare_timeline_gpu_events`, for some ranks or all."""
     plot_events_timeline(title, events if ranks is None else events[events["rank"].isin(list(ranks))], _SETTING)
 
 
@@ -32,15 +32,15 @@ def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> pd.DataFrame:
-    """Return device events as bars: the rows of `df` that are asked for, with beginning, end and row.
+    """Return the selected device events of `df` as bars with start, end and row.
 
     Args:
         df: events of one or several ranks, with a column `rank`.
-        symbol_table: the texts of the numbers in `name` and `cat`.
-        ranks: only these; by default all.
-        iterations: only events of these steps; by default all events, also those outside steps.
-        streams: only these; by default all, stream 0 too.
-        duration_threshold: events are drawn at least this long, in µs.
+        symbol_table: maps the ids in `name` and `cat` to text.
+        ranks: the ranks to include; by default all.
+        iterations: the steps to include; by default all events, including those outside of steps.
+        streams: the streams to include; by default all, including stream 0.
+        duration_threshold: the minimum drawn length of an event, in µs.
 
     Returns:
         The columns of `prepare_timeline_events`; `dur` is the true duration.
@@ -67,7 +67,7 @@ def plot_timeline_gpu_kernels(  # noqa: PLR0913, PLR0917 -- HTA's signature
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> None:
-    """Show the device events of a frame; the arguments are those of `prepare_timeline_gpu_events`."""
+    """Show the device events of a frame; takes the arguments of `prepare_timeline_gpu_events`."""
     events = prepare_timeline_gpu_events(df, symbol_table, ranks, iterations, streams, duration_threshold)
     plot_timeline(title, events)
 
@@ -80,10 +80,10 @@ def plot_timeline_gpu_kernels_from_trace(  # noqa: PLR0913, PLR0917 -- HTA's sig
     streams: Iterable[int] | None = None,
     duration_threshold: int = 1_000,
 ) -> None:
-    """Show the device events of a trace, `analyzer.t`; the arguments are those of `prepare_timeline_gpu_events`.
+    """Show the device events of a trace, `analyzer.t`; takes the arguments of `prepare_timeline_gpu_events`.
 
     Raises:
-        UnknownRankError: there is no such rank.
+        UnknownRankError: the rank does not exist.
     """
     chosen = trace_data.get_ranks() if ranks is None else list(ranks)
     events = pd.concat([trace_data.get_trace(rank).assign(rank=rank) for rank in chosen])

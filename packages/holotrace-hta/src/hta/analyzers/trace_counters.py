@@ -1,4 +1,4 @@
-"""Queues and bandwidth as functions of `analyzer.t`, where scripts written for Holistic Trace Analysis import them from."""
+"""Queues and bandwidth as functions of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
 
 
 class TraceCounters:
-    """Methods of `TraceAnalysis`, which say what they return."""
+    """Class methods that forward to `TraceAnalysis`; see there for results."""
 
     @classmethod
     def get_queue_length_time_series(cls, t: TraceView, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:

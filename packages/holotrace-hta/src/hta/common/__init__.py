@@ -1,1 +1,1 @@
-"""Modules of `hta.common` that scripts written for Holistic Trace Analysis import."""
+"""Modules of `hta.common`, at HTA's import paths."""

@@ -1,6 +1,6 @@
-"""HTA's first call stacks, where older scripts import them from: `CallGraph` of this module adds `depth` and `parent`.
+"""HTA's older call stacks, for older scripts: this module's `CallGraph` adds the columns `depth` and `parent`.
 
-`hta.common.trace_call_graph` knows more; both find the event around another one in the same way.
+`hta.common.trace_call_graph` adds more columns; both determine parents the same way.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class DeviceType(Enum):
 
 
 class CallStackNode(NamedTuple):
-    """An event within the events of its thread: the one around it, how many are around it, and those within it."""
+    """An event in its thread's call stack: its parent, its depth, and its children."""
 
     parent: int = NULL_NODE_INDEX
     depth: int = -1
-    children: list[int] = []  # noqa: RUF012 -- HTA's default, which nobody changes
+    children: list[int] = []  # noqa: RUF012 -- HTA's default; never modified
 
 
 class _Frames(Protocol):
-    """What gives the frames of ranks: `analyzer.t`, or anything like it."""
+    """Provides the frames of ranks, like `analyzer.t`."""
 
     def get_trace(self, rank: int) -> pd.DataFrame: ...
 
@@ -67,7 +67,7 @@ class _Frames(Protocol):
 
 
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
-    """Say where the events of a frame ran: on the host, on devices (any stream, also 0), or UNKNOWN for both or none."""
+    """Return where the events of a frame ran: CPU, GPU (any stream, including 0), or UNKNOWN for both or none."""
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
 
@@ -77,8 +77,8 @@ class CallStackGraph(NodeGraph):
 
     Args:
         df: the events of the thread, with index, ts, dur, stream and index_correlation.
-        identity: whose they are.
-        filter_func: which of them take part; by default all.
+        identity: the rank, process and thread.
+        filter_func: selects the events to include; by default all.
 
     Raises:
         InvalidOptionError: a column is missing.
@@ -91,7 +91,7 @@ class CallStackGraph(NodeGraph):
         filter_func: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     ) -> None:
         if "index_correlation" not in df.columns:
-            message = "the frame needs a column index_correlation, as analyzer.t.get_trace(rank) has it"
+            message = "the frame has no column index_correlation; frames of analyzer.t.get_trace(rank) have it"
             raise InvalidOptionError(message)
         self.df, self.identity, self.filter_func = df, identity, filter_func
         self.device_type = infer_device_type(df)
@@ -99,8 +99,8 @@ class CallStackGraph(NodeGraph):
         self.root_index = NULL_NODE_INDEX
         self.nodes: dict[int, CallStackNode] = {}
         if self.device_type is not DeviceType.GPU:
-            found = thread_nodes(parents_of(df if filter_func is None else filter_func(df)), NULL_NODE_INDEX, {})
-            self.nodes = {index: CallStackNode(each.parent, each.depth, each.children) for index, each in found.items()}
+            nodes = thread_nodes(parents_of(df if filter_func is None else filter_func(df)), NULL_NODE_INDEX, {})
+            self.nodes = {index: CallStackNode(node.parent, node.depth, node.children) for index, node in nodes.items()}
         self.depth = self._depth()
 
     def get_depth(self) -> pd.Series[int]:
@@ -108,7 +108,7 @@ class CallStackGraph(NodeGraph):
         return self.depth
 
     def get_paths_to_leaves(self, idx: int) -> list[list[int]]:
-        """Return the ways from a node down to each of its leaves."""
+        """Return the paths from a node to each of its leaves."""
         return self._paths(idx, lambda _: True)
 
     def get_leaf_nodes(self, idx: int) -> list[int]:
@@ -123,17 +123,17 @@ class CallStackGraph(NodeGraph):
 
 
 class CallGraph:
-    """Adds `depth` and `parent` to the frames of a trace; `parent` of device work is the call that launched it.
+    """Adds `depth` and `parent` to the frames of a trace; the parent of device work is the call that launched it.
 
     Args:
         trace: `analyzer.t`.
-        ranks: only these; by default all.
-        filter_func: which events take part; by default all.
-        remapped_tids: {rank: {thread: the thread that it counts as}}.
-        pre_process_trace_data: let Python functions end no later than the ones that called them.
+        ranks: the ranks to include; by default all.
+        filter_func: selects the events to include; by default all.
+        remapped_tids: {rank: {thread: the thread to treat it as}}.
+        pre_process_trace_data: cut Python functions off at the end of their callers.
 
     Raises:
-        UnknownRankError: there is no such rank.
+        UnknownRankError: the rank does not exist.
     """
 
     def __init__(
@@ -155,20 +155,20 @@ class CallGraph:
         self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
 
     def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
-        """Return the leaves under an event, unless they are skipped what is around it, and what the leaves launched."""
+        """Return the leaves under an event, its ancestors unless skipped, and the device work that the leaves launched."""
         frame = self.trace_data.get_trace(rank)
         event: Any = frame.loc[node_id]
         if event["stream"] >= 0:
             return self.get_stack_of_node(int(event["index_correlation"]), rank, skip_ancestors)
         owner = CallStackIdentity(rank, event["pid"], event["tid"])
-        stack = next(each for each in self.call_stacks if each.identity == owner)
+        stack = next(stack for stack in self.call_stacks if stack.identity == owner)
         leaves = stack.get_leaf_nodes(node_id)
         around = [] if skip_ancestors else stack.get_path_to_root(node_id)
         launched = frame.loc[leaves, "index_correlation"]
         return frame.reindex([*leaves, *around, *launched[launched >= 0].tolist()])
 
     def constrain_child_time_withinin_parent(self, df: pd.DataFrame) -> None:
-        """Let Python functions end no later than the ones of their thread that called them, in place."""
+        """Cut Python functions off at the end of their callers in the same thread, in place."""
         if df.empty or not {"python_id", "python_parent_id"} <= set(df.columns):
             return
         functions = df[df["python_id"] >= 0]
@@ -200,14 +200,14 @@ class CallGraph:
             self.call_stacks.append(stack)
             nodes |= {index: node for index, node in stack.nodes.items() if index >= 0}
         is_on_device = (frame["stream"] >= 0).to_numpy()
-        found = [nodes.get(index, CallStackNode()) for index in frame["index"].tolist()]
-        parents = np.array([node.parent for node in found], np.int64)
-        frame["depth"] = np.array([node.depth for node in found], np.int64)
+        node_of_row = [nodes.get(index, CallStackNode()) for index in frame["index"].tolist()]
+        parents = np.array([node.parent for node in node_of_row], np.int64)
+        frame["depth"] = np.array([node.depth for node in node_of_row], np.int64)
         frame["parent"] = np.where(is_on_device, frame["index_correlation"].to_numpy(), parents)
 
 
 def _callers_first(above: list[int]) -> list[int]:
-    """Return the rows so that each comes after its caller; those that call each other in a circle are left out."""
+    """Return the rows in an order that puts callers first; omits rows that call each other in a circle."""
     called: dict[int, list[int]] = {}
     for row, caller in enumerate(above):
         called.setdefault(caller, []).append(row)

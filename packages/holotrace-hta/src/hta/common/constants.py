@@ -1,4 +1,4 @@
-"""Numbers, where scripts written for Holistic Trace Analysis import them from."""
+"""Constants, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hta.configs.parser_config import MAX_EVENT_DURATION_US
 __all__ = ["CUDA_MAX_LAUNCH_QUEUE_PER_STREAM", "MAX_EVENT_DURATION_US"]
 
 CUDA_MAX_LAUNCH_QUEUE_PER_STREAM = 1024
-"""How many launches wait for a stream before the next call blocks; 1,022 to 1,024 were seen.
+"""The number of launches that a stream queues before the next call blocks; 1,022 to 1,024 were observed.
 
 https://forums.developer.nvidia.com/t/maximum-number-of-operations-in-a-stream/255260
 """

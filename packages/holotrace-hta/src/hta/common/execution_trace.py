@@ -1,4 +1,4 @@
-"""Execution traces, where scripts written for Holistic Trace Analysis import them from."""
+"""Execution traces, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -36,36 +36,39 @@ def load_execution_trace(et_file: str) -> ExecutionTrace:
 
 
 def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
-    """Add `et_node` to the frame of a rank: the node of each operator and annotation, NaN for none.
+    """Add `et_node` to a rank's frame: the node of each operator and annotation, NaN for none.
 
     Args:
         trace: `TraceAnalysis(...).t`.
-        rank: whose frame, `trace.get_trace(rank)`.
+        rank: the rank whose frame, `trace.get_trace(rank)`, receives the column.
         et: the execution trace of that rank.
 
     Raises:
-        UnknownRankError: there is no such rank.
+        UnknownRankError: the rank does not exist.
     """
     frame = trace.get_trace(rank)
-    found = node_rows(trace.trace.ranks[rank], et)
+    matches = node_rows(trace.trace.ranks[rank], et)
+    events = matches["event_index"].to_numpy()
     indexes = frame["index"].to_numpy()
-    nodes = np.full(1 + max(indexes.max(initial=0), found["event_index"].to_numpy().max(initial=0)), np.nan)
-    nodes[found["event_index"].to_numpy()] = et.nodes["node_id"].to_numpy()[found["row"].to_numpy()]
+    nodes = np.full(1 + max(indexes.max(initial=0), events.max(initial=0)), np.nan)
+    nodes[events] = et.nodes["node_id"].to_numpy()[matches["row"].to_numpy()]
     frame["et_node"] = nodes[indexes]
 
 
 def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
-    """Add what the execution trace says of the node in `et_node`; None where there is no node.
+    """Add a property of the node in `et_node` as a column; None for rows without a node.
 
     Raises:
-        InvalidOptionError: there is no such column, or the frame has no `et_node` yet.
+        InvalidOptionError: the column does not exist, or the frame has no `et_node` yet.
     """
     if column not in _SOURCES or "et_node" not in trace_df.columns:
         known = ", ".join(_SOURCES)
-        message = f"column={column!r} needs a frame with `et_node` (correlate_execution_trace) and is one of: {known}"
+        message = (
+            f"column={column!r} must be one of {known}, and the frame needs `et_node`: call correlate_execution_trace"
+        )
         raise InvalidOptionError(message)
     ids, values = et.nodes["node_id"].to_list(), et.nodes[_SOURCES[column]].to_list()
     decoded = [json.loads(value) for value in values] if column in _LISTS else values
     by_node = dict(zip(ids, decoded, strict=True))
-    found = [by_node.get(node) for node in trace_df["et_node"]]
-    trace_df[column] = pd.Series(found, index=trace_df.index, dtype=object)
+    node_values = [by_node.get(node) for node in trace_df["et_node"]]
+    trace_df[column] = pd.Series(node_values, index=trace_df.index, dtype=object)

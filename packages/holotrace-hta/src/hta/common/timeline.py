@@ -1,4 +1,4 @@
-"""Timelines of chosen events, where scripts written for Holistic Trace Analysis import them from.
+"""Timelines of chosen events, at HTA's import path.
 
 A figure is for hundreds or thousands of events that a script has chosen; Perfetto shows whole traces.
 """
@@ -124,7 +124,7 @@ def prepare_timeline_events(
         df: events with name, ts, dur, and if they are of devices stream; as `analyzer.t.get_trace(rank)` gives them,
             or of several ranks with a column `rank`. With a column `depth` the host has a row for each depth.
         setting: how the timeline looks.
-        symbol_table: the texts of the numbers in `name` and `cat`; not needed where the frame has texts.
+        symbol_table: maps the ids in `name` and `cat` to text; not needed if the frame has text.
         hover_columns: columns to keep for the hover; by default `DefaultHoverColumns`.
 
     Returns:
@@ -206,7 +206,7 @@ class Timeline:
 
     Args:
         timeline_events: events as `prepare_timeline_events` takes them, or what it returned.
-        symbol_table: the texts of the numbers in `name` and `cat`.
+        symbol_table: maps the ids in `name` and `cat` to text.
         filter_func: chooses events first: one of `hta.common.trace_filter`, or a function like them.
         setting: how the timeline looks.
         hover_columns: columns to show in the hover.
@@ -228,7 +228,7 @@ class Timeline:
 
     @staticmethod
     def is_timeline_events(df: pd.DataFrame, setting: TimelinePlotSetting) -> bool:
-        """Say whether a frame has the columns of bars."""
+        """Return whether a frame has the columns of bars."""
         needed = {setting.x_start_column, setting.x_end_column, setting.task_column, setting.color_column}
         return needed | set(DefaultMustHaveColumns) <= set(df.columns)
 
@@ -257,7 +257,7 @@ def align_module_with_kernels(
     Args:
         events_df: events with the columns that `hta.common.trace_call_graph.CallGraph` adds.
         module_list: regular expressions, each matched from the beginning of names.
-        sym_table: the texts of the numbers in `name`; not needed where names are texts.
+        sym_table: maps the ids in `name` to text; not needed if names are text.
         include_original_cpu_events: keep host events as well.
 
     Returns:

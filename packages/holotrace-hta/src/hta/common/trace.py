@@ -1,4 +1,4 @@
-"""`Trace`, where scripts written for Holistic Trace Analysis import it from."""
+"""`Trace`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ _NS_OF_A_MICROSECOND = 1_000
 
 
 class UnknownBaseTimeError(MissingDataError, KeyError):
-    """A file does not say when its clock began."""
+    """The file does not record when its clock started."""
 
 
 class Trace(TraceView):
-    """The traces of a job, opened by themselves.
+    """The traces of a job, opened without a `TraceAnalysis`.
 
-    Files are read when a frame or an analysis first needs them, so frames are there before `parse_traces` as well.
-    `load_traces` leaves out the last step. Times count from the first event of the job; between `parse_traces` and
-    `align_and_filter_trace` they are those of the files.
+    Reads files when a frame or an analysis first needs them, so frames are available before `parse_traces` too.
+    `load_traces` drops the last step. Times count from the first event of the job; between `parse_traces` and
+    `align_and_filter_trace` they are the times of the files.
 
     Args:
-        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens none: frames can
-            be assigned to `traces`.
+        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens none, so that a
+            script can assign frames to `traces`.
         trace_dir: the folder.
-        parser_config: which args are columns of the frames; by default HTA's.
+        parser_config: the args that become columns of the frames; HTA's by default.
 
     Raises:
-        TraceNotFoundError: there is no trace at these paths.
+        TraceNotFoundError: these paths contain no trace.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Show all ranks, without the last step unless it is asked for; does nothing when called again."""
+        """Load all ranks, without the last step unless requested; repeated calls do nothing."""
         if self.is_parsed:
-            logger.warning("the traces are loaded already; load_traces does nothing")
+            logger.warning("the traces are already loaded; load_traces does nothing")
             return
         self.parse_traces()
         self.align_and_filter_trace(include_last_profiler_step)
@@ -99,16 +99,16 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: FBT001, FBT002 -- no effect
     ) -> None:
-        """Show the whole traces of all ranks, or of the first `max_ranks`."""
+        """Load the whole traces of all ranks, or of the first `max_ranks`."""
         ranks = list(self._opened.ranks)
         chosen = ranks if max_ranks < 0 else ranks[:max_ranks]
         self.parse_multiple_ranks(chosen, use_multiprocessing, use_memory_profiling)
 
     def parse_single_rank(self, rank: int) -> None:
-        """Show the whole trace of one rank.
+        """Load the whole trace of one rank.
 
         Raises:
-            UnknownRankError: there is no such rank.
+            UnknownRankError: the rank does not exist.
         """
         self.parse_multiple_ranks([rank])
 
@@ -118,10 +118,10 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Show the whole traces of some ranks, in the time of the files.
+        """Load the whole traces of some ranks, with the times of the files.
 
         Raises:
-            UnknownRankError: there is no such rank.
+            UnknownRankError: the rank does not exist.
         """
         self._show(self._opened.select(ranks) if self._opened.ranks else self._opened)
         self._is_aligned = False
@@ -131,7 +131,7 @@ class Trace(TraceView):
         self,
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> None:
-        """Let times count from the first event of the job, and leave out the last step unless it is asked for."""
+        """Count times from the first event of the job, and drop the last step unless requested."""
         trace = self.trace
         self._show(trace if include_last_profiler_step else trace.where(before_last_step))
         self._is_aligned = True
@@ -140,10 +140,10 @@ class Trace(TraceView):
 def parse_trace_file(
     trace_file_path: str, cfg: ParserConfig | None = None
 ) -> tuple[dict[str, Any], pd.DataFrame, TraceSymbolTable]:
-    """Return what a file says about itself outside its events, its events, and the texts of their names.
+    """Return a file's metadata, its events, and their symbol table.
 
     Raises:
-        TraceNotFoundError, NotATraceError, UnreadableTraceError: there is no such file, or it is no readable trace.
+        TraceNotFoundError, NotATraceError, UnreadableTraceError: the file does not exist, or is not a readable trace.
     """
     trace = Trace([trace_file_path], parser_config=cfg)
     trace.parse_traces()
@@ -152,23 +152,23 @@ def parse_trace_file(
 
 
 def parse_trace_dict(trace_file_path: str) -> dict[str, Any]:
-    """Return the content of a file as Python's json reads it; see `hta.common.trace_file.read_trace`."""
+    """Return the parsed JSON of a file; see `hta.common.trace_file.read_trace`."""
     return read_trace(trace_file_path)
 
 
 def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:
-    """Return `gpu_index` and `cpu_index` of all device rows of a frame whose call is known, also on stream 0."""
+    """Return `gpu_index` and `cpu_index` of all device rows with a known launch call, including stream 0."""
     linked = df[(df["stream"] >= 0) & (df["index_correlation"] >= 0)]
     return pd.DataFrame({"gpu_index": linked["index"].to_numpy(), "cpu_index": linked["index_correlation"].to_numpy()})
 
 
 def trace_event_timestamp_to_unixtime_ns(trace_event_ts_us: float, trace_metadata: Mapping[str, Any]) -> int:
-    """Return a time of a file, in its microseconds, as nanoseconds since 1970; `trace_metadata` is its `meta_data`.
+    """Convert a file's time in µs to nanoseconds since 1970; `trace_metadata` is the file's `meta_data`.
 
     Raises:
-        UnknownBaseTimeError: the file, like all from before 2024, does not say when its clock began.
+        UnknownBaseTimeError: the file does not record when its clock started, like all files from before 2024.
     """
     if "baseTimeNanoseconds" not in trace_metadata:
-        message = "the trace has no baseTimeNanoseconds: when its clock began is unknown"
+        message = "the trace has no baseTimeNanoseconds, so the start of its clock is unknown"
         raise UnknownBaseTimeError(message)
     return round(trace_event_ts_us * _NS_OF_A_MICROSECOND) + int(trace_metadata["baseTimeNanoseconds"])

@@ -1,4 +1,4 @@
-"""Call stacks as columns of frames, where scripts written for Holistic Trace Analysis import them from."""
+"""Call stacks as columns of frames, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
 
 _MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
-"""What stands for nothing; in other columns it is -1."""
+"""The value for events outside of call stacks; -1 in other columns."""
 
 _Numbers = npt.NDArray[np.int64]
 
 
 class CallGraph:
-    """Adds to the frames of a trace what called what, and which kernels that led to.
+    """Adds call stacks, and the kernels launched below each call, to the frames of a trace.
 
-    Operators, annotations, runtime and driver calls contain each other by time, per thread; device work belongs to the
-    call that launched it. Python functions and what is in no stack have -1.
+    Operators, annotations, runtime and driver calls nest by time, per thread; device work belongs to the call that
+    launched it. Python functions and events outside of all stacks have -1.
 
-    parent              index of the event around it, for device work of its call; -1 for none
-    depth               events around it: 0 for the outermost
-    height              0 for device work, for the others at least 1: longest way down to one
-    num_kernels         pieces of device work launched within; 1 for device work itself
-    kernel_dur_sum      their summed durations in µs
-    first_kernel_start  when the first of them begins, in the time of `ts`; -1 for none
-    last_kernel_end     when the last of them ends; -1 for none
-    kernel_span         from the one to the other; 0 for none
+    parent              index of the enclosing event; for device work its launch call; -1 for none
+    depth               number of enclosing events: 0 for the outermost
+    height              longest path down to a leaf: 0 for device work, at least 1 for others
+    num_kernels         number of device events launched within; 1 for device work itself
+    kernel_dur_sum      their summed duration in µs
+    first_kernel_start  start of the first of them, on the same clock as `ts`; -1 for none
+    last_kernel_end     end of the last of them; -1 for none
+    kernel_span         time from first_kernel_start to last_kernel_end; 0 for none
 
-    As objects the same is in `rank_to_stacks` ({rank: {whose stack: its graph}}), `rank_to_nodes` ({rank: {index of an
-    event: its node}}), `call_stacks` (all graphs), and `mapping` (a row for each graph: rank, pid, tid, label,
-    stack_index, stack_root, count). They are made when a script asks for them.
+    The same data is available as objects, created on first use: `rank_to_stacks` ({rank: {identity: graph}}),
+    `rank_to_nodes` ({rank: {event index: node}}), `call_stacks` (all graphs), and `mapping` (one row per graph: rank,
+    pid, tid, label, stack_index, stack_root, count).
 
     Args:
         trace: `analyzer.t`, or a loaded `hta.common.trace.Trace`.
-        ranks: only these; by default all.
+        ranks: the ranks to include; by default all.
 
     Raises:
-        UnknownRankError: there is no such rank.
+        UnknownRankError: the rank does not exist.
     """
 
     stack_columns = (
@@ -80,12 +80,12 @@ class CallGraph:
 
     @staticmethod
     def from_dataframe(df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None, rank: int = -1) -> CallGraph:
-        """Make the call graph of a frame; the frame stays as it is.
+        """Return the call graph of a frame without changing the frame.
 
         Args:
-            df: events of a rank, as `analyzer.t.get_trace(rank)` has them, or some of them.
-            symbol_table: the texts of the numbers in `name` and `cat`; not needed where those are texts.
-            rank: what to call the rank.
+            df: all or some events of a rank, as `analyzer.t.get_trace(rank)` returns them.
+            symbol_table: maps the ids in `name` and `cat` to text; not needed if those are text.
+            rank: the rank's number in the graph.
         """
         trace = Trace(trace_files={}, trace_dir="")
         if symbol_table is not None:
@@ -114,7 +114,7 @@ class CallGraph:
 
     @cached_property
     def mapping(self) -> pd.DataFrame:
-        """A row for each graph; `label` is main, bwd, or the name of the first event."""
+        """One row per graph; `label` is main, bwd, or the name of the first event."""
         texts = self.trace_data.symbol_table.get_sym_table()
         rows = [
             (*stack.identity, _label(stack, texts), place, stack.root_index, 1)
@@ -125,33 +125,33 @@ class CallGraph:
     def get_call_stacks(
         self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
     ) -> Iterator[CallStackGraph]:
-        """Yield the graphs of a rank, process or thread, or the one at a place of `call_stacks`; by default all."""
+        """Yield the graphs of a rank, process or thread, or the one at an index of `call_stacks`; by default all."""
         for place, stack in enumerate(self.call_stacks):
             wanted = zip((rank, pid, tid, stack_index), (*stack.identity, place), strict=True)
             if all(asked is None or asked == value for asked, value in wanted):
                 yield stack
 
     def get_csg_of_node(self, index: int, rank: int | None = None) -> CallStackGraph:
-        """Return the graph of the thread of an event, for device work that of the call which launched it.
+        """Return the graph of an event's thread; for device work, of the call that launched it.
 
         Raises:
-            InvalidOptionError: there is no such event, or it is in no call stack.
+            InvalidOptionError: the event does not exist, or is not in a call stack.
         """
         node = self.get_node_attributes(index, rank)
         if node["stream"] >= 0 and node["parent"] != _NONE:
             node = self.get_node_attributes(int(node["parent"]), rank)
         of_rank = self.ranks[0] if rank is None else rank
-        found = next(self.get_call_stacks(of_rank, node["pid"], node["tid"]), None)
-        if found is None:
-            message = f"event {index} of rank {of_rank} is in no call stack"
+        stack = next(self.get_call_stacks(of_rank, node["pid"], node["tid"]), None)
+        if stack is None:
+            message = f"event {index} of rank {of_rank} is not in a call stack"
             raise InvalidOptionError(message)
-        return found
+        return stack
 
     def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series[Any]:
         """Return the row of an event, by default of the first rank.
 
         Raises:
-            InvalidOptionError: there is no such event.
+            InvalidOptionError: the event does not exist.
         """
         frame = self._frame(rank)
         if index not in frame.index:
@@ -166,24 +166,24 @@ class CallGraph:
         rank: int | None = None,
         skip_ancestors: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> pd.DataFrame:
-        """Return an event, all that it led to, and unless they are skipped the events around it; by time.
+        """Return an event, its descendants, and its ancestors unless skipped; sorted by time.
 
         Raises:
-            InvalidOptionError: there is no such event.
+            InvalidOptionError: the event does not exist.
         """
         self.get_node_attributes(index, rank)
         frame = self._frame(rank)
         parents = frame["parent"]
-        found = {index}
-        level = found
+        stack = {index}
+        level = stack
         while level:
-            level = set(frame.index[parents.isin(list(level))]) - found
-            found |= level
-        around = int(parents[index])
-        while around != _NONE and not skip_ancestors:
-            found.add(around)
-            around = int(parents[around])
-        return frame.loc[sorted(found)].sort_values(["ts", "depth"])
+            level = set(frame.index[parents.isin(list(level))]) - stack
+            stack |= level
+        ancestor = int(parents[index])
+        while ancestor != _NONE and not skip_ancestors:
+            stack.add(ancestor)
+            ancestor = int(parents[ancestor])
+        return frame.loc[sorted(stack)].sort_values(["ts", "depth"])
 
     def get_gpu_kernels(self, rank: int | None = None) -> pd.DataFrame:
         """Return the device work of a rank, by default of the first."""
@@ -195,7 +195,7 @@ class CallGraph:
 
 
 def _stacks(frame: pd.DataFrame, rank: int, symbols: TraceSymbolTable) -> dict[CallStackIdentity, CallStackGraph]:
-    """Return the graphs of the threads of a frame that has the columns of a CallGraph."""
+    """Return the graphs of a frame's threads; the frame has the columns of a CallGraph."""
     on_host = frame[(frame["stream"] < 0) & (frame["height"] > 0)]
     launched = frame[(frame["height"] == 0) & (frame["parent"] != _NONE)]
     pairs = pd.DataFrame({"gpu_index": launched["index"], "cpu_index": launched["parent"]})
@@ -232,7 +232,7 @@ def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int
 
 @dataclass(frozen=True)
 class _Totals:
-    """What lies under each row: height, number, summed duration, first start and last end of device work."""
+    """Totals below each row: height, and count, summed duration, first start and last end of device work."""
 
     height: _Numbers
     count: _Numbers
@@ -254,7 +254,7 @@ class _Totals:
 
 
 def _added_up(above: _Numbers, depth: _Numbers, call_count: int, start_ns: _Numbers, end_ns: _Numbers) -> _Totals:
-    """Hand the totals of device work, the rows from `call_count` on, up to what lies around it: deepest first."""
+    """Add the totals of device work (rows from `call_count` on) to all enclosing rows, deepest level first."""
     is_work = np.arange(len(above)) >= call_count
     count, duration, first, last = is_work.astype(np.int64), *np.zeros((3, len(above)), np.int64)
     height = np.where(is_work, 0, 1)

@@ -1,4 +1,4 @@
-"""Call stacks of single threads, where scripts written for Holistic Trace Analysis import them from."""
+"""Call stacks of single threads, at HTA's import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking things up in the frames of `analyzer.t.get_trace(rank)`, as scripts written for HTA do."""
+"""Lookups in frames of `analyzer.t.get_trace(rank)`, with HTA's names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hta.facade.trace.symbols import TraceSymbolTable
 
 
 def get_iterations(df: pd.DataFrame) -> list[int]:
-    """Return the numbers of the steps in a frame, in rising order, -1 left out.
+    """Return the step numbers of a frame in ascending order, without -1.
 
     Raises:
-        WrongTypeError: the frame has no column `iteration` of whole numbers.
+        WrongTypeError: the frame has no integer column `iteration`.
     """
     if "iteration" not in df.columns or not pd.api.types.is_integer_dtype(df["iteration"]):
-        message = "the frame needs a column `iteration` of whole numbers, as analyzer.t.get_trace(rank) has it"
+        message = "the frame has no integer column `iteration`; frames of analyzer.t.get_trace(rank) have one"
         raise WrongTypeError(message)
     return sorted(number for number in df["iteration"].unique().tolist() if number >= 0)
 
@@ -27,28 +27,28 @@ def get_iterations(df: pd.DataFrame) -> list[int]:
 def find_op_occurrence(
     df: pd.DataFrame, op_name: str, position: int, name_column: str = "s_name"
 ) -> tuple[bool, pd.Series[Any]]:
-    """Return whether an operator of exactly this name occurs so often, and its row; an empty series where not.
+    """Return whether the requested occurrence of an operator exists, and its row (else an empty series).
 
     Args:
-        df: a frame with names as texts in `name_column`.
-        op_name: the whole name.
-        position: 0 for the first in time, -1 for the last.
+        df: a frame with names as text in `name_column`.
+        op_name: the exact name.
+        position: which occurrence, in order of time: 0 for the first, -1 for the last.
         name_column: the column of the names.
     """
     if df.empty or not {"ts", name_column} <= set(df.columns):
         return False, pd.Series(dtype=object)
-    found = df[df[name_column] == op_name].sort_values("ts", kind="stable")
-    if not -len(found) <= position < len(found):
+    occurrences = df[df[name_column] == op_name].sort_values("ts", kind="stable")
+    if not -len(occurrences) <= position < len(occurrences):
         return False, pd.Series(dtype=object)
-    return True, found.iloc[position]
+    return True, occurrences.iloc[position]
 
 
 def find_events_by_name_patterns_using_symbol_table(
     df: pd.DataFrame, list_name_patterns: Iterable[str], symbol_table: TraceSymbolTable
 ) -> pd.Series[int]:
-    """Return the column `index` of the events whose name, a number in `name`, matches one of these expressions.
+    """Return the column `index` of the events whose name matches one of these regular expressions at its start.
 
-    A regular expression matches from the beginning of a name.
+    `name` holds symbol ids.
     """
     ids = {number for pattern in list_name_patterns for number in symbol_table.ids_matching(pattern)}
     return df.loc[df["name"].isin(ids), "index"]
@@ -57,9 +57,9 @@ def find_events_by_name_patterns_using_symbol_table(
 def find_events_by_name_patterns_using_decoded_names(
     df: pd.DataFrame, list_name_patterns: Iterable[str], name_column: str = "s_name"
 ) -> pd.Series[int]:
-    """Return the column `index` of the events whose name, a text, matches one of these regular expressions.
+    """Return the column `index` of the events whose name matches one of these regular expressions at its start.
 
-    They match from the beginning of a name.
+    `name_column` holds text.
     """
     patterns = [re.compile(pattern) for pattern in list_name_patterns]
     names = df[name_column]

@@ -1,4 +1,4 @@
-"""Filters of trace frames, where scripts written for Holistic Trace Analysis import them from.
+"""Filters of trace frames, at HTA's import path.
 
 A filter is called with a frame, such as `analyzer.t.get_trace(0)`, and with the symbol table where it looks at names;
 it returns the rows that pass, in their order, and leaves the frame as it is.
@@ -33,7 +33,7 @@ class Filter(ABC):
 
     @abstractmethod
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
 
 
 class IterationFilter(Filter):
@@ -43,7 +43,7 @@ class IterationFilter(Filter):
         self.iterations = _listed(iterations)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return df[df["iteration"].isin(self.iterations)] if _has(df, "iteration") else df
 
 
@@ -57,7 +57,7 @@ class IterationIndexFilter(Filter):
         self.iteration_index = _listed(iteration_index)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass; none where the frame has no such step."""
+        """Return the matching rows; none if the frame has no such step."""
         existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1}) if _has(df, "iteration") else []
         if not existing:
             return df
@@ -79,7 +79,7 @@ class RankFilter(Filter):
         self.ranks = _listed(ranks)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return df[df["rank"].isin(self.ranks)] if "rank" in df.columns else df
 
 
@@ -97,7 +97,7 @@ class TimeRangeFilter(Filter):
         self.time_range = time_range
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass."""
+        """Return the matching rows."""
         begin, end = self.time_range
         return df[(df["ts"] >= begin) & (df["ts"] + df["dur"] <= end)] if _has(df, "ts") else df
 
@@ -112,7 +112,7 @@ class NameStringColumnFilter(Filter):
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass."""
+        """Return the matching rows."""
         columns = [self.name_column] if self.name_column else _text_columns(df)
         if not columns:
             logger.warning("the frame has no column of names as texts; all of its rows pass")
@@ -129,7 +129,7 @@ class NameIdColumnFilter(Filter):
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         known = _needed(symbol_table, "NameIdColumnFilter")
         return df[df[self.name_column].isin(known.ids_matching(self.name_pattern))]
 
@@ -151,7 +151,7 @@ class NameFilter(Filter):
         )
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         if df.empty:
             return df
         chosen = [self.name_column] if self.name_column else [name for name in _TEXT_COLUMNS if name in df.columns]
@@ -168,7 +168,7 @@ class QueryFilter(Filter):
         self.query_str = query_str
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return df.query(self.query_str)
 
 
@@ -180,7 +180,7 @@ class _LastingFilter(Filter):
         df: pd.DataFrame | None = None,
         symbol_table: TraceSymbolTable | None = None,  # noqa: ARG002
     ) -> Any:  # noqa: ANN401 -- without a frame it is its own maker
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return self if df is None else df[df["dur"] > 0]
 
 
@@ -192,7 +192,7 @@ class GPUKernelFilter(Filter):
     """Keep what happens on devices: rows with a stream and, with a symbol table, waits of a whole device."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return df[_is_on_device(df, symbol_table)] if _has(df, "stream") else df
 
 
@@ -200,7 +200,7 @@ class CPUOperatorFilter(Filter):
     """Keep what happens on the host: all that `GPUKernelFilter` drops."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         return df[~_is_on_device(df, symbol_table)] if _has(df, "stream") else df
 
 
@@ -211,7 +211,7 @@ class MemCopyEventFilter(Filter):
         self.memory_copy_type, self.symbol_table = memory_copy_type, symbol_table
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass; none where there is no such name."""
+        """Return the matching rows; none if there is no such name."""
         if df.empty:
             return df
         known = _needed(symbol_table or self.symbol_table, "MemCopyEventFilter")
@@ -237,7 +237,7 @@ class CompositeFilter(Filter):
         self.filters = list(filters)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         for each in self.filters:
             df = each(df, symbol_table)
         return df
@@ -274,7 +274,7 @@ def _listed(numbers: int | Iterable[int]) -> list[int]:
 
 
 def _has(df: pd.DataFrame, column: str) -> bool:
-    """Say whether a frame has a column; a filter lets frames without it pass whole, as HTA's do."""
+    """Return whether a frame has a column; a filter lets frames without it pass whole, as HTA's do."""
     if column not in df.columns:
         logger.warning("the frame has no column %s; all of its rows pass", column)
     return column in df.columns

@@ -1,4 +1,4 @@
-"""Reading single files, where scripts written for Holistic Trace Analysis import it from; there is one parser."""
+"""Reading single files, at HTA's import path; there is one parser."""
 
 from __future__ import annotations
 

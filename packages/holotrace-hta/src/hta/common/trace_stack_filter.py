@@ -63,7 +63,7 @@ class OperatorFilter(Filter):
         self.include_gpu_kernels, self.name_column = include_gpu_kernels, name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the rows that pass, in their order; none where the operator does not occur so often."""
+        """Return the matching rows in order; none if the operator does not occur so often."""
         is_found, operator = find_op_occurrence(df, self.op_name, self.position, _names_of(df, self.name_column))
         if not is_found:
             return df.iloc[:0]
@@ -136,7 +136,7 @@ class CombinedOperatorFilter(Filter):
         self.stack_depths = None if stack_depths is None else list(stack_depths)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the rows that pass, in their order; none where there is no step or no root."""
+        """Return the matching rows in order; none if there is no step or no root."""
         kept = UnderOperatorFilter(self.root_op_name, 0)(FirstIterationFilter()(df, symbol_table))
         limits = (
             AfterOperatorFilter(self.preceding_op_name or "", -1),

@@ -1,4 +1,4 @@
-"""The symbol table, where scripts written for Holistic Trace Analysis import it from."""
+"""The symbol table, at HTA's import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of events, where scripts written for Holistic Trace Analysis import them from."""
+"""Groups of events, at HTA's import path."""
 
 from __future__ import annotations
 

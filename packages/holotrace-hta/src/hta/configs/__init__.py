@@ -1,1 +1,1 @@
-"""Modules of `hta.configs` that scripts written for Holistic Trace Analysis import."""
+"""Modules of `hta.configs`, at HTA's import paths."""

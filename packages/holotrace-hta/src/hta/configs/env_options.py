@@ -37,7 +37,7 @@ class HTAEnvOptions:
         return cls._the_one
 
     def disable_ns_rounding(self) -> bool:
-        """Say whether HTA_DISABLE_NS_ROUNDING is 1; times are exact in any case."""
+        """Return whether HTA_DISABLE_NS_ROUNDING is 1; times are exact in any case."""
         return _is_on(HTA_DISABLE_NS_ROUNDING_ENV)
 
     def set_disable_ns_rounding(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -45,7 +45,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_NS_ROUNDING_ENV, is_on=value)
 
     def disable_call_graph_depth(self) -> bool:
-        """Say whether HTA_DISABLE_CG_DEPTH is 1; the columns of a CallGraph are there in any case."""
+        """Return whether HTA_DISABLE_CG_DEPTH is 1; the columns of a CallGraph are there in any case."""
         return _is_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -53,7 +53,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_CG_DEPTH_ENV, is_on=value)
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        """Say whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the edges are there in any case."""
+        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the edges are there in any case."""
         return _is_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -61,7 +61,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_ENV, is_on=value)
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        """Say whether copies of a trace with all edges show launches that delay nothing."""
+        """Return whether copies of a trace with all edges show launches that delay nothing."""
         return _is_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -69,7 +69,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_SHOW_ENV, is_on=value)
 
     def critical_path_strict_negative_weight_check(self) -> bool:
-        """Say whether an analysis fails where an edge ends before it begins."""
+        """Return whether an analysis fails where an edge ends before it begins."""
         return _is_on(CP_STRICT_NEG_WEIGHT_CHECK_ENV)
 
     def set_critical_path_strict_negative_weight_check(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

@@ -1,4 +1,4 @@
-"""The lists of args, where scripts written for Holistic Trace Analysis import them from; they are not in a YAML file."""
+"""The lists of args, at HTA's import path; they are not in a YAML file."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Modules of `hta.utils` that scripts written for Holistic Trace Analysis import."""
+"""Modules of `hta.utils`, at HTA's import paths."""

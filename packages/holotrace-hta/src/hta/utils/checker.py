@@ -1,4 +1,4 @@
-"""Checks before work starts, where scripts written for Holistic Trace Analysis import them from."""
+"""Checks before work starts, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_valid_directory(
     path_to_directory: str,
     must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> OperationOutcome:
-    """Say whether a path leads to a folder, and to one that can be written if that is asked."""
+    """Return whether a path leads to a folder, and to one that can be written if that is asked."""
     if not path_to_directory:
         return OperationOutcome(success=False, reason="the path needs to be a non-empty string")
     path = located(path_to_directory)

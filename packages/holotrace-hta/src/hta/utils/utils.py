@@ -1,4 +1,4 @@
-"""Small functions, where scripts written for Holistic Trace Analysis import them from."""
+"""Small functions, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ def get_memory_kernel_type(name: str) -> str:
 
 
 def is_comm_kernel(name: str) -> bool:
-    """Say whether device work of this name communicates."""
+    """Return whether device work of this name communicates."""
     return get_kernel_type(name) == KernelKind.COMMUNICATION.name
 
 
 def is_memory_kernel(name: str) -> bool:
-    """Say whether device work of this name copies or sets memory."""
+    """Return whether device work of this name copies or sets memory."""
     return get_kernel_type(name) == KernelKind.MEMORY.name
 
 
 def is_compute_kernel(name: str) -> bool:
-    """Say whether device work of this name computes."""
+    """Return whether device work of this name computes."""
     return get_kernel_type(name) == KernelKind.COMPUTATION.name
 
 

@@ -47,7 +47,7 @@ def validate_trace_format(
     level: str = "standard",
     ignore_missing_arguments: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> tuple[bool, dict[str, Any]]:
-    """Say whether the args of all events of a file have the types that are known of them.
+    """Return whether the args of all events of a file have the types that are known of them.
 
     Args:
         trace_file_path: the file, which is read event by event.

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 
 from holotrace.analyses.compare_traces.compute import Device, compare_traces
+from hta.facade.results.times import microseconds
 from hta.facade.trace.names import shorten_name
 
 if TYPE_CHECKING:
@@ -33,15 +34,15 @@ def comparison_frame(
     result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device)
     name = "short_name" if use_short_name else "name"
     table = _summed(result.per_name, use_short_name=use_short_name)
-    sums = {column: table[column].to_numpy() for column in _SUMS}
+    control_counts, test_counts = table["control_count"].to_numpy(), table["test_count"].to_numpy()
     control, test = labels
     columns: dict[str, Any] = {
-        f"{control}_counts": sums["control_count"],
-        f"{control}_total_duration": _microseconds(sums["control_ns"]),
-        f"{test}_counts": sums["test_count"],
-        f"{test}_total_duration": _microseconds(sums["test_ns"]),
-        "diff_counts": sums["test_count"] - sums["control_count"],
-        "diff_duration": _microseconds(sums["test_ns"] - sums["control_ns"]),
+        f"{control}_counts": control_counts,
+        f"{control}_total_duration": microseconds(table["control_ns"]),
+        f"{test}_counts": test_counts,
+        f"{test}_total_duration": microseconds(table["test_ns"]),
+        "diff_counts": test_counts - control_counts,
+        "diff_duration": microseconds(table["test_ns"] - table["control_ns"]),
     }
     signs = np.array(["-", "=", "+"], dtype=object)[np.sign(columns["diff_counts"]) + 1]
     return pd.DataFrame(
@@ -69,8 +70,3 @@ def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))
     return named.group_by("name").agg(pl.col(_SUMS).sum()).sort(pl.col("control_count") == 0, "name")
-
-
-def _microseconds(nanoseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return whole numbers where all values are whole microseconds, else exact thousandths."""
-    return nanoseconds / 1_000 if (nanoseconds % 1_000).any() else nanoseconds // 1_000

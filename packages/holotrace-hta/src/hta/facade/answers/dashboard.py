@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from holotrace.drawing.names import printable
-from holotrace.overview import Overview, shown_analyses
+from holotrace.overview import Overview, overview, shown_analyses
 from hta.facade.results.show import show
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from holotrace.drawing.theme import Theme
+    from holotrace.store.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -53,3 +54,8 @@ class Dashboard:
         findings = "".join(f"<li>{escape(printable(finding))}</li>" for finding in self.overview.findings)
         doubts = "".join(f"<p>⚠ {escape(printable(doubt))}</p>" for doubt in self.overview.doubts)
         return f"{doubts}<p><b>{escape(printable(self.overview.verdict))}</b></p><ul>{findings}</ul>"
+
+
+def dashboard_of(trace: Trace, theme: Theme) -> Dashboard:
+    """Run all analyses of a trace and return their dashboard."""
+    return Dashboard(overview(trace), theme)

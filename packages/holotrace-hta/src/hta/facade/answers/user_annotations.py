@@ -16,6 +16,7 @@ from holotrace.analyses.user_annotations.figure import plot_user_annotations
 from holotrace.enrich.host.annotations import annotation_of_work
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import DEVICE_WORK_KINDS
+from hta.facade.results.cut_off import kept_count
 from hta.facade.results.reasons import explained
 from hta.facade.results.show import show
 from hta.facade.trace.names import shorten_name
@@ -102,8 +103,7 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
     ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
-    covered = ordered["inclusive_ns"].cum_sum().to_numpy()
-    count = min(num_kernels, int(np.searchsorted(covered, duration_ratio * covered[-1])) + 1)
+    count = kept_count(ordered["inclusive_ns"], duration_ratio, num_kernels)
     is_kept = (pl.int_range(pl.len()) < count) | pl.col("name").is_in(always)
     kept, rest = (ordered.filter(chosen) for chosen in (is_kept, ~is_kept))
     return pl.concat([kept[list(_STATISTICS)], *([_joined(rest)] if len(rest) else [])])

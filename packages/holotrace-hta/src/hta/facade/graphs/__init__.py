@@ -1,1 +1,15 @@
-"""Critical paths and call stacks as HTA's objects."""
+"""Critical paths and call stacks as HTA's objects.
+
+`graphs.<module>` imports that module on first use, so a script waits only for the questions it asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hta.facade.imports.later import submodules_of
+
+if TYPE_CHECKING:
+    from hta.facade.graphs import critical_path as critical_path
+else:
+    __getattr__ = submodules_of(__name__)

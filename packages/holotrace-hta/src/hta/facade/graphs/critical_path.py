@@ -127,7 +127,7 @@ class CPGraph:
         return iter(range(len(self)))
 
     def __contains__(self, node: object) -> bool:
-        """Say whether there is a node of this number."""
+        """Return whether there is a node of this number."""
         return isinstance(node, (int, np.integer)) and 0 <= int(node) < len(self)
 
     def __getitem__(self, node: int) -> Mapping[int, Mapping[str, object]]:
@@ -411,7 +411,7 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
     Raises:
         NotASavedPathError: the file is something else, damaged, or of another version.
         InvalidOptionError: it was made from another trace.
-        UnknownRankError: there is no such rank.
+        UnknownRankError: the rank does not exist.
         OSError: the file cannot be opened.
     """
     rank_trace = t_full.trace.select([rank]).ranks[rank]
@@ -419,7 +419,7 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
 
 
 def is_switched_on(variable: str) -> bool:
-    """Say whether an environment variable is 1, now."""
+    """Return whether an environment variable is 1, now."""
     return os.environ.get(variable) == "1"
 
 

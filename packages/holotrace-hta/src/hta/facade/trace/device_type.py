@@ -34,6 +34,6 @@ def vendor_of(calls: Sequence[str]) -> str:
 
 
 def is_mtia(header: Mapping[str, Any]) -> bool:
-    """Say whether the ranks of a trace talk to each other as MTIA's do."""
+    """Return whether the ranks of a trace talk to each other as MTIA's do."""
     distributed = header.get("distributedInfo")
     return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

@@ -436,7 +436,7 @@ class _Rows:
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Say whether rows of recorded events show another value, though what it follows from is as recorded."""
+        """Return whether rows of recorded events show another value, though what it follows from is as recorded."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")

@@ -63,7 +63,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
         return len(self._frames)
 
     def __contains__(self, rank: object) -> bool:
-        """Say whether there is a rank, without making its frame."""
+        """Return whether there is a rank, without making its frame."""
         return rank in self._frames
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ class GroupingPattern:
     group_name: str = ""
 
     def match(self, name: str) -> bool:
-        """Say whether a text belongs to the group."""
+        """Return whether a text belongs to the group."""
         return (self.pattern.match(name) is not None) != self.inverse_match
 
 
@@ -66,7 +66,7 @@ class _KernelGroup(GroupingPattern):
     kind: KernelKind = KernelKind.OTHER
 
     def match(self, name: str) -> bool:
-        """Say whether the rules in force find that work of this name is of the kind."""
+        """Return whether the rules in force find that work of this name is of the kind."""
         return kind_of_name(name, EventKind.ACCELERATOR) is self.kind
 
 

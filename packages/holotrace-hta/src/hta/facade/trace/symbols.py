@@ -87,7 +87,7 @@ class TraceSymbolTable:
         return combined
 
     def is_empty(self) -> bool:
-        """Say whether there is no text."""
+        """Return whether there is no text."""
         return not self.sym_table
 
     def add_symbols(self, symbols: Iterable[str]) -> None:

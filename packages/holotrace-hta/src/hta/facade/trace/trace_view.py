@@ -135,7 +135,7 @@ class TraceView:
         """Return the numbers of a rank's steps in rising order; by default of the first rank.
 
         Raises:
-            UnknownRankError: there is no such rank.
+            UnknownRankError: the rank does not exist.
         """
         return sorted(set(self._rank(rank).derive(steps)["step"].to_list()))
 
@@ -146,7 +146,7 @@ class TraceView:
         counts in every later analysis; columns that a script adds stay.
 
         Raises:
-            UnknownRankError: there is no such rank.
+            UnknownRankError: the rank does not exist.
         """
         return self.traces[rank]
 
@@ -177,7 +177,7 @@ class TraceView:
         """Return the content of a rank's file as Python's json reads it.
 
         Raises:
-            UnknownRankError: there is no such rank.
+            UnknownRankError: the rank does not exist.
             InvalidOptionError: the file is compressed with zstd, or is no valid JSON as it stands.
         """
         path = located(self._rank(rank).source)
@@ -259,7 +259,7 @@ class TraceView:
         return configured(frame, rank_trace, self.parser_config)
 
     def _are_texts_changed(self) -> bool:
-        """Say whether numbers stand for other texts than those of the frames; new numbers do not count."""
+        """Return whether numbers stand for other texts than those of the frames; new numbers do not count."""
         if "symbol_table" not in self.__dict__:  # nobody has seen it
             return False
         made = self._numbering.get_sym_table()
