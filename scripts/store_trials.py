@@ -135,7 +135,7 @@ def _is_unfinished(found: object) -> bool:
         "no profiler trace",
         "does not exist",
         "store without ranks",
-        "_holotrace_store.json is missing",  # two writers began at once, and HDFS removes a file before it replaces it
+        ".json is missing",  # two writers write the same rank, and WebHDFS cannot replace a file in one operation
     )
     return any(sign in str(found) for sign in signs)
 

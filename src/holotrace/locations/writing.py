@@ -139,15 +139,23 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
     try:
         with explained_errors(location, "written"):
             filesystem.put_file(str(draft), beside)
-            if replace and filesystem.exists(path):
+            options = _replacing(filesystem)
+            if replace and options is None and filesystem.exists(path):
                 with suppress(FileNotFoundError):  # another process was faster
                     filesystem.rm_file(path)
-            filesystem.mv(beside, path)
+            filesystem.mv(beside, path, **(options or {}))
     except BaseException:
         _remove(filesystem, beside)
         raise
     if not replace:  # WebHDFS neither replaces a file nor says that it did not
         _remove(filesystem, beside)
+
+
+def _replacing(filesystem: AbstractFileSystem) -> dict[str, bool] | None:
+    """Return the options with which `mv` replaces a file in one operation; None if the file system cannot."""
+    if type(filesystem).__module__.startswith("hdfs_native"):
+        return {"overwrite": True}
+    return {} if "local" in filesystem.protocol else None
 
 
 def _remove(filesystem: AbstractFileSystem, path: str) -> None:
