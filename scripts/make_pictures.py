@@ -1,11 +1,13 @@
 """Make the pictures of the README from the running pages: `make pictures`.
 
-Serves a made-up job of 8 ranks, opens its pages in a browser without a window, and writes docs/images/<page>.png. The
-browser is chromium, or what HOLOTRACE_CHROMIUM names.
+Serves a synthetic job of 8 ranks, opens its pages and its report in a headless browser, and writes docs/images/<page>.png and
+report.png. The browser is chromium, or the one that HOLOTRACE_CHROMIUM names.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -21,6 +23,7 @@ from holotrace.web.state import Selection
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PAGES = ("overview", "timeline", "distributed")
 SIZE = {"width": 1280, "height": 800}
+REPORT_SIZE = {"width": 1180, "height": 1320}
 PATIENCE_MS = 60_000
 SETTLED = """() => {
   if (!document.querySelector('#page h2') || document.querySelector('#page .mantine-Loader-root')) {
@@ -37,7 +40,7 @@ DRAWS_FOR_MS = 1_000
 
 
 def main() -> None:
-    """Write one picture a page."""
+    """Write one picture per page, and one of the report."""
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "sample_job"
         write_job(job)
@@ -47,6 +50,7 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
             for name in PAGES:
                 _picture(browser, server.url + Selection(name).query(), IMAGES / f"{name}.png")
+            _picture_of_report(browser, job, Path(folder) / "report.html")
             browser.close()
 
 
@@ -63,6 +67,17 @@ def _picture(browser: Browser, url: str, path: Path) -> None:
     page.wait_for_function(SETTLED, timeout=PATIENCE_MS)
     page.wait_for_timeout(DRAWS_FOR_MS)
     page.screenshot(path=path)
+    page.close()
+
+
+def _picture_of_report(browser: Browser, job: Path, report: Path) -> None:
+    command = [sys.executable, "-m", "holotrace", "report", job.name, "-o", report]
+    subprocess.run(command, cwd=job.parent, check=True)  # noqa: S603 -- our own command
+    page = browser.new_page(viewport=REPORT_SIZE, color_scheme="light")
+    page.goto(report.as_uri(), timeout=PATIENCE_MS)
+    page.wait_for_selector(".main-svg", timeout=PATIENCE_MS)
+    page.wait_for_timeout(DRAWS_FOR_MS)
+    page.screenshot(path=IMAGES / "report.png")
     page.close()
 
 
