@@ -55,7 +55,7 @@ store-trials: $(VENV)/.built ## many writers, kills and damage against caches an
 # Not optimised, these tests take seconds, and a fifth of the CPU time to build; an overflow is an error in them.
 test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
-	cargo test --quiet -p checksums -p event-graph -p intervals -p keys -p trace-reader
+	cargo test --quiet -p algorithms -p checksums -p trace-reader
 
 check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
 

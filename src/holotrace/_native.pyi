@@ -1,13 +1,11 @@
-"""What is written in Rust.
+"""The part of holotrace that is written in Rust.
 
-The reader is called by `holotrace.ingest.kineto`, copies of traces by `holotrace.export.chrome_trace`, raw memory timelines by
-`hta.memory_analysis`, checksums by `holotrace.store.checksums`, and passes over arrays and names by `holotrace.algorithms`.
+Callers: `holotrace.ingest.kineto` (reading), `holotrace.export.chrome_trace` (edited copies), `hta.memory_analysis` (raw memory
+timelines), `holotrace.store.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
 
-Intervals are three arrays, and parents one, with -1 where there is none. ValueError: arrays differ in length, name a
-row that is not there, or a row lies above itself.
-
-Edges are two arrays: edge i leads from node source[i] to node target[i]. ValueError: they differ in length, name a node
-that is not there, or form a cycle where there must be none.
+The functions on arrays raise ValueError if arrays differ in length, or refer to a row, group, node or edge that does not exist.
+Groups, starts and ends describe intervals. The array `parent` describes a forest, with -1 for a root; ValueError if it has a cycle.
+Edge i of a graph leads from node source[i] to node target[i].
 """
 
 import os
@@ -57,22 +55,21 @@ _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 @final
 class ArrowTable:
-    """A table that anything that speaks Arrow can take, once."""
+    """A table that any library with Arrow support can take, once."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand the table over as an Arrow stream."""
+        """Return the table as an Arrow stream; ValueError on the second call."""
 
 @final
 class EditedCopy:
-    """The text of a trace file, piece by piece, with some events changed; all else letter by letter.
+    """A copy of a trace file with some events changed, piece by piece; the rest stays byte for byte the same.
 
     Args:
-        source: the file, or its bytes; plain, gzip or zstd is told by the first of them.
-        fates: for each event of the file, in its order: 0 keeps it, 1 leaves it out; 2 adds a text to the end of its
-            args; 3 replaces its name by a number and empties its args, where it is a complete event (`ph` X). Events
-            beyond the end are kept.
-        values: for each event the place of its text in `texts`, or its number.
-        texts: JSON without braces: `"critical":1`.
+        source: the file, or a stream of its bytes; plain, gzip or zstd, which the first bytes tell.
+        fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
+            replaces its name with a number and empties its args (only complete events, `ph` X). Further events are kept.
+        values: one per event: the index of its text in `texts`, or its number.
+        texts: JSON without braces, such as `"critical":1`.
     """
 
     def __new__(cls, source: _Source, fates: npt.NDArray[np.uint8], values: _Nodes, texts: Sequence[str]) -> Self:
@@ -80,47 +77,47 @@ class EditedCopy:
 
     @property
     def event_count(self) -> int:
-        """How many events the source holds, as far as it was copied."""
+        """The number of events in the part copied so far."""
 
     @property
     def events_end(self) -> int | None:
-        """Offset behind the bracket that closes the events, once that is reached."""
+        """The offset after the bracket that closes the events; None until the copy reaches it."""
 
     @property
     def holds_event(self) -> bool:
-        """Whether the copy holds an event so far."""
+        """Whether the copy contains an event so far."""
 
     def events(self) -> bytes | None:
-        """Return the next piece up to the bracket that closes the events; None when that is reached."""
+        """Return the next piece before the bracket that closes the events; None at the bracket."""
 
     def rest(self) -> bytes | None:
         """Return the next piece from that bracket on; None at the end of the file."""
 
 class NotATraceError(ValueError):
-    """The bytes are no profiler trace; the message says what was found."""
+    """The file is not a profiler trace; the message says what it is instead."""
 
 class ExpansionError(OSError):
-    """The file yields more text than it may."""
+    """The file decompresses to more text than allowed."""
 
 class SinkError(OSError):
-    """The tables could not be written: disk full, folder read-only or gone."""
+    """Writing the tables failed: disk full, folder read-only or deleted."""
 
 class _Stream(Protocol):
-    """The bytes of a file that others bring."""
+    """The bytes of a file that Python code fetches."""
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name in messages."""
 
     @property
     def byte_count(self) -> int:
-        """Its size, 0 where that is not known."""
+        """The size of the file; 0 if unknown."""
 
     def read(self) -> bytes:
-        """Return the next piece, empty at the end; an exception ends the reading and comes out of it. Any thread calls."""
+        """Return the next piece, empty at the end. Called from any thread; an exception stops the reading and reaches its caller."""
 
     def close(self) -> None:
-        """Let a `read` that waits end: the reading was stopped."""
+        """Make a waiting `read` return, because the reading was stopped."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 
@@ -134,115 +131,118 @@ def read_trace(
     """Read a trace file into the tables of `holotrace.schema`.
 
     Args:
-        source: the file, or its bytes; plain, gzip or zstd is told by the first of them.
-        folder: an existing empty folder that gets `<table>.arrow` for every table; None keeps the tables in memory.
-        threads: how many threads parse; None for all cores.
-        progress: called with (bytes read so far, bytes of the file); an error it raises ends the reading.
-        most_bytes: how much text the file may yield when its compression is undone; None for any amount.
+        source: the file, or a stream of its bytes; plain, gzip or zstd, which the first bytes tell.
+        folder: an existing empty folder that receives `<table>.arrow` for every table; None keeps the tables in memory.
+        threads: the number of threads that parse; None for one per core.
+        progress: receives (bytes read so far, bytes of the file); an exception it raises stops the reading.
+        most_bytes: limit on the bytes of decompressed text; None for no limit.
 
     Returns:
         header: JSON text of all top-level keys except `traceEvents`.
         health: JSON text of the health record.
-        tables: {name: ArrowTable}; empty where `folder` was given.
+        tables: {name: ArrowTable}; empty if `folder` is given.
     """
 
 def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
-    """Look at no more than `limit` bytes, by default 1 MiB, of the decompressed beginning of a file.
+    """Look at the first `limit` bytes (default 1 MiB) of a file, after decompression.
 
     Returns:
         format: "plain", "gzip" or "zstd".
-        keys: top-level keys seen.
-        is_trace: whether it is a profiler trace.
-        rank: `distributedInfo.rank` where seen, else None.
+        keys: the top-level keys among them.
+        is_trace: whether the file is a profiler trace.
+        rank: `distributedInfo.rank` if among them, else None.
         what: what the file is, in words.
     """
 
 def memory_events(source: _Source) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Return times, signed bytes and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
+    """Return times, signed byte counts and categories of a raw memory timeline, `[[time, action, bytes, category], …]`."""
 
 def content_hash(source: _Source) -> str:
-    """Return the hash of the bytes of a file; equals `content_hash` of its health record."""
+    """Return the hash of the bytes of a file, equal to `content_hash` in the health record of its trace."""
 
 def demangled(name: str) -> str | None:
-    """Return what a mangled C++ name (`_Z…`) stands for; None for other names, unknown manglings and endless texts."""
+    """Return the readable form of a mangled C++ name (`_Z…`); None for other names, unknown manglings and very long names."""
 
 def checksum(data: bytes) -> str:
-    """Return the XXH3 checksum of bytes, 16 hexadecimal digits."""
+    """Return the XXH3 checksum of bytes as 16 hexadecimal digits."""
 
 def file_checksum(path: str | os.PathLike[str]) -> str:
-    """Return the checksum of all bytes of a file.
+    """Return the `checksum` of the bytes of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
 
 def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None = None) -> tuple[str, list[str]]:
-    """Return the checksums of an Arrow IPC file: of its structure, and of these columns, of all for None.
+    """Return the checksum of an Arrow IPC file's structure, and those of the given columns (None for all).
 
-    A column is given by its number; its checksum is of its buffers in all batches. The structure is everything else.
-    The bytes of other columns are not read.
+    `columns` are column numbers. The checksum of a column covers its buffers in all batches; the structure is everything
+    outside columns. Other columns are not read.
 
     Raises:
         OSError: the file cannot be read, or is not an Arrow file of flat columns.
     """
 
 def schema() -> dict[str, list[tuple[str, str]]]:
-    """Return {table: [(column, type)]} as the reader writes them."""
+    """Return {table: [(column, type)]} of the tables that the reader writes."""
 
 def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
-    """Say whether some node comes before itself."""
+    """Say whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
-    """Return the edge into each node with the greatest arrival, of equal ones the first; -1 where none leads in."""
+    """Return, per node, the incoming edge with the latest arrival, the first of equal ones; -1 without incoming edges."""
 
 def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers) -> _Numbers:
-    """Return the length of the longest way to each node, from nodes without a predecessor."""
+    """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
 
 def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> _Numbers:
-    """Return how much later each node could be without any node being later that nothing follows."""
+    """Return how much later each node could be without delaying a node that has no successors; ValueError for a cycle.
+
+    `spare` is how much later the source of each edge could be without delaying its target.
+    """
 
 def way_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
-    """Return the edges on the way back from `last` along the binding edge of each node, the first one first."""
+    """Return the edges of the path to `last` along the binding edge of each node, first to last; ValueError for a cycle."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
-    """Return the rows so that each comes after all that contain it: by group, start, the longest first, and row."""
+    """Return the rows sorted by group, by start, and longest first, so that each follows all that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
-    """Return the parent of each interval, how many lie around it, and whether it begins in a sibling that ends sooner."""
+    """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling and ends after it."""
 
 def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
-    """Return how many rows lie above each."""
+    """Return the number of ancestors of each row."""
 
 def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the nearest wanted row above each of these rows; -1 where there is none, and for -1."""
+    """Return the nearest wanted ancestor of each of `rows`; -1 if it has none, and for -1."""
 
 def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the last wanted row on the way up from each of these rows; -1 where there is none, and for -1."""
+    """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if it has none, and for -1."""
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
-    """Return how much time the intervals of each of the groups 0, 1, … cover."""
+    """Return how much time the intervals of each of the groups 0, 1, … cover; overlaps count once."""
 
-def holding(start: _Numbers, end: _Numbers, moments: _Numbers) -> _Numbers:
-    """Return the row of the interval that holds each moment, of those begun the last; -1 where that has ended.
+def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
+    """Return, per time, the row of the last interval that has begun; -1 if it has ended by then.
 
-    Starts rise.
+    Starts must ascend.
     """
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
-    """Return the only row of `offered` that has each wanted key; -1 where none has it, -2 where several have."""
+    """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several have."""
 
 def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
-    """Return the row that has each wanted number, -1 where none has it; no two rows have the same."""
+    """Return, per wanted number, the row of `numbers` that has it; -1 if no row has it. Numbers must be unique."""
 
 def summaries(
     number: _Nodes, value: _Numbers
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Numbers, _Numbers, npt.NDArray[np.float64]]:
-    """Return each number in the order of the first rows, and count, sum, min, max and sample deviation of its values."""
+    """Return each number in order of appearance, with count, sum, min, max and sample deviation of its values."""
 
 def sums_by_name(
-    kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, place: _Numbers, is_marked: _Flags
+    kind: npt.NDArray[np.uint8], name: _Nodes, value: _Numbers, mark: _Numbers, is_marked: _Flags
 ) -> tuple[npt.NDArray[np.uint8], _Nodes, _Numbers, _Numbers, _Numbers, _Numbers]:
-    """Return kind, name, count and sum of each group, and count and sum of its rows at marked places, -1 being none.
+    """Return kind, name, count and sum of each group, and count and sum of its marked rows.
 
-    Values below 0 count as 0. ValueError: a place is not among those of `is_marked`.
+    Row i is marked if `is_marked[mark[i]]`; -1 means no mark. Negative values count as 0.
     """

@@ -65,7 +65,7 @@ def test_of_equal_intervals_the_earlier_row_is_outside():
 
 def test_of_three_columns_each_has_a_value_for_every_interval():
     """Two groups, two starts and one end are an error, and so is a parent that is not there."""
-    with pytest.raises(ValueError, match="not equally long"):
+    with pytest.raises(ValueError, match="differ in length"):
         nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
     with pytest.raises(ValueError, match="row 7"):
         depths(np.array([7, NO_PARENT]))

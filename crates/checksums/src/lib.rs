@@ -1,8 +1,8 @@
 //! XXH3 checksums of bytes, of files, and of single columns of Arrow IPC files.
 //!
-//! Of an Arrow file, every byte counts in exactly one checksum: the buffers of a column in that of the column, over all
-//! batches, and everything else (schema, lengths, offsets) in that of the structure. So a reader of a few columns checks
-//! the structure and these columns, and leaves the rest of the file on the disk.
+//! Every byte of an Arrow file counts in exactly one checksum: that of its column, or that of the structure (schema,
+//! lengths, offsets). So a reader of a few columns checks the structure and these columns, and does not touch the rest
+//! of the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -27,7 +27,7 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// The file cannot be read.
 pub fn of_file(path: &Path) -> io::Result<u64> {
     let mut file = Ranges::open(path)?;
     let mut sum = Xxh3::new();
@@ -39,17 +39,17 @@ pub fn of_file(path: &Path) -> io::Result<u64> {
 /// The checksums of an Arrow IPC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrowChecksums {
-    /// Of everything but the buffers of columns.
+    /// The checksum of everything except the buffers of columns.
     pub structure: u64,
-    /// Of the columns asked for, in the order of the file.
+    /// The checksums of the wanted columns, in the order of the file.
     pub columns: Vec<u64>,
 }
 
-/// The checksums of an Arrow IPC file: of its structure, and of the columns that `is_wanted` says by their number.
+/// The checksums of an Arrow IPC file: of its structure, and of the columns whose number `is_wanted` accepts.
 ///
 /// # Errors
 ///
-/// When it cannot be read; [`io::ErrorKind::InvalidData`] when it is no Arrow file of flat columns.
+/// The file cannot be read; [`io::ErrorKind::InvalidData`] if it is not an Arrow file of flat columns.
 pub fn of_arrow_file(path: &Path, is_wanted: impl Fn(usize) -> bool) -> io::Result<ArrowChecksums> {
     let mut file = Ranges::open(path)?;
     let layout = Layout::of(&mut file)?;
@@ -74,7 +74,7 @@ pub fn of_arrow_file(path: &Path, is_wanted: impl Fn(usize) -> bool) -> io::Resu
     })
 }
 
-/// From each start to the next one, the last one to `end`.
+/// The ranges from each start to the next one; the last ends at `end`.
 fn ranges(starts: &[u64], end: u64) -> impl Iterator<Item = Range<u64>> + '_ {
     let ends = starts.iter().skip(1).copied().chain([end]);
     starts.iter().copied().zip(ends).map(|(start, end)| start..end)
@@ -82,12 +82,12 @@ fn ranges(starts: &[u64], end: u64) -> impl Iterator<Item = Range<u64>> + '_ {
 
 /// Where the batches of an Arrow file are.
 struct Layout {
-    /// How many buffers each column has in every batch.
+    /// The number of buffers of each column, the same in every batch.
     buffer_counts: Vec<usize>,
     batches: Vec<Batch>,
 }
 
-/// A batch: a message that says where its buffers are, and the body that holds them.
+/// A batch: a message with the offsets of its buffers, and the body with the buffers.
 struct Batch {
     message: Range<u64>,
     body: Range<u64>,
@@ -127,16 +127,16 @@ impl Layout {
 
 impl Batch {
     fn at(offset: i64, message_length: i32, body_length: i64) -> io::Result<Self> {
-        let place = || -> Option<Self> {
+        let batch = || -> Option<Self> {
             let start = u64::try_from(offset).ok()?;
             let body = start.checked_add(u64::try_from(message_length).ok()?)?;
             let end = body.checked_add(u64::try_from(body_length).ok()?)?;
             Some(Self { message: start..body, body: body..end })
         };
-        place().ok_or_else(|| invalid("a batch is nowhere"))
+        batch().ok_or_else(|| invalid("a batch is outside the file"))
     }
 
-    /// Where the first buffer of each column starts; the first column starts with the body.
+    /// The start of the first buffer of each column; the first column starts with the body.
     fn column_starts(&self, file: &mut Ranges, buffer_counts: &[usize]) -> io::Result<Vec<u64>> {
         let bytes = file.bytes(self.message.clone())?;
         let prefix = if bytes.starts_with(&CONTINUATION) { 8 } else { 4 };
@@ -163,7 +163,7 @@ impl Batch {
     }
 }
 
-/// Validity and values, and for texts the offsets between them.
+/// The number of buffers of a column: validity and values, and for texts also offsets.
 fn buffer_count(field: Field<'_>) -> io::Result<usize> {
     match field.type_type() {
         Type::Int | Type::FloatingPoint | Type::Bool => Ok(2),
@@ -176,7 +176,7 @@ fn invalid(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// A file of which ranges are read, those that follow each other through one buffer.
+/// A file that is read in ranges; adjacent ranges share one buffer.
 struct Ranges {
     file: BufReader<File>,
     at: u64,
@@ -190,12 +190,12 @@ impl Ranges {
         Ok(Self { file: BufReader::with_capacity(BUFFER_BYTES, file), at: 0, length })
     }
 
-    fn go_to(&mut self, place: u64) -> io::Result<()> {
-        match i64::try_from(i128::from(place) - i128::from(self.at)) {
+    fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        match i64::try_from(i128::from(offset) - i128::from(self.at)) {
             Ok(distance) => self.file.seek_relative(distance)?,
-            Err(_) => drop(self.file.seek(SeekFrom::Start(place))?),
+            Err(_) => drop(self.file.seek(SeekFrom::Start(offset))?),
         }
-        self.at = place;
+        self.at = offset;
         Ok(())
     }
 
@@ -213,13 +213,13 @@ impl Ranges {
         }
         self.go_to(range.start)?;
         while self.at < range.end {
-            let found = self.file.fill_buf()?;
-            if found.is_empty() {
+            let bytes = self.file.fill_buf()?;
+            if bytes.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let rest = usize::try_from(range.end - self.at).unwrap_or(usize::MAX);
-            let count = found.len().min(rest);
-            sum.update(&found[..count]);
+            let count = bytes.len().min(rest);
+            sum.update(&bytes[..count]);
             self.file.consume(count);
             self.at += count as u64;
         }

@@ -42,7 +42,7 @@ fn a_file_has_the_checksum_of_its_bytes() -> TestResult {
 }
 
 #[test]
-fn a_part_of_the_columns_has_the_checksums_of_all() -> TestResult {
+fn the_checksum_of_a_column_does_not_depend_on_the_others() -> TestResult {
     let folder = tempfile::tempdir()?;
     let path = arrow_file(&folder)?;
     let all = of_arrow_file(&path, |_| true)?;
@@ -53,7 +53,7 @@ fn a_part_of_the_columns_has_the_checksums_of_all() -> TestResult {
     Ok(())
 }
 
-/// Every bit of the file counts, and all of them where single columns are checked one after the other.
+/// A changed byte makes the file unreadable or changes the checksum of the structure or of exactly one column.
 #[test]
 fn a_changed_byte_changes_one_checksum() -> TestResult {
     let folder = tempfile::tempdir()?;

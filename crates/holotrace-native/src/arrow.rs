@@ -1,4 +1,4 @@
-//! Tables handed to Python through the Arrow PyCapsule interface.
+//! Tables for Python, through the [Arrow PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trace_reader::{schema_of, Table};
 
-/// A table that can be taken once, by anything that speaks Arrow.
+/// A table that any library with Arrow support can take, once.
 #[pyclass(module = "holotrace._native", frozen)]
 pub(crate) struct ArrowTable {
     table: Table,
@@ -24,14 +24,14 @@ impl ArrowTable {
 
 #[pymethods]
 impl ArrowTable {
-    /// The table as an Arrow stream; it can be asked for once.
+    /// The table as an Arrow stream; a second call raises ValueError.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol allows a producer to ignore the wish for another schema.
+        // Producers may ignore the requested schema.
         drop(requested_schema);
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = batches.ok_or_else(|| PyValueError::new_err("this table was already taken"))?;

@@ -1,22 +1,19 @@
-//! Checksums of what is kept, the GIL released while they are computed.
+//! Bindings of `checksums`, with the GIL released; `_native.pyi` documents the functions.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn checksum(py: Python<'_>, data: &[u8]) -> String {
-    text(py.detach(|| checksums::of_bytes(data)))
+    hexadecimal(py.detach(|| checksums::of_bytes(data)))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn file_checksum(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    Ok(text(py.detach(|| checksums::of_file(&path))?))
+    Ok(hexadecimal(py.detach(|| checksums::of_file(&path))?))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (path, columns=None))]
 pub(crate) fn arrow_checksums(
@@ -25,10 +22,10 @@ pub(crate) fn arrow_checksums(
     columns: Option<Vec<usize>>,
 ) -> PyResult<(String, Vec<String>)> {
     let is_wanted = |column| columns.as_ref().is_none_or(|wanted| wanted.contains(&column));
-    let found = py.detach(|| checksums::of_arrow_file(&path, is_wanted))?;
-    Ok((text(found.structure), found.columns.into_iter().map(text).collect()))
+    let sums = py.detach(|| checksums::of_arrow_file(&path, is_wanted))?;
+    Ok((hexadecimal(sums.structure), sums.columns.into_iter().map(hexadecimal).collect()))
 }
 
-fn text(sum: u64) -> String {
+fn hexadecimal(sum: u64) -> String {
     format!("{sum:016x}")
 }

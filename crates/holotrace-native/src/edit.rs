@@ -1,4 +1,4 @@
-//! Copies of traces with some events changed: one piece after the other, the GIL released in between.
+//! Copies of traces with some events changed, piece by piece; computes each piece with the GIL released.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use trace_reader::{Fate, ReadError};
 
-use crate::source::{Raised, Source};
+use crate::source::Source;
+use crate::supervised::Raised;
 
-/// See `_native.pyi`.
 #[pyclass(module = "holotrace._native", frozen)]
 pub(crate) struct EditedCopy {
     copy: Mutex<trace_reader::EditedCopy>,
@@ -17,7 +17,7 @@ pub(crate) struct EditedCopy {
     edits: Edits,
 }
 
-/// What becomes of each event.
+/// The fate of each event, as `_native.pyi` numbers them.
 struct Edits {
     fates: Vec<u8>,
     values: Vec<u32>,
@@ -55,11 +55,11 @@ impl EditedCopy {
     }
 
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.handed_over(py, py.detach(|| self.locked().events(&|event| self.edits.of(event))))
+        self.to_bytes(py, py.detach(|| self.locked().events(&|event| self.edits.of(event))))
     }
 
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.handed_over(py, py.detach(|| self.locked().rest()))
+        self.to_bytes(py, py.detach(|| self.locked().rest()))
     }
 
     #[getter]
@@ -83,7 +83,7 @@ impl EditedCopy {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn handed_over<'py>(
+    fn to_bytes<'py>(
         &self,
         py: Python<'py>,
         piece: Result<Option<Vec<u8>>, ReadError>,

@@ -1,15 +1,21 @@
-//! Errors of the reader as Python exceptions: one place maps them.
+//! Rust errors as Python exceptions.
 
+use algorithms::AlgorithmError;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::{create_exception, PyErr};
 use trace_reader::ReadError;
 
-create_exception!(holotrace._native, NotATraceError, PyValueError, "The file holds no profiler trace.");
-create_exception!(holotrace._native, ExpansionError, PyOSError, "The file yields more text than it may.");
-create_exception!(holotrace._native, SinkError, PyOSError, "The tables could not be written.");
+create_exception!(holotrace._native, NotATraceError, PyValueError, "The file is not a profiler trace.");
+create_exception!(
+    holotrace._native,
+    ExpansionError,
+    PyOSError,
+    "The file decompresses to more text than allowed."
+);
+create_exception!(holotrace._native, SinkError, PyOSError, "Writing the tables failed.");
 
-/// The Python exception for an error of the reader.
-pub(crate) fn to_python(error: ReadError) -> PyErr {
+/// The Python exception for an error of the trace reader.
+pub(crate) fn read_error(error: ReadError) -> PyErr {
     let message = error.to_string();
     match error {
         ReadError::Io { path, source } => match source.raw_os_error() {
@@ -22,4 +28,9 @@ pub(crate) fn to_python(error: ReadError) -> PyErr {
         ReadError::Sink(_) => SinkError::new_err(message),
         ReadError::Stopped => PyKeyboardInterrupt::new_err(message),
     }
+}
+
+/// The Python exception for an error of an algorithm.
+pub(crate) fn algorithm_error(error: AlgorithmError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }

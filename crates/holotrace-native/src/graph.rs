@@ -1,89 +1,75 @@
-//! The passes over a graph of events: arrays in and out, the GIL released in between.
+//! Bindings of `algorithms::graph`; `_native.pyi` documents the functions.
 
-use event_graph::{Edges, GraphError};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
+use algorithms::graph::Edges;
+use algorithms::AlgorithmError;
 use pyo3::prelude::*;
 
-type Nodes<'py> = PyReadonlyArray1<'py, u32>;
-type Numbers<'py> = PyReadonlyArray1<'py, i64>;
-type Answer<'py, T> = PyResult<Bound<'py, PyArray1<T>>>;
+use crate::arrays::{run, run_to_array, Input, Output};
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn has_cycle(
     py: Python<'_>,
     node_count: usize,
-    source: Nodes<'_>,
-    target: Nodes<'_>,
+    source: Input<'_, u32>,
+    target: Input<'_, u32>,
 ) -> PyResult<bool> {
     let (source, target) = (source.as_slice()?, target.as_slice()?);
-    py.detach(|| Edges::new(node_count, source, target).map(|edges| edges.has_cycle())).map_err(to_python)
+    run(py, || Edges::new(node_count, source, target).map(|edges| edges.has_cycle()))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn binding_edges<'py>(
     py: Python<'py>,
     node_count: usize,
-    source: Nodes<'py>,
-    target: Nodes<'py>,
-    arrival: Numbers<'py>,
-) -> Answer<'py, i64> {
-    over_edges(py, node_count, &source, &target, &arrival, |edges, values| edges.binding(values))
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    arrival: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &arrival, |edges, values| edges.binding(values))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn earliest_times<'py>(
     py: Python<'py>,
     node_count: usize,
-    source: Nodes<'py>,
-    target: Nodes<'py>,
-    weight: Numbers<'py>,
-) -> Answer<'py, i64> {
-    over_edges(py, node_count, &source, &target, &weight, |edges, values| edges.earliest(values))
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    weight: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &weight, |edges, values| edges.earliest(values))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn slacks<'py>(
     py: Python<'py>,
     node_count: usize,
-    source: Nodes<'py>,
-    target: Nodes<'py>,
-    spare: Numbers<'py>,
-) -> Answer<'py, i64> {
-    over_edges(py, node_count, &source, &target, &spare, |edges, values| edges.slack(values))
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    spare: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &spare, |edges, values| edges.slack(values))
 }
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn way_to<'py>(
     py: Python<'py>,
     last: u32,
-    source: Nodes<'py>,
-    target: Nodes<'py>,
-    binding: Numbers<'py>,
-) -> Answer<'py, u32> {
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    binding: Input<'py, i64>,
+) -> PyResult<Output<'py, u32>> {
     let (source, target, binding) = (source.as_slice()?, target.as_slice()?, binding.as_slice()?);
-    let way = py.detach(|| Edges::new(binding.len(), source, target)?.way_to(last, binding));
-    Ok(way.map_err(to_python)?.into_pyarray(py))
+    run_to_array(py, || Edges::new(binding.len(), source, target)?.way_to(last, binding))
 }
 
-fn over_edges<'py>(
+fn run_on_edges<'py>(
     py: Python<'py>,
     node_count: usize,
-    source: &Nodes<'py>,
-    target: &Nodes<'py>,
-    values: &Numbers<'py>,
-    pass: impl FnOnce(Edges<'_>, &[i64]) -> Result<Vec<i64>, GraphError> + Send,
-) -> Answer<'py, i64> {
+    source: &Input<'py, u32>,
+    target: &Input<'py, u32>,
+    values: &Input<'py, i64>,
+    algorithm: impl FnOnce(Edges<'_>, &[i64]) -> Result<Vec<i64>, AlgorithmError> + Send,
+) -> PyResult<Output<'py, i64>> {
     let (source, target, values) = (source.as_slice()?, target.as_slice()?, values.as_slice()?);
-    let answer = py.detach(|| pass(Edges::new(node_count, source, target)?, values));
-    Ok(answer.map_err(to_python)?.into_pyarray(py))
-}
-
-fn to_python(error: GraphError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    run_to_array(py, || algorithm(Edges::new(node_count, source, target)?, values))
 }

@@ -1,18 +1,17 @@
-//! Names that C++ compilers mangle.
+//! Readable forms of mangled C++ names.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use pyo3::prelude::*;
 
-/// Longer names are left alone: the time and memory that a name takes stay bounded.
+/// Longer names stay mangled, which bounds time and memory per name.
 const MOST_MANGLED_BYTES: usize = 16 << 10;
-/// A short mangled name can stand for a text of any length, since each part may repeat all parts before it.
+/// Needed because each part of a mangled name may repeat all previous parts, so a short name can expand without limit.
 const MOST_DEMANGLED_BYTES: usize = 64 << 10;
-/// The parser is recursive; templates of kernels are some twenty deep, and a thread's stack holds far more than this.
+/// The parser is recursive. Kernel templates nest about 20 levels deep; a thread's stack holds far more than 192.
 const MOST_LEVELS: u32 = 192;
 
-/// See `_native.pyi`.
 #[pyfunction]
 pub(crate) fn demangled(py: Python<'_>, name: &str) -> Option<String> {
     (name.len() <= MOST_MANGLED_BYTES && name.starts_with("_Z")).then(|| py.detach(|| readable(name)))?
@@ -30,7 +29,7 @@ fn readable(name: &str) -> Option<String> {
     Some(text.0)
 }
 
-/// A text that refuses to grow beyond `MOST_DEMANGLED_BYTES`.
+/// A text that cannot grow beyond `MOST_DEMANGLED_BYTES`.
 struct BoundedText(String);
 
 impl Write for BoundedText {

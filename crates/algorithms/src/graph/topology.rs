@@ -1,17 +1,18 @@
-//! The edges of each node, and an order in which every node comes after those before it.
+//! The edges that leave each node, and a topological order of the nodes.
 
-use crate::{Edges, GraphError};
+use super::Edges;
+use crate::error::AlgorithmError;
 
-/// The edges sorted by source.
-pub(crate) struct Topology<'a> {
+/// The edges grouped by source.
+pub(super) struct Topology<'a> {
     edges: &'a Edges<'a>,
-    /// Where in `leaving` the edges of each node begin; one more entry than nodes.
+    /// The edges of node `i` are `leaving[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     leaving: Vec<u32>,
 }
 
 impl<'a> Topology<'a> {
-    pub(crate) fn new(edges: &'a Edges<'a>) -> Self {
+    pub(super) fn new(edges: &'a Edges<'a>) -> Self {
         let mut first = vec![0_u32; edges.node_count + 1];
         for &source in edges.source {
             first[source as usize + 1] += 1;
@@ -22,21 +23,21 @@ impl<'a> Topology<'a> {
         let mut next = first.clone();
         let mut leaving = vec![0_u32; edges.source.len()];
         for (edge, &source) in edges.source.iter().enumerate() {
-            let place = &mut next[source as usize];
-            leaving[*place as usize] = edge as u32;
-            *place += 1;
+            let slot = &mut next[source as usize];
+            leaving[*slot as usize] = edge as u32;
+            *slot += 1;
         }
         Self { edges, first, leaving }
     }
 
     /// The edges that leave a node.
-    pub(crate) fn leaving(&self, node: u32) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn leaving(&self, node: u32) -> impl Iterator<Item = usize> + '_ {
         let (begin, end) = (self.first[node as usize] as usize, self.first[node as usize + 1] as usize);
         self.leaving[begin..end].iter().map(|&edge| edge as usize)
     }
 
-    /// All nodes, each after all from which an edge leads to it (Kahn's algorithm).
-    pub(crate) fn order(&self) -> Result<Vec<u32>, GraphError> {
+    /// All nodes, each after its predecessors ([Kahn's algorithm](https://doi.org/10.1145/368996.369025)).
+    pub(super) fn order(&self) -> Result<Vec<u32>, AlgorithmError> {
         let mut missing = vec![0_u32; self.edges.node_count];
         for &target in self.edges.target {
             missing[target as usize] += 1;
@@ -58,7 +59,7 @@ impl<'a> Topology<'a> {
         if done == self.edges.node_count {
             Ok(order)
         } else {
-            Err(GraphError::Cycle)
+            Err(AlgorithmError::GraphCycle)
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Trees given by the parent of each row, with [`NO_ROW`] for a root.
+
+use crate::error::{check_lengths, AlgorithmError};
+use crate::NO_ROW;
+
+/// The number of ancestors of each row.
+///
+/// # Errors
+///
+/// [`AlgorithmError::Row`] for a parent that does not exist, [`AlgorithmError::ParentCycle`].
+pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
+    const UNKNOWN: i32 = -1;
+    let mut depth = vec![UNKNOWN; parent.len()];
+    let mut climbed = Vec::new();
+    for row in 0..parent.len() {
+        let mut at = Some(row);
+        while let Some(unknown) = at.filter(|&at| depth[at] == UNKNOWN) {
+            if climbed.len() == parent.len() {
+                return Err(AlgorithmError::ParentCycle);
+            }
+            climbed.push(unknown);
+            at = index(parent[unknown], parent.len())?;
+        }
+        let mut reached = at.map_or(UNKNOWN, |known| depth[known]);
+        while let Some(below) = climbed.pop() {
+            reached += 1;
+            depth[below] = reached;
+        }
+    }
+    Ok(depth)
+}
+
+/// The nearest wanted ancestor of each of `rows`; [`NO_ROW`] if it has none, and for [`NO_ROW`] itself.
+///
+/// # Errors
+///
+/// [`AlgorithmError::Row`], [`AlgorithmError::ParentCycle`], or `wanted` differs in length from `parent`.
+pub fn nearest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
+    let tree = Tree::new(parent, wanted)?;
+    rows.iter().map(|&row| tree.nearest_above(row)).collect()
+}
+
+/// The wanted ancestor of each of `rows` closest to the root; [`NO_ROW`] if it has none, and for [`NO_ROW`] itself.
+///
+/// # Errors
+///
+/// As [`nearest_above`].
+pub fn furthest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
+    let tree = Tree::new(parent, wanted)?;
+    rows.iter().map(|&row| tree.furthest_above(row)).collect()
+}
+
+struct Tree<'a> {
+    parent: &'a [i64],
+    wanted: &'a [bool],
+}
+
+impl<'a> Tree<'a> {
+    fn new(parent: &'a [i64], wanted: &'a [bool]) -> Result<Self, AlgorithmError> {
+        check_lengths([parent.len(), wanted.len()])?;
+        Ok(Self { parent, wanted })
+    }
+
+    fn nearest_above(&self, row: i64) -> Result<i64, AlgorithmError> {
+        let mut at = row;
+        for _ in 0..=self.parent.len() {
+            let Some(below) = index(at, self.parent.len())? else { return Ok(NO_ROW) };
+            at = self.parent[below];
+            if index(at, self.parent.len())?.is_some_and(|above| self.wanted[above]) {
+                return Ok(at);
+            }
+        }
+        Err(AlgorithmError::ParentCycle)
+    }
+
+    fn furthest_above(&self, row: i64) -> Result<i64, AlgorithmError> {
+        let mut furthest = NO_ROW;
+        let mut at = row;
+        for _ in 0..=self.parent.len() {
+            at = self.nearest_above(at)?;
+            if at == NO_ROW {
+                return Ok(furthest);
+            }
+            furthest = at;
+        }
+        Err(AlgorithmError::ParentCycle)
+    }
+}
+
+/// The row as an index into `count` rows; none for [`NO_ROW`].
+fn index(row: i64, count: usize) -> Result<Option<usize>, AlgorithmError> {
+    match usize::try_from(row) {
+        Ok(index) if index < count => Ok(Some(index)),
+        Err(_) if row == NO_ROW => Ok(None),
+        _ => Err(AlgorithmError::Row(row)),
+    }
+}

@@ -1,0 +1,46 @@
+//! The error type of all algorithms.
+
+/// What is wrong with the input of an algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AlgorithmError {
+    /// Columns of the same table differ in length.
+    #[error("the arrays differ in length: {0} and {1}")]
+    Lengths(usize, usize),
+    /// Rows are counted in 32 bits.
+    #[error("the arrays have {0} rows; at most 4294967295 are possible")]
+    TooManyRows(usize),
+    /// A column refers to a row outside its table.
+    #[error("row {0} does not exist")]
+    Row(i64),
+    /// An interval belongs to a group outside the requested ones.
+    #[error("group {0} does not exist")]
+    Group(u32),
+    /// An edge refers to a node outside the graph.
+    #[error("node {0} does not exist")]
+    Node(u32),
+    /// A node refers to an edge outside the graph.
+    #[error("edge {0} does not exist")]
+    Edge(i64),
+    /// A row is its own ancestor.
+    #[error("the parents form a cycle")]
+    ParentCycle,
+    /// A node is its own successor.
+    #[error("the graph has a cycle")]
+    GraphCycle,
+}
+
+/// Check that columns have the same length.
+pub(crate) fn check_lengths<const N: usize>(lengths: [usize; N]) -> Result<(), AlgorithmError> {
+    match lengths.iter().find(|&&length| length != lengths[0]) {
+        Some(&other) => Err(AlgorithmError::Lengths(lengths[0], other)),
+        None => Ok(()),
+    }
+}
+
+/// Check that a `u32` can hold every row.
+pub(crate) fn check_row_count(count: usize) -> Result<(), AlgorithmError> {
+    match u32::try_from(count) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(AlgorithmError::TooManyRows(count)),
+    }
+}

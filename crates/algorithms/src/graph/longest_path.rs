@@ -1,0 +1,90 @@
+//! Longest paths: when each node is reached, what determines it, and how much it could be delayed.
+
+use super::topology::Topology;
+use super::{Edges, NO_EDGE};
+use crate::error::{check_lengths, AlgorithmError};
+
+impl Edges<'_> {
+    /// The edge into each node with the latest `arrival`, the first of equal ones; [`NO_EDGE`] if no edge leads in.
+    ///
+    /// # Errors
+    ///
+    /// `arrival` does not have one value per edge.
+    pub fn binding(&self, arrival: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
+        self.check_values(arrival)?;
+        let mut binding = vec![NO_EDGE; self.node_count];
+        for (edge, (&target, &time)) in self.target.iter().zip(arrival).enumerate() {
+            let latest = &mut binding[target as usize];
+            if *latest == NO_EDGE || time > arrival[*latest as usize] {
+                *latest = edge as i64;
+            }
+        }
+        Ok(binding)
+    }
+
+    /// The earliest time of each node: the length of the longest path to it from a node without predecessors.
+    ///
+    /// # Errors
+    ///
+    /// [`AlgorithmError::GraphCycle`], or `weight` does not have one value per edge.
+    pub fn earliest(&self, weight: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
+        self.check_values(weight)?;
+        let topology = Topology::new(self);
+        let mut times: Vec<Option<i64>> = vec![None; self.node_count];
+        for node in topology.order()? {
+            let reached = *times[node as usize].get_or_insert(0);
+            for edge in topology.leaving(node) {
+                let arrival = reached.saturating_add(weight[edge]);
+                let latest = &mut times[self.target[edge] as usize];
+                *latest = Some(latest.map_or(arrival, |known| known.max(arrival)));
+            }
+        }
+        Ok(times.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// The slack of each node: how much later it could be without delaying a node that has no successors.
+    ///
+    /// `spare` is how much later the source of each edge could be without delaying its target.
+    ///
+    /// # Errors
+    ///
+    /// [`AlgorithmError::GraphCycle`], or `spare` does not have one value per edge.
+    pub fn slack(&self, spare: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
+        self.check_values(spare)?;
+        let topology = Topology::new(self);
+        let mut slack = vec![0_i64; self.node_count];
+        for &node in topology.order()?.iter().rev() {
+            let least = topology
+                .leaving(node)
+                .map(|edge| slack[self.target[edge] as usize].saturating_add(spare[edge]))
+                .min();
+            slack[node as usize] = least.unwrap_or(0);
+        }
+        Ok(slack)
+    }
+
+    /// The path to `last` along the `binding` edge of each node, as edges from first to last.
+    ///
+    /// # Errors
+    ///
+    /// [`AlgorithmError::GraphCycle`], or the path refers to a node or edge that does not exist.
+    pub fn way_to(&self, last: u32, binding: &[i64]) -> Result<Vec<u32>, AlgorithmError> {
+        let mut path = Vec::new();
+        let mut node = last;
+        loop {
+            let edge = *binding.get(node as usize).ok_or(AlgorithmError::Node(node))?;
+            let Ok(row) = usize::try_from(edge) else { break };
+            node = *self.source.get(row).ok_or(AlgorithmError::Edge(edge))?;
+            path.push(row as u32);
+            if path.len() > self.node_count {
+                return Err(AlgorithmError::GraphCycle);
+            }
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    fn check_values(&self, values: &[i64]) -> Result<(), AlgorithmError> {
+        check_lengths([self.source.len(), values.len()])
+    }
+}

@@ -1,0 +1,40 @@
+//! Directed graphs: nodes are numbered from 0, and edge `i` leads from `source[i]` to `target[i]`.
+
+mod longest_path;
+mod topology;
+
+use crate::error::{check_lengths, check_row_count, AlgorithmError};
+use topology::Topology;
+
+/// Marks a node without an edge in a column of edges.
+pub const NO_EDGE: i64 = -1;
+
+/// The edges of a graph; each source comes before its target.
+#[derive(Debug, Clone, Copy)]
+pub struct Edges<'a> {
+    node_count: usize,
+    source: &'a [u32],
+    target: &'a [u32],
+}
+
+impl<'a> Edges<'a> {
+    /// Edges between `node_count` nodes.
+    ///
+    /// # Errors
+    ///
+    /// The columns differ in length or have too many rows, or an edge refers to a node that does not exist.
+    pub fn new(node_count: usize, source: &'a [u32], target: &'a [u32]) -> Result<Self, AlgorithmError> {
+        check_lengths([source.len(), target.len()])?;
+        check_row_count(source.len())?;
+        match source.iter().chain(target).copied().find(|&node| node as usize >= node_count) {
+            Some(node) => Err(AlgorithmError::Node(node)),
+            None => Ok(Self { node_count, source, target }),
+        }
+    }
+
+    /// Whether a node comes before itself.
+    #[must_use]
+    pub fn has_cycle(&self) -> bool {
+        Topology::new(self).order().is_err()
+    }
+}

@@ -1,0 +1,93 @@
+//! Which interval contains which.
+//!
+//! An interval contains another of its group if it begins no later and ends no earlier. Of two equal intervals, the
+//! one in the earlier row contains the other.
+
+use std::cmp::Reverse;
+
+use super::Intervals;
+use crate::sorting::merge_runs;
+use crate::NO_ROW;
+
+/// How each interval nests among the others of its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nesting {
+    /// The innermost interval that contains it, or [`NO_ROW`].
+    pub parent: Vec<i64>,
+    /// The number of its ancestors.
+    pub depth: Vec<i32>,
+    /// Whether it begins inside a sibling and ends after it.
+    pub is_overlapping: Vec<bool>,
+}
+
+impl Intervals<'_> {
+    /// The rows sorted by group, by start, and longest first, so that each follows all that contain it.
+    #[must_use]
+    pub fn order(&self) -> Vec<u32> {
+        if (0..self.group.len()).is_sorted_by_key(|row| self.key(row)) {
+            return (0..self.group.len() as u32).collect();
+        }
+        // A trace file holds the events of a thread in a few sorted runs, interrupted by those of other threads.
+        let mut order = by_group(self.group);
+        for of_group in
+            order.chunk_by_mut(|&one, &other| self.group[one as usize] == self.group[other as usize])
+        {
+            merge_runs(of_group, |row| self.key(row as usize));
+        }
+        order
+    }
+
+    /// The parent and depth of each interval, and whether it overlaps a sibling.
+    ///
+    /// One pass in [`order`](Self::order) with a stack of open intervals, the outermost first. An interval that ends
+    /// before a later one does leaves the stack: of the intervals that follow, it contains only those that the later
+    /// one contains more closely.
+    #[must_use]
+    pub fn nest(&self) -> Nesting {
+        let count = self.group.len();
+        let mut nesting = Nesting {
+            parent: vec![NO_ROW; count],
+            depth: vec![0; count],
+            is_overlapping: vec![false; count],
+        };
+        let mut open: Vec<usize> = Vec::new();
+        for row in self.order().into_iter().map(|row| row as usize) {
+            if open.last().is_some_and(|&last| self.group[last] != self.group[row]) {
+                open.clear();
+            }
+            while let Some(last) = open.pop_if(|last| self.end[*last] < self.end[row]) {
+                nesting.is_overlapping[row] |= self.end[last] > self.start[row];
+            }
+            nesting.parent[row] = open.last().map_or(NO_ROW, |&last| last as i64);
+            nesting.depth[row] = open.len() as i32;
+            open.push(row);
+        }
+        nesting
+    }
+
+    fn key(&self, row: usize) -> (u32, i64, Reverse<i64>) {
+        (self.group[row], self.start[row], Reverse(self.end[row]))
+    }
+}
+
+/// The rows sorted by group, in ascending order within each; a counting sort if the group numbers are small.
+fn by_group(group: &[u32]) -> Vec<u32> {
+    let group_count = group.iter().max().map_or(0, |&largest| largest as usize + 1);
+    let mut order: Vec<u32> = (0..group.len() as u32).collect();
+    if group_count > group.len() {
+        order.sort_by_key(|&row| group[row as usize]);
+        return order;
+    }
+    let mut next = vec![0_usize; group_count + 1];
+    for &group in group {
+        next[group as usize + 1] += 1;
+    }
+    for group in 0..group_count {
+        next[group + 1] += next[group];
+    }
+    for (row, &group) in group.iter().enumerate() {
+        order[next[group as usize]] = row as u32;
+        next[group as usize] += 1;
+    }
+    order
+}

@@ -1,0 +1,18 @@
+//! Algorithms on columns of numbers. They know nothing of Python or of traces.
+//!
+//! A table is a few slices of equal length; a row is an index into them. Columns that refer to rows use `i64`, with
+//! [`NO_ROW`] where there is none.
+
+pub mod ancestors;
+mod error;
+pub mod graph;
+pub mod intervals;
+pub mod matching;
+pub mod name_sums;
+mod sorting;
+pub mod summaries;
+
+pub use error::AlgorithmError;
+
+/// Marks a missing row in a column of rows.
+pub const NO_ROW: i64 = -1;

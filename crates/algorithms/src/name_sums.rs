@@ -1,0 +1,107 @@
+//! Counts and sums, grouped by kind and name.
+
+use crate::error::{check_lengths, check_row_count, AlgorithmError};
+use crate::NO_ROW;
+
+/// Ends the list of groups that share a name.
+const NO_GROUP: u32 = u32::MAX;
+
+/// Counts and sums of each group, in the order in which the groups first appear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameSums {
+    /// The kind.
+    pub kind: Vec<u8>,
+    /// The name, as a number.
+    pub name: Vec<u32>,
+    /// The number of rows.
+    pub count: Vec<i64>,
+    /// The sum of their values.
+    pub sum: Vec<i64>,
+    /// The number of marked rows.
+    pub marked_count: Vec<i64>,
+    /// The sum of their values.
+    pub marked_sum: Vec<i64>,
+}
+
+#[derive(Clone, Copy)]
+struct Group {
+    kind: u8,
+    name: u32,
+    next_of_name: u32,
+    all: Totals,
+    marked: Totals,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    count: i64,
+    sum: i64,
+}
+
+impl Totals {
+    fn add_if(&mut self, is_counted: bool, value: i64) {
+        self.count += i64::from(is_counted);
+        self.sum = self.sum.wrapping_add(value * i64::from(is_counted));
+    }
+}
+
+/// Count rows and sum their values by kind and name: all rows, and those whose mark is set.
+///
+/// `mark` is a row of `is_marked`, or [`NO_ROW`]. Negative values count as 0. Memory grows with the largest name: each
+/// one up to it gets a slot in a table, which saves hashing.
+///
+/// # Errors
+///
+/// The columns differ in length or have too many rows, or a `mark` is outside `is_marked`.
+pub fn sums_by_name(
+    kind: &[u8],
+    name: &[u32],
+    value: &[i64],
+    mark: &[i64],
+    is_marked: &[bool],
+) -> Result<NameSums, AlgorithmError> {
+    check_lengths([kind.len(), name.len(), value.len(), mark.len()])?;
+    check_row_count(kind.len())?;
+    let mut groups: Vec<Group> = Vec::new();
+    let mut first_of_name = vec![NO_GROUP; name.iter().max().map_or(0, |&largest| largest as usize + 1)];
+    for (((&kind, &name), &value), &mark) in kind.iter().zip(name).zip(value).zip(mark) {
+        let group = group_of(&mut groups, &mut first_of_name[name as usize], kind, name);
+        let flag = usize::try_from(mark).ok().map(|mark| is_marked.get(mark).copied());
+        let is_marked = match flag {
+            Some(Some(is_marked)) => is_marked,
+            None if mark == NO_ROW => false,
+            _ => return Err(AlgorithmError::Row(mark)),
+        };
+        group.all.add_if(true, value.max(0));
+        group.marked.add_if(is_marked, value.max(0));
+    }
+    Ok(NameSums::of(&groups))
+}
+
+/// Find or begin the group. Nearly every name has one kind, so the list of its groups is short.
+fn group_of<'a>(groups: &'a mut Vec<Group>, first: &mut u32, kind: u8, name: u32) -> &'a mut Group {
+    let mut at = *first;
+    while at != NO_GROUP && groups[at as usize].kind != kind {
+        at = groups[at as usize].next_of_name;
+    }
+    if at == NO_GROUP {
+        at = groups.len() as u32;
+        let (all, marked) = (Totals::default(), Totals::default());
+        groups.push(Group { kind, name, next_of_name: *first, all, marked });
+        *first = at;
+    }
+    &mut groups[at as usize]
+}
+
+impl NameSums {
+    fn of(groups: &[Group]) -> Self {
+        Self {
+            kind: groups.iter().map(|group| group.kind).collect(),
+            name: groups.iter().map(|group| group.name).collect(),
+            count: groups.iter().map(|group| group.all.count).collect(),
+            sum: groups.iter().map(|group| group.all.sum).collect(),
+            marked_count: groups.iter().map(|group| group.marked.count).collect(),
+            marked_sum: groups.iter().map(|group| group.marked.sum).collect(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Sorting of rows whose keys form a few ascending runs.
+
+use std::mem;
+
+/// With shorter runs than this on average, the standard sort is faster.
+const SHORTEST_RUN: usize = 16;
+
+/// Sort rows by a key; rows with equal keys keep their order.
+///
+/// The standard sort merges runs too, but it also copies runs that are in order already.
+pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
+    let mut ends = ends_of_runs(rows, key);
+    if ends.len() > rows.len() / SHORTEST_RUN {
+        rows.sort_by_key(|&row| key(row));
+        return;
+    }
+    ends.push(rows.len());
+    let mut scratch = Vec::with_capacity(rows.len());
+    while ends.len() > 1 {
+        let mut begin = 0;
+        for pair in mem::take(&mut ends).chunks(2) {
+            let end = pair[pair.len() - 1];
+            merge(&mut rows[begin..end], pair[0] - begin, &mut scratch, key);
+            ends.push(end);
+            begin = end;
+        }
+    }
+}
+
+/// The positions at which the key falls, where one ascending run ends and the next begins.
+fn ends_of_runs<K: Ord>(rows: &[u32], key: impl Fn(u32) -> K) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let Some((&first, others)) = rows.split_first() else { return ends };
+    let mut previous = key(first);
+    for (at, &row) in (1..).zip(others) {
+        let current = key(row);
+        if current < previous {
+            ends.push(at);
+        }
+        previous = current;
+    }
+    ends
+}
+
+/// Merge two sorted parts; the first has `first` rows.
+fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: impl Fn(u32) -> K) {
+    let Some(&next) = rows.get(first) else { return };
+    // Most runs follow the previous one with little overlap, so most rows need no copy.
+    let in_order = rows[..first].partition_point(|&row| key(row) <= key(next));
+    let rows = &mut rows[in_order..];
+    scratch.clear();
+    scratch.extend_from_slice(&rows[..first - in_order]);
+    let (mut later, mut earlier, mut to) = (first - in_order, 0, 0);
+    while earlier < scratch.len() {
+        let takes_later = later < rows.len() && key(rows[later]) < key(scratch[earlier]);
+        let source = if takes_later { &mut later } else { &mut earlier };
+        rows[to] = if takes_later { rows[*source] } else { scratch[*source] };
+        *source += 1;
+        to += 1;
+    }
+}

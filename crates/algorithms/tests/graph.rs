@@ -1,0 +1,102 @@
+//! Longest paths of small graphs, and against slow recursion over all paths.
+
+use algorithms::graph::{Edges, NO_EDGE};
+use algorithms::AlgorithmError;
+use proptest::prelude::*;
+
+/// 0 → 1 → 3 and 0 → 2 → 3.
+const SOURCE: [u32; 4] = [0, 0, 1, 2];
+const TARGET: [u32; 4] = [1, 2, 3, 3];
+
+fn diamond() -> Result<Edges<'static>, AlgorithmError> {
+    Edges::new(4, &SOURCE, &TARGET)
+}
+
+#[test]
+fn the_longest_path_decides_when_a_node_is_reached() {
+    assert_eq!(diamond().unwrap().earliest(&[1, 5, 1, 2]).unwrap(), [0, 1, 5, 7]);
+}
+
+#[test]
+fn negative_weights_lead_back_in_time() {
+    assert_eq!(diamond().unwrap().earliest(&[-3, -5, 0, 0]).unwrap(), [0, -3, -5, -3]);
+}
+
+#[test]
+fn the_shorter_path_has_slack() {
+    assert_eq!(diamond().unwrap().slack(&[0, 0, 5, 0]).unwrap(), [0, 5, 0, 0]);
+}
+
+#[test]
+fn the_first_of_the_latest_arrivals_binds() {
+    assert_eq!(diamond().unwrap().binding(&[1, 1, 4, 4]).unwrap(), [NO_EDGE, 0, 1, 2]);
+    assert_eq!(diamond().unwrap().binding(&[1, 1, 4, 5]).unwrap(), [NO_EDGE, 0, 1, 3]);
+}
+
+#[test]
+fn the_path_follows_the_binding_edges() {
+    assert_eq!(diamond().unwrap().way_to(3, &[NO_EDGE, 0, 1, 3]).unwrap(), [1, 3]);
+    assert_eq!(diamond().unwrap().way_to(0, &[NO_EDGE, 0, 1, 3]).unwrap(), [0_u32; 0]);
+}
+
+#[test]
+fn a_cycle_is_an_error() {
+    let cyclic = Edges::new(3, &[0, 1, 2], &[1, 2, 1]).unwrap();
+    assert!(cyclic.has_cycle());
+    assert_eq!(cyclic.earliest(&[1, 1, 1]), Err(AlgorithmError::GraphCycle));
+    assert_eq!(cyclic.slack(&[1, 1, 1]), Err(AlgorithmError::GraphCycle));
+    assert_eq!(cyclic.way_to(1, &[NO_EDGE, 2, 1]), Err(AlgorithmError::GraphCycle));
+    assert!(!diamond().unwrap().has_cycle());
+}
+
+#[test]
+fn edges_that_do_not_fit_the_graph_are_errors() {
+    assert_eq!(Edges::new(2, &[0], &[0, 1]).unwrap_err(), AlgorithmError::Lengths(1, 2));
+    assert_eq!(Edges::new(2, &[0], &[2]).unwrap_err(), AlgorithmError::Node(2));
+    assert_eq!(diamond().unwrap().earliest(&[1]), Err(AlgorithmError::Lengths(4, 1)));
+    assert_eq!(diamond().unwrap().way_to(9, &[NO_EDGE]), Err(AlgorithmError::Node(9)));
+    assert_eq!(diamond().unwrap().way_to(0, &[17]), Err(AlgorithmError::Edge(17)));
+}
+
+#[test]
+fn a_graph_may_have_no_edges() {
+    let unconnected = Edges::new(2, &[], &[]).unwrap();
+    assert_eq!(unconnected.earliest(&[]).unwrap(), [0, 0]);
+    assert_eq!(unconnected.slack(&[]).unwrap(), [0, 0]);
+    assert_eq!(unconnected.binding(&[]).unwrap(), [NO_EDGE, NO_EDGE]);
+}
+
+const NODES: u32 = 12;
+
+/// Edges from smaller to larger numbers, then renumbered, so that numbers and topological order differ.
+fn graphs() -> impl Strategy<Value = Vec<(u32, u32, i64)>> {
+    let edges = prop::collection::vec((0..NODES, 0..NODES, -5_i64..50), 0..40);
+    (edges, Just((0..NODES).collect::<Vec<_>>()).prop_shuffle()).prop_map(|(edges, names)| {
+        let forward = edges.into_iter().filter(|&(a, b, _)| a != b);
+        forward.map(|(a, b, w)| (names[a.min(b) as usize], names[a.max(b) as usize], w)).collect()
+    })
+}
+
+fn longest_to(node: u32, edges: &[(u32, u32, i64)]) -> i64 {
+    let paths = edges.iter().filter(|edge| edge.1 == node);
+    paths.map(|&(source, _, weight)| longest_to(source, edges) + weight).max().unwrap_or(0)
+}
+
+fn least_from(node: u32, edges: &[(u32, u32, i64)]) -> i64 {
+    let paths = edges.iter().filter(|edge| edge.0 == node);
+    paths.map(|&(_, target, spare)| least_from(target, edges) + spare).min().unwrap_or(0)
+}
+
+proptest! {
+    #[test]
+    fn earliest_and_slack_equal_a_recursion_over_all_paths(edges in graphs()) {
+        let source: Vec<u32> = edges.iter().map(|edge| edge.0).collect();
+        let target: Vec<u32> = edges.iter().map(|edge| edge.1).collect();
+        let weight: Vec<i64> = edges.iter().map(|edge| edge.2).collect();
+        let graph = Edges::new(NODES as usize, &source, &target).unwrap();
+        let earliest: Vec<i64> = (0..NODES).map(|node| longest_to(node, &edges)).collect();
+        let slack: Vec<i64> = (0..NODES).map(|node| least_from(node, &edges)).collect();
+        prop_assert_eq!(graph.earliest(&weight).unwrap(), earliest);
+        prop_assert_eq!(graph.slack(&weight).unwrap(), slack);
+    }
+}
