@@ -1,15 +1,13 @@
-//! Reads the traces of the PyTorch profiler, whatever their age and vendor, into Arrow tables.
+//! Reads PyTorch profiler traces of any age and vendor into Arrow tables.
 //!
-//! The way of the bytes: [`source`] undoes the compression of an input; [`cutter`] finds the events and cuts them
-//! into chunks; [`event`] turns a chunk into [`columns`], on all cores; [`sequencer`] puts the chunks in order, gives
-//! strings and tracks their final numbers and hands the batches to a [`sink`]; [`tail`] reads what follows the events.
-//! What was repaired or dropped on the way is counted in [`health`]. [`edit`] goes over the same text to copy it with
-//! some events changed.
+//! From bytes to tables: [`source`] decompresses the input; [`cutter`] finds the events and cuts the text into chunks;
+//! [`event`] turns a chunk into [`columns`]; [`sequencer`] puts the chunks in order, gives strings and tracks their
+//! final numbers, and passes the batches to a [`sink`]; [`tail`] reads what follows the events. A [`team`] of threads
+//! does this on all cores. [`health`] counts what was repaired or dropped. [`edit`] copies the same text with some
+//! events changed.
 //!
-//! Time is linear in the size of the text, whatever it holds, and the memory for text under way is bounded, whatever
-//! the number of threads.
-//!
-//! Nothing in a file makes the reader panic, and no bad event makes it lose the events around it.
+//! Time is linear in the size of the text, and the memory for text in progress is bounded for any number of threads.
+//! No file makes the reader panic, and a bad event does not lose the events around it.
 
 mod args;
 mod buffer;
