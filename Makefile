@@ -1,18 +1,18 @@
-# `make help` lists what there is to make.
+# `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
-# Neighbouring tests share what they opened and started, so each worker gets a stretch of them, and takes from others at the end.
+# Neighbouring tests share fixtures, so each worker gets a contiguous range and takes over tests from others at the end.
 WORKERS := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, write report.html
 	@$(BIN)/python -m holotrace.testing.synthetic $(DEMO) --ranks 8
@@ -21,7 +21,7 @@ demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, writ
 
 test: test-rust test-python ## test every module and analysis, in a few minutes
 
-test-all: test-rust test-everything test-clusters test-stores ## run all tests, also slow ones and those with clusters and stores
+test-all: test-rust test-everything test-clusters test-stores ## run all tests, also slow ones and those that need clusters and object stores
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores and not slow"
@@ -29,10 +29,10 @@ test-python: $(VENV)/.built $(VENV)/.test-tools
 test-everything: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores" --hypothesis-profile thorough
 
-test-lowest: $(LOWEST_VENV)/.built ## test what depends on other packages with the lowest versions that pyproject.toml allows
+test-lowest: $(LOWEST_VENV)/.built ## test with the lowest versions of dependencies that pyproject.toml allows
 	$(LOWEST_VENV)/bin/python -m pytest -q $(WORKERS) $(LOWEST_WARNINGS) $(LOWEST_TESTS)
 
-test-pages: $(VENV)/.built $(VENV)/.test-tools ## of the tests, only those that look at every page in a real browser, which is chromium
+test-pages: $(VENV)/.built $(VENV)/.test-tools ## run only the tests of the pages in a real browser; needs chromium
 	$(BIN)/python -m pytest -q $(WORKERS) -m browser
 
 test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
@@ -42,22 +42,22 @@ test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read fro
 	-@scripts/install_test_servers.sh $(BIN)/python
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -m stores
 
-test-servers: $(VENV)/bin/python ## install these servers into build/test-servers; needs Maven and a network
+test-servers: $(VENV)/bin/python ## install the object store servers for tests into build/test-servers; needs Maven and a network
 	@scripts/install_test_servers.sh $(BIN)/python
 
-store-trials: $(VENV)/.built ## many writers, kills and damage against caches and stores, for a quarter of an hour
+store-trials: $(VENV)/.built ## stress caches and stores with many writers, kills and damage, for a quarter of an hour
 	$(BIN)/python scripts/store_trials.py race
 	$(BIN)/python scripts/store_trials.py race --same
 	$(BIN)/python scripts/store_trials.py race --address 'local://{folder}/job.store'
 	$(BIN)/python scripts/store_trials.py kills
 	$(BIN)/python scripts/store_trials.py damage
 
-# Not optimised, these tests take seconds, and a fifth of the CPU time to build; an overflow is an error in them.
+# Without optimisation, these tests run in seconds, build in a fifth of the CPU time, and fail on integer overflow.
 test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
 	cargo test --quiet -p algorithms -p checksums -p trace-reader
 
-check: lint types layers rust docs ## what CI runs besides the tests: format, lint, types, layers, docs
+check: lint types layers rust docs ## check format, lint, types, layers, docs; CI runs this too
 
 lint: $(VENV)/.check-tools
 	$(BIN)/ruff check .
@@ -77,24 +77,24 @@ rust: needs
 docs: $(VENV)/.check-tools ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(VENV)/.built ## measure speed and memory; TRACE=file, PEER=python that has HTA
+bench: $(VENV)/.built ## measure speed and memory; TRACE=trace file, PEER=python of an environment with HTA
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 	$(BIN)/python benchmarks/analyses.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 
-pictures: $(VENV)/.built $(VENV)/.test-tools ## make the README's pictures of the pages; needs chromium
+pictures: $(VENV)/.built $(VENV)/.test-tools ## update the pictures in docs/images; needs chromium
 	$(BIN)/python scripts/make_pictures.py
 
 fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
 	mkdir -p crates/fuzz/corpus/reader
 	cd crates/trace-reader && cargo +nightly fuzz run --fuzz-dir ../fuzz reader ../fuzz/corpus/reader ../fuzz/seeds -- -max_total_time=$(or $(SECONDS),60)
 
-fuzz-files: $(VENV)/.built $(VENV)/.test-tools ## damage real traces in 10,000 ways and read them all
+fuzz-files: $(VENV)/.built $(VENV)/.test-tools ## damage real traces in 10,000 ways and read each of them
 	$(BIN)/python scripts/fuzz_files.py --count $(or $(COUNT),10000)
 
-golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from today's results
+golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from the current results
 	$(BIN)/python -m pytest -q tests --rewrite-golden
 
-clean: ## remove everything that was made
+clean: ## remove everything that make created
 	rm -rf $(VENV) $(LOWEST_VENV) build dist target site report.html src/holotrace/_native*.so
 
 needs:
@@ -114,9 +114,9 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e packages/holotrace-hta
 	@touch $@
 
-# The lowest Python on this machine, unless LOWEST_PYTHON names another; new versions of what the lowest ones need warn.
+# Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
 LOWEST_TESTS := tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql tests/export tests/report tests/test_init.py tests/test_content_equality.py
-LOWEST_TESTS += --deselect tests/report/test_report.py::test_plotly_is_embedded_once # plotly 6 draws with its own, larger script
+LOWEST_TESTS += --deselect tests/report/test_report.py::test_plotly_is_embedded_once # plotly 6 brings its own, larger script
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 $(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src -name '*.py') | $(VENV)/.built
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.8'

@@ -2,8 +2,8 @@
 
     python examples/record_ddp_gloo.py FOLDER
 
-writes one trace file a rank. The processes sum their gradients over gloo; rank 3 sleeps 20 ms between forward and
-backward of every step, so that the others wait for it. Needs PyTorch (recorded with 2.13), no GPU.
+writes one trace file per rank. The processes sum their gradients over gloo. Rank 3 sleeps 20 ms between forward and
+backward of every step, so the others wait for it. Needs PyTorch (recorded with 2.13), no GPU.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH = 4
 
 
 class Block(nn.Module):
-    """Attention and a two-layer perceptron, each after a normalisation and beside a shortcut."""
+    """Attention and a two-layer perceptron, each after a normalisation and with a residual connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
