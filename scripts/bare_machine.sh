@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's commands on a machine with nothing but Debian's base system and what the README says is needed.
+# Runs the README's commands on a machine that has only Debian's base system and the README's requirements.
 #
 #   sudo scripts/bare_machine.sh                         # make demo, make test
 #   sudo scripts/bare_machine.sh 'make demo && ...'      # other commands
