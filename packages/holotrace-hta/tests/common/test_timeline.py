@@ -228,7 +228,7 @@ def test_kernels_of_a_trace(view, shown) -> None:
 
 
 def test_what_is_missing_is_named(view) -> None:
-    """Columns, texts, or that events are no bars yet."""
+    """Columns, texts, or events that are not bars yet."""
     frame = view.get_trace(0)
     with pytest.raises(InvalidOptionError, match="missing: dur"):
         prepare_timeline_events(frame.drop(columns="dur"))

@@ -74,7 +74,9 @@ def test_columns_can_be_selected_by_name() -> None:
     config = ParserConfig()
     config.set_args_selector(["stream"])
     assert names(config) == ["stream"]
-    with pytest.raises(InvalidOptionError, match="'grid' is none of the columns of this configuration: stream"):
+    with pytest.raises(
+        InvalidOptionError, match="'grid' is not a column of this configuration; its columns are: stream"
+    ):
         config.set_args_selector(["grid"])
 
 

@@ -1,6 +1,6 @@
 """Timelines of chosen events, at HTA's import path.
 
-A figure is for hundreds or thousands of events that a script has chosen; Perfetto shows whole traces.
+Use these figures for hundreds or thousands of selected events, and Perfetto for whole traces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 CPUStreamID = -1
 AnnotationStreamID = -2
-"""The stream of annotations that `align_module_with_kernels` adds. HTA takes 0, which is a real stream."""
+"""The stream of annotations that `align_module_with_kernels` adds. HTA uses 0, which is a real stream."""
 
 DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
 DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
@@ -45,7 +45,7 @@ _GPU_ANNOTATION = "gpu_user_annotation"
 
 
 class EventType(Enum):
-    """Which events a timeline shows where it does not find that out by itself."""
+    """The events to show, unless the timeline detects them."""
 
     GPUEvents = 0
     CPUEvents = 1
@@ -53,7 +53,7 @@ class EventType(Enum):
 
 
 class PlotFormat(Enum):
-    """What becomes of a figure: returned as HTML, shown, or written to a file."""
+    """Where a figure goes: returned as HTML, shown inline, or written to a file."""
 
     HTML = "html"
     Inline = "inline"
@@ -64,17 +64,17 @@ class PlotFormat(Enum):
 class TimelinePlotSetting:
     """How a timeline looks.
 
-    auto_detect                    find out event_type, multi_ranks and multi_traces from the events
-    event_type                     show only these events
-    multi_ranks, multi_traces      rows of ranks, and of traces, are kept apart
-    multi_streams                  each stream has a row of its own
-    x_start_column, x_end_column   columns that `prepare_timeline_events` adds: beginning and end of each bar, in µs
+    auto_detect                    detect event_type, multi_ranks and multi_traces from the events
+    event_type                     the events to show
+    multi_ranks, multi_traces      separate rows for each rank, for each trace
+    multi_streams                  one row per stream
+    x_start_column, x_end_column   columns that `prepare_timeline_events` adds: start and end of each bar, in µs
     task_column                    column that it adds: the row of each event
-    color_column                   column by whose values bars are coloured
+    color_column                   column that determines the colour of bars
     task_height                    height of a row in pixels
-    amplify_short_events           draw events at least as long as `short_events_display_duration`, in µs
-    use_global_time                keep times as they are, instead of counting from the first event
-    plot_format                    what becomes of the figure
+    amplify_short_events           draw events at least `short_events_display_duration` long, in µs
+    use_global_time                keep absolute times instead of counting from the first event
+    plot_format                    where the figure goes
     compress_threads               threads of a rank share rows
     """
 
@@ -99,7 +99,7 @@ DefaultTimelinePlotSetting = TimelinePlotSetting()
 
 
 def auto_detect_setting(events: pd.DataFrame, setting: TimelinePlotSetting) -> TimelinePlotSetting:
-    """Return the setting that fits these events; the one given stays as it is, and is returned without `auto_detect`."""
+    """Return a setting adapted to these events, or the given one if `auto_detect` is off."""
     if not setting.auto_detect:
         return setting
     is_on_device = events["stream"] >= 0 if "stream" in events.columns else pd.Series([False])
@@ -118,20 +118,20 @@ def prepare_timeline_events(
     symbol_table: TraceSymbolTable | None = None,
     hover_columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the events as bars: where each begins and ends, and in which row.
+    """Return the events as bars with start, end and row.
 
     Args:
-        df: events with name, ts, dur, and if they are of devices stream; as `analyzer.t.get_trace(rank)` gives them,
-            or of several ranks with a column `rank`. With a column `depth` the host has a row for each depth.
-        setting: how the timeline looks.
+        df: events with name, ts, dur, and stream for device events, as in `analyzer.t.get_trace(rank)`. Events of
+            several ranks need a column `rank`. With a column `depth`, the host has one row per depth.
+        setting: the appearance of the timeline.
         symbol_table: maps the ids in `name` and `cat` to text; not needed if the frame has text.
         hover_columns: columns to keep for the hover; by default `DefaultHoverColumns`.
 
     Returns:
-        name (shortened), ts, dur, the columns of rows and hovers, beginning, end and row; sorted by row and time.
+        name (shortened), ts, dur, the columns for rows and hovers, start, end and row; sorted by row and time.
 
     Raises:
-        InvalidOptionError: a column is missing, or names are numbers and there is no symbol table.
+        InvalidOptionError: a column is missing, or names are ids and there is no symbol table.
     """
     missing = [name for name in DefaultMustHaveColumns if name not in df.columns]
     if missing and df.empty:
@@ -163,23 +163,23 @@ def plot_events_timeline(
     hover_columns: Sequence[str] | None = None,
     output_image_path: str | None = None,
 ) -> str | None:
-    """Draw what `prepare_timeline_events` returned; HTML is returned, other formats return None.
+    """Draw the result of `prepare_timeline_events`; return HTML for `PlotFormat.HTML`, otherwise None.
 
-    Of very many events the longest are drawn, and of very many rows the first; the figure says so.
+    Draws only the longest events if there are very many, and only the first rows; the figure says so.
 
     Args:
-        title: above the figure.
+        title: the title of the figure.
         events: bars, with the columns that `setting` names.
-        setting: how the timeline looks, and what becomes of the figure.
+        setting: the appearance of the timeline, and where the figure goes.
         hover_columns: columns to show in the hover; by default `DefaultHoverColumns`.
-        output_image_path: where `PlotFormat.File` is written: `.html`, or an image with the package kaleido; by default
-            an HTML file in the current folder, named after the title.
+        output_image_path: the file for `PlotFormat.File`: `.html`, or an image if the package kaleido is installed; by
+            default an HTML file in the current folder, named after the title.
 
     Raises:
-        InvalidOptionError: the events have not been prepared, or the file exists or cannot be written.
+        InvalidOptionError: the events are not prepared, or the file is not writable.
     """
     if not Timeline.is_timeline_events(events, setting):
-        message = "these events are no bars of a timeline: prepare_timeline_events makes them"
+        message = "these events are not timeline bars; call prepare_timeline_events first"
         raise InvalidOptionError(message)
     path = output_image_path or f"{get_fig_name_from_fig_title(title)}.html"
     if setting.plot_format is PlotFormat.File:
@@ -202,13 +202,13 @@ def plot_events_timeline(
 
 
 class Timeline:
-    """Events as bars, and their figure.
+    """Events as bars, with their figure.
 
     Args:
-        timeline_events: events as `prepare_timeline_events` takes them, or what it returned.
+        timeline_events: input or output of `prepare_timeline_events`.
         symbol_table: maps the ids in `name` and `cat` to text.
-        filter_func: chooses events first: one of `hta.common.trace_filter`, or a function like them.
-        setting: how the timeline looks.
+        filter_func: selects events first: a filter of `hta.common.trace_filter` or a similar function.
+        setting: the appearance of the timeline.
         hover_columns: columns to show in the hover.
     """
 
@@ -228,12 +228,12 @@ class Timeline:
 
     @staticmethod
     def is_timeline_events(df: pd.DataFrame, setting: TimelinePlotSetting) -> bool:
-        """Return whether a frame has the columns of bars."""
+        """Return whether a frame has the columns of timeline bars."""
         needed = {setting.x_start_column, setting.x_end_column, setting.task_column, setting.color_column}
         return needed | set(DefaultMustHaveColumns) <= set(df.columns)
 
     def prepare(self, filter_func: Callable[..., pd.DataFrame] | None = None) -> None:
-        """Keep only the events that a filter chooses, and make bars of them where they are none yet."""
+        """Filter the events, and convert them to bars unless they are bars already."""
         if filter_func is not None:
             self.timeline_events = filter_func(self.timeline_events, self.symbol_table)
         if not self.is_timeline_events(self.timeline_events, self.setting):
@@ -242,7 +242,7 @@ class Timeline:
             )
 
     def plot(self, title: str, save_path: str | None = None) -> str | None:
-        """Draw the timeline, as `plot_events_timeline` does."""
+        """Draw the timeline; see `plot_events_timeline`."""
         return plot_events_timeline(title, self.timeline_events, self.setting, self.hover_columns, save_path)
 
 
@@ -252,17 +252,17 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return device events with an annotation for each host event of some names, as long as the kernels it launched.
+    """Return device events, plus an annotation for each matching host event that spans the kernels it launched.
 
     Args:
-        events_df: events with the columns that `hta.common.trace_call_graph.CallGraph` adds.
-        module_list: regular expressions, each matched from the beginning of names.
+        events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.
+        module_list: regular expressions, matched at the start of names.
         sym_table: maps the ids in `name` to text; not needed if names are text.
-        include_original_cpu_events: keep host events as well.
+        include_original_cpu_events: also keep host events.
 
     Returns:
-        The rows, and the annotations with stream `AnnotationStreamID`, from the start of the first of their kernels
-        to the end of the last; new numbers as row labels.
+        The rows, plus annotations on stream `AnnotationStreamID` from the start of their first kernel to the end of
+        their last; row labels are renumbered.
 
     Raises:
         InvalidOptionError: a column is missing.
@@ -286,12 +286,12 @@ def align_module_with_kernels(
 
 
 def get_fig_title_from_fig_name(fig_name: str, sep: str = r"\s+|_+|-+") -> str:
-    """Turn the name of a file into a title: `my_fig-name` becomes `My Fig Name`."""
+    """Convert a file name to a title: `my_fig-name` becomes `My Fig Name`."""
     return " ".join(word.capitalize() for word in re.split(sep, fig_name) if word) or "Untitled Figure"
 
 
 def get_fig_name_from_fig_title(title: str) -> str:
-    """Turn a title into the name of a file: `My Fig Name` becomes `my_fig_name`."""
+    """Convert a title to a file name: `My Fig Name` becomes `my_fig_name`."""
     return re.sub(r"[^\w.\-]+", "_", title.lower()).strip("_") or "untitled_figure"
 
 
@@ -300,7 +300,7 @@ def _has_several(events: pd.DataFrame, column: str) -> bool:
 
 
 def _kinds(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Tell host events, annotations of devices, and what runs on streams apart."""
+    """Classify rows as host events, GPU annotations, or events on streams."""
     streams = df["stream"].to_numpy() if "stream" in df.columns else np.full(len(df), CPUStreamID)
     is_annotation = streams == AnnotationStreamID
     if "cat" in df.columns and (symbol_table is not None or "s_cat" in df.columns or not _is_number(df["cat"])):
@@ -336,7 +336,7 @@ def _bars(
 def _rows(
     df: pd.DataFrame, kinds: np.ndarray[Any, np.dtype[np.int64]], setting: TimelinePlotSetting
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the place of each event's row among the rows, and the labels of the rows in their order."""
+    """Return each event's row index, and the row labels in order."""
     is_host = kinds == _HOST
     nothing = np.full(len(df), -1)
     keys = pd.DataFrame(
@@ -368,7 +368,7 @@ def _label(trace: str, rank: int, kind: int, thread: str, depth: int, stream: in
 
 
 def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None) -> pd.Series[str]:
-    """Return names or categories as texts."""
+    """Return names or categories as text."""
     if not _is_number(df[column]):
         return df[column]
     if symbol_table is not None:
@@ -376,7 +376,7 @@ def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None)
         return numbers.map(symbol_table.get_symbol_names(numbers.unique())).fillna("").astype(object)
     if f"s_{column}" in df.columns:
         return df[f"s_{column}"]
-    message = f"`{column}` holds numbers: give the symbol table, or call decode_symbol_ids() first"
+    message = f"`{column}` holds symbol ids: pass the symbol table, or call decode_symbol_ids() first"
     raise InvalidOptionError(message)
 
 

@@ -1,4 +1,4 @@
-"""Trace files by rank, and reading and writing them whole, as scripts written for HTA do."""
+"""Trace files by rank, and functions that read and write whole files, with HTA's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, str]]:
-    """Return whether the folder holds traces, and {rank: file}, with ranks as `holotrace.open_trace` finds them."""
+    """Return whether the folder contains traces, and {rank: file}; `holotrace.open_trace` detects the ranks."""
     try:
         return True, get_trace_files(trace_dir)
     except HolotraceError:
@@ -29,7 +29,7 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
 
 
 def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dict[int, str]]:
-    """Return True and {rank: file} of these files; of a folder, as before HTA 0.5, what `…_from_dir` returns.
+    """Return True and {rank: file} for these files; for a folder, as before HTA 0.5, see `…_from_dir`.
 
     Raises:
         TraceNotFoundError, DuplicateRankError: a file is missing, or two have the same rank.
@@ -43,50 +43,48 @@ def get_trace_files(trace_path: str) -> dict[int, str]:
     """Return {rank: file} of a folder.
 
     Raises:
-        TraceNotFoundError: it holds no trace.
+        TraceNotFoundError: the folder contains no trace.
     """
     return _files(trace_path)
 
 
 def read_trace(file_path: str) -> dict[str, Any]:
-    """Return the content of a file, plain or gzip, as Python's json reads it.
+    """Return the parsed JSON of a file, plain or gzip.
 
     Raises:
-        TraceNotFoundError: there is no such file.
-        NotATraceError: it is no valid JSON as it stands; `holotrace.open_trace` reads it all the same.
+        TraceNotFoundError: the file does not exist.
+        NotATraceError: the file is not valid JSON; `holotrace.open_trace` may still read it.
     """
     try:
         content = located(file_path).read_bytes()
         raw: Any = json.loads(gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content)
     except FileNotFoundError as error:
-        message = f"there is no file {file_path}"
+        message = f"{file_path} does not exist"
         raise TraceNotFoundError(message) from error
     except HolotraceError:
         raise
     except (ValueError, RecursionError, OSError, EOFError) as error:
-        message = (
-            f"{file_path} is no valid JSON as it stands, plain or gzip: {error}; holotrace check says what is wrong"
-        )
+        message = f"{file_path} is not valid JSON, plain or gzip: {error}; run `holotrace check` for details"
         raise NotATraceError(message) from error
     return raw if isinstance(raw, dict) else {"traceEvents": raw}
 
 
 def write_trace(trace_data: dict[str, Any], file_path: str) -> None:
-    """Write a trace, compressed where the file's name ends in `.gz`; makes the folder if it is missing.
+    """Write a trace, compressed if the file name ends in `.gz`; creates the folder if it is missing.
 
-    A file of that name is replaced.
+    Replaces an existing file.
 
     Raises:
-        InvalidOptionError: its folder cannot be written.
+        InvalidOptionError: the folder is not writable.
     """
     _write(trace_data, located(file_path))
 
 
 def update_trace_rank(file_path: str, rank: int) -> None:
-    """Give a file another rank, in place: its `distributedInfo.rank`.
+    """Set a file's `distributedInfo.rank` in place.
 
     Raises:
-        TraceNotFoundError, NotATraceError: there is no such file, or it is no valid JSON.
+        TraceNotFoundError, NotATraceError: the file does not exist, or is not valid JSON.
     """
     trace = read_trace(file_path)
     trace["distributedInfo"] = {**(trace.get("distributedInfo") or {}), "rank": rank}
@@ -94,7 +92,7 @@ def update_trace_rank(file_path: str, rank: int) -> None:
 
 
 def _files(source: str | list[str]) -> dict[int, str]:
-    return {rank: each.source for rank, each in open_trace(source).ranks.items()}
+    return {rank: rank_trace.source for rank, rank_trace in open_trace(source).ranks.items()}
 
 
 def _write(trace: dict[str, Any], path: Location) -> None:

@@ -1,7 +1,7 @@
 """Filters of trace frames, at HTA's import path.
 
-A filter is called with a frame, such as `analyzer.t.get_trace(0)`, and with the symbol table where it looks at names;
-it returns the rows that pass, in their order, and leaves the frame as it is.
+Call a filter with a frame, such as `analyzer.t.get_trace(0)`, and with the symbol table if it matches names. It returns
+the matching rows in order and does not change the frame.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXT_COLUMNS = ("s_name", "name")
 
 
 class Filter(ABC):
-    """What all filters have in common."""
+    """The base class of all filters."""
 
     @abstractmethod
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
@@ -37,7 +37,7 @@ class Filter(ABC):
 
 
 class IterationFilter(Filter):
-    """Keep the events of some steps, given by their numbers."""
+    """Keep the events of some steps, by step number."""
 
     def __init__(self, iterations: int | Iterable[int]) -> None:
         self.iterations = _listed(iterations)
@@ -48,20 +48,20 @@ class IterationFilter(Filter):
 
 
 class IterationIndexFilter(Filter):
-    """Keep the events of some steps, given by their place among the steps of the frame: 0 is the first one.
+    """Keep the events of some steps, by index among the frame's steps: 0 is the first.
 
-    A frame without steps passes whole.
+    Keeps all rows of a frame without steps.
     """
 
     def __init__(self, iteration_index: int | Iterable[int]) -> None:
         self.iteration_index = _listed(iteration_index)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the matching rows; none if the frame has no such step."""
+        """Return the matching rows; none if the step does not exist."""
         existing = sorted(set(df["iteration"].dropna().astype(int)) - {-1}) if _has(df, "iteration") else []
         if not existing:
             return df
-        chosen = [existing[place] for place in self.iteration_index if 0 <= place < len(existing)]
+        chosen = [existing[index] for index in self.iteration_index if 0 <= index < len(existing)]
         return df[df["iteration"].isin(chosen)]
 
 
@@ -73,7 +73,7 @@ class FirstIterationFilter(IterationIndexFilter):
 
 
 class RankFilter(Filter):
-    """Keep the events of some ranks; a frame without the column `rank` is of one rank, and passes whole."""
+    """Keep the events of some ranks; keeps all rows of a frame without the column `rank`."""
 
     def __init__(self, ranks: int | Iterable[int]) -> None:
         self.ranks = _listed(ranks)
@@ -84,15 +84,15 @@ class RankFilter(Filter):
 
 
 class TimeRangeFilter(Filter):
-    """Keep the events that lie wholly between two moments in microseconds.
+    """Keep the events that start and end within a time range in microseconds.
 
     Raises:
-        InvalidOptionError: the range is no pair, or ends before it begins.
+        InvalidOptionError: the range is not a pair, or ends before it starts.
     """
 
     def __init__(self, time_range: tuple[float, float]) -> None:
-        if len(time_range) != 2 or time_range[0] > time_range[1]:  # noqa: PLR2004 -- a beginning and an end
-            message = f"time_range={time_range!r}: a range is (beginning, end), in µs"
+        if len(time_range) != 2 or time_range[0] > time_range[1]:  # noqa: PLR2004 -- a start and an end
+            message = f"time_range={time_range!r} must be (start, end) in µs, with start <= end"
             raise InvalidOptionError(message)
         self.time_range = time_range
 
@@ -103,9 +103,9 @@ class TimeRangeFilter(Filter):
 
 
 class NameStringColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression from its beginning.
+    """Keep the events whose name matches a regular expression at its start.
 
-    Names are texts in `name_column`, by default in `s_name` or `name`; a frame without such a column passes whole.
+    Reads names as text from `name_column`, by default `s_name` or `name`; keeps all rows of a frame without such a column.
     """
 
     def __init__(self, name_pattern: str, name_column: str | None = None) -> None:
@@ -115,7 +115,7 @@ class NameStringColumnFilter(Filter):
         """Return the matching rows."""
         columns = [self.name_column] if self.name_column else _text_columns(df)
         if not columns:
-            logger.warning("the frame has no column of names as texts; all of its rows pass")
+            logger.warning("the frame has no text column of names; the filter keeps all rows")
             return df
         names = df[columns[0]]
         matching = {name for name in names.unique() if re.match(self.name_pattern, str(name))}
@@ -123,7 +123,7 @@ class NameStringColumnFilter(Filter):
 
 
 class NameIdColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression from its beginning; names are numbers in the frame."""
+    """Keep the events whose name matches a regular expression at its start; the frame holds names as symbol ids."""
 
     def __init__(self, name_pattern: str, name_column: str = "name") -> None:
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
@@ -135,10 +135,9 @@ class NameIdColumnFilter(Filter):
 
 
 class NameFilter(Filter):
-    """Keep the events whose name matches a regular expression from its beginning.
+    """Keep the events whose name matches a regular expression at its start.
 
-    Names are texts in `name_column`, by default in `s_name` or `name`; where `name` holds numbers the symbol table
-    says what they stand for.
+    Reads names from `name_column`, by default `s_name` or `name`; the symbol table decodes symbol ids.
     """
 
     def __init__(
@@ -162,7 +161,7 @@ class NameFilter(Filter):
 
 
 class QueryFilter(Filter):
-    """Keep the rows for which a query of pandas is true: `dur > 100 and stream == 7`."""
+    """Keep the rows that match a pandas query: `dur > 100 and stream == 7`."""
 
     def __init__(self, query_str: str) -> None:
         self.query_str = query_str
@@ -173,23 +172,23 @@ class QueryFilter(Filter):
 
 
 class _LastingFilter(Filter):
-    """Keep the events that take any time. `ZeroDurationFilter` is such a filter, and `ZeroDurationFilter()` as well."""
+    """Keep the events with a duration above 0. Works both as `ZeroDurationFilter(df)` and as `ZeroDurationFilter()(df)`."""
 
     def __call__(
         self,
         df: pd.DataFrame | None = None,
         symbol_table: TraceSymbolTable | None = None,  # noqa: ARG002
-    ) -> Any:  # noqa: ANN401 -- without a frame it is its own maker
+    ) -> Any:  # noqa: ANN401 -- returns itself without a frame
         """Return the matching rows."""
         return self if df is None else df[df["dur"] > 0]
 
 
 ZeroDurationFilter = _LastingFilter()
-"""Keeps the events that take any time, as HTA's filter of this name does: `ZeroDurationFilter(df)`."""
+"""Keeps the events with a duration above 0, as in HTA: `ZeroDurationFilter(df)`."""
 
 
 class GPUKernelFilter(Filter):
-    """Keep what happens on devices: rows with a stream and, with a symbol table, waits of a whole device."""
+    """Keep device events: rows with a stream and, given a symbol table, event and context synchronisations."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the matching rows."""
@@ -197,7 +196,7 @@ class GPUKernelFilter(Filter):
 
 
 class CPUOperatorFilter(Filter):
-    """Keep what happens on the host: all that `GPUKernelFilter` drops."""
+    """Keep host events: all rows that `GPUKernelFilter` drops."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the matching rows."""
@@ -205,13 +204,13 @@ class CPUOperatorFilter(Filter):
 
 
 class MemCopyEventFilter(Filter):
-    """Keep the copies of one kind on devices, given by their whole name: `Memcpy HtoD (Pinned -> Device)`."""
+    """Keep the copies of one kind on devices, by exact name: `Memcpy HtoD (Pinned -> Device)`."""
 
     def __init__(self, memory_copy_type: str, symbol_table: TraceSymbolTable | None = None) -> None:
         self.memory_copy_type, self.symbol_table = memory_copy_type, symbol_table
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the matching rows; none if there is no such name."""
+        """Return the matching rows; none if the name does not exist."""
         if df.empty:
             return df
         known = _needed(symbol_table or self.symbol_table, "MemCopyEventFilter")
@@ -220,26 +219,26 @@ class MemCopyEventFilter(Filter):
 
 
 class CompositeFilter(Filter):
-    """Keep what passes all of several filters.
+    """Keep the rows that match all of several filters.
 
     Raises:
-        WrongTypeError: one of them is no filter.
+        WrongTypeError: an item is not a filter.
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
-        wrong = [each for each in filters if not isinstance(each, Filter)]
+        wrong = [item for item in filters if not isinstance(item, Filter)]
         if wrong:
-            message = f"{wrong[0]!r} is no filter of hta.common.trace_filter"
+            message = f"{wrong[0]!r} is not a filter of hta.common.trace_filter"
             raise WrongTypeError(message)
-        if any(each is self for each in filters):
-            message = "a CompositeFilter cannot hold itself"
+        if any(item is self for item in filters):
+            message = "a CompositeFilter cannot contain itself"
             raise InvalidOptionError(message)
         self.filters = list(filters)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the matching rows."""
-        for each in self.filters:
-            df = each(df, symbol_table)
+        for keep in self.filters:
+            df = keep(df, symbol_table)
         return df
 
 
@@ -252,7 +251,7 @@ def _is_on_device(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> pd
 
 def _needed(symbol_table: TraceSymbolTable | None, who: str) -> TraceSymbolTable:
     if symbol_table is None:
-        message = f"{who} looks at names, which are numbers in this frame: give it the symbol table too"
+        message = f"{who} matches names, but this frame holds symbol ids: pass the symbol table too"
         raise InvalidOptionError(message)
     return symbol_table
 
@@ -261,22 +260,22 @@ def _checked_pattern(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        message = f"{pattern!r} is no regular expression: {error}"
+        message = f"{pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     return pattern
 
 
 def _listed(numbers: int | Iterable[int]) -> list[int]:
     if isinstance(numbers, str) or not isinstance(numbers, (int, Iterable)):
-        message = f"{numbers!r} is neither a number nor several"
+        message = f"{numbers!r} is neither a number nor a list of numbers"
         raise WrongTypeError(message)
     return [numbers] if isinstance(numbers, int) else list(numbers)
 
 
 def _has(df: pd.DataFrame, column: str) -> bool:
-    """Return whether a frame has a column; a filter lets frames without it pass whole, as HTA's do."""
+    """Return whether a frame has a column; like HTA's, filters keep all rows of frames without it."""
     if column not in df.columns:
-        logger.warning("the frame has no column %s; all of its rows pass", column)
+        logger.warning("the frame has no column %s; the filter keeps all rows", column)
     return column in df.columns
 
 

@@ -1,4 +1,4 @@
-"""Reading single files, at HTA's import path; there is one parser."""
+"""Reading of single files, at HTA's import path; all back ends share one parser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _chosen = [ParserBackend.JSON]
 
 
 class MetaDataKey(Enum):
-    """Keys that `meta_data` has besides those of the file."""
+    """Keys that `meta_data` has in addition to those of the file."""
 
     DEVICE_TYPE = "device_type"
 
@@ -47,21 +47,21 @@ class MetaDataKey(Enum):
 def parse_trace_dataframe(
     trace_file_path: str, cfg: ParserConfig
 ) -> tuple[dict[str, Any], pd.DataFrame, TraceSymbolTable]:
-    """Return what `hta.common.trace.parse_trace_file` returns."""
+    """See `hta.common.trace.parse_trace_file`."""
     return parse_trace_file(trace_file_path, cfg)
 
 
 def parse_metadata_ijson(fh: IO[bytes]) -> dict[str, Any]:
-    """Return what an open trace says about itself outside its events."""
+    """Return the top-level keys of an open trace file, except its events."""
     content: dict[str, Any] = json.load(fh)
     return {key: value for key, value in content.items() if key != "traceEvents"}
 
 
 def infer_gpu_type(metadata: Mapping[str, Any] | None = None, name_set: Iterable[str] | None = None) -> str:
-    """Return whose devices a trace is from: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`.
+    """Return the vendor of a trace's devices: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`.
 
     Args:
-        metadata: what the file says about itself.
+        metadata: the file's top-level keys.
         name_set: names of events.
     """
     if is_mtia(metadata or {}):
@@ -70,10 +70,10 @@ def infer_gpu_type(metadata: Mapping[str, Any] | None = None, name_set: Iterable
 
 
 def set_default_trace_parsing_backend(parser_backend: ParserBackend) -> None:
-    """Keep the name of a parser; there is one."""
+    """Store a parser's name, without effect: there is one parser."""
     _chosen[:] = [parser_backend]
 
 
 def get_default_trace_parsing_backend() -> ParserBackend:
-    """Return what `set_default_trace_parsing_backend` was given."""
+    """Return the name that `set_default_trace_parsing_backend` stored."""
     return _chosen[0]

@@ -1,6 +1,6 @@
-"""Filters of frames by an operator: what runs under it, before it, or after it, on its thread.
+"""Filters that select events relative to an operator: under, before or after it, on its thread.
 
-The frames need their names as texts: call `analyzer.t.decode_symbol_ids()` first.
+Frames need names as text: call `analyzer.t.decode_symbol_ids()` first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NS_OF_A_MICROSECOND = 1_000
 
 
 class OperatorFilterMethod(Enum):
-    """Which events to keep, relative to an operator."""
+    """The events to keep, relative to an operator."""
 
     Under = 0
     After = 1
@@ -37,18 +37,17 @@ class OperatorFilterMethod(Enum):
 
 
 class OperatorFilter(Filter):
-    """Keep the events of an operator's thread that lie under it, after it, before it, around it, or under and around.
+    """Keep the events of an operator's thread under it, after it, before it, around it, or under and around it.
 
-    `Under` is the operator and what lies wholly within it, `Ancestors` what it lies wholly within, `Stack` both;
-    `After` begins no sooner than it ends, `Before` ends no later than it begins. Device rows come along where a call
-    that is kept launched them.
+    `Under` keeps the operator and the events it contains, `Ancestors` the events that contain it, `Stack` both;
+    `After` keeps events that start at its end or later, `Before` events that end at its start or earlier.
 
     Args:
-        op_name: the whole name of the operator.
-        position: which one of that name, 0 for the first in time, -1 for the last.
-        method: what to keep.
-        include_gpu_kernels: keep also what the kept calls launched.
-        name_column: the column with names as texts; by default `s_name`, else `name`.
+        op_name: the operator's exact name.
+        position: which occurrence, in order of time: 0 for the first, -1 for the last.
+        method: the events to keep.
+        include_gpu_kernels: also keep the device work that the kept calls launched.
+        name_column: the column with names as text; by default `s_name`, else `name`.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class OperatorFilter(Filter):
         self.include_gpu_kernels, self.name_column = include_gpu_kernels, name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the matching rows in order; none if the operator does not occur so often."""
+        """Return the matching rows in order; none if the operator does not occur that often."""
         is_found, operator = find_op_occurrence(df, self.op_name, self.position, _names_of(df, self.name_column))
         if not is_found:
             return df.iloc[:0]
@@ -72,7 +71,7 @@ class OperatorFilter(Filter):
 
 
 class UnderOperatorFilter(OperatorFilter):
-    """Keep an operator and what lies wholly within it."""
+    """Keep an operator and the events it contains."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class UnderOperatorFilter(OperatorFilter):
 
 
 class AfterOperatorFilter(OperatorFilter):
-    """Keep what begins no sooner than an operator ends."""
+    """Keep the events that start at the end of an operator or later."""
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class AfterOperatorFilter(OperatorFilter):
 
 
 class BeforeOperatorFilter(OperatorFilter):
-    """Keep what ends no later than an operator begins."""
+    """Keep the events that end at the start of an operator or earlier."""
 
     def __init__(
         self,
@@ -111,15 +110,17 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Keep what the first step runs under one operator, after a second and before a third.
+    """Keep the first step's events under one operator, after a second and before a third.
 
     Args:
-        root_op_name: under the first operator of this name.
-        preceding_op_name: after the last one of this name under it; None, "" or a name that is not there: from the start.
-        following_op_name: before the first one of this name after that; None, "" or a name not there: to the end.
-        include_gpu_kernels: keep also what the kept calls launched.
-        stack_depths: keep only calls of these depths: the column `depth` of the frame where it has one, else counted
-            from the outermost of the kept calls, 0.
+        root_op_name: keeps events under the first operator of this name.
+        preceding_op_name: starts after the last operator of this name under the root; at the start of the root if
+            None, "" or absent.
+        following_op_name: stops before the first operator of this name after that; at the end of the root if None, ""
+            or absent.
+        include_gpu_kernels: also keep the device work that the kept calls launched.
+        stack_depths: keep only calls at these depths: the frame's column `depth` if it has one, otherwise counted from
+            the outermost kept call, 0.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class CombinedOperatorFilter(Filter):
         self.stack_depths = None if stack_depths is None else list(stack_depths)
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
-        """Return the matching rows in order; none if there is no step or no root."""
+        """Return the matching rows in order; none if there is no root operator."""
         kept = UnderOperatorFilter(self.root_op_name, 0)(FirstIterationFilter()(df, symbol_table))
         limits = (
             AfterOperatorFilter(self.preceding_op_name or "", -1),
@@ -156,7 +157,7 @@ def get_matching_kernels(df_ops: pd.DataFrame, df_both: pd.DataFrame, cat_column
     Args:
         df_ops: events of the host.
         df_both: events of host and devices.
-        cat_column: the column of `df_ops` with categories as texts, such as `s_cat`.
+        cat_column: the column of `df_ops` with categories as text, such as `s_cat`.
     """
     is_call = df_ops[cat_column].astype(str).str.endswith(("_runtime", "_driver"))
     return df_both[_is_launched_by(df_both, df_ops.loc[is_call, "index"])]
@@ -166,7 +167,7 @@ def _names_of(df: pd.DataFrame, name_column: str | None) -> str:
     candidates = [name_column] if name_column else [name for name in _NAME_COLUMNS if name in df.columns]
     texts = [name for name in candidates if name in df.columns and not pd.api.types.is_numeric_dtype(df[name])]
     if not texts:
-        message = "the filter looks at names as texts: call decode_symbol_ids() first, or name their column"
+        message = "the frame has no text column of names: call decode_symbol_ids() first, or pass name_column"
         raise InvalidOptionError(message)
     return texts[0]
 

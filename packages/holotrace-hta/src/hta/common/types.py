@@ -1,4 +1,4 @@
-"""Groups of events, at HTA's import path."""
+"""Device types and groups of events, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class MemcpyType(Enum):
-    """From where to where a copy goes."""
+    """The direction of a copy."""
 
     DTOD = 0
     DTOH = 1

@@ -1,6 +1,6 @@
-"""The logger, and configuration files of scripts written for Holistic Trace Analysis.
+"""The logger, and HTA's configuration files.
 
-Nothing in this package reads such a file: what a script put into its `trace_analyzer.json` it gets back.
+No analysis reads configuration files; `HtaConfig` only returns what scripts put into `trace_analyzer.json`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from holotrace.errors import InvalidOptionError
 from hta.configs.default_values import DEFAULT_CONFIG_FILENAME
 
 logger = logging.getLogger("holotrace")
-"""The logger of this package; how it is shown is left to the program."""
+"""The logger of holotrace; configure its output with `logging`."""
 
 
 def setup_logger(config_file: str = "logging.config") -> None:
-    """Do nothing: `logging.basicConfig` of Python says what is shown."""
+    """Do nothing; configure output with `logging.basicConfig`."""
 
 
 class HtaConfig:
-    """The content of configuration files; later ones overrule earlier ones.
+    """The merged content of configuration files; later files take precedence.
 
     Args:
-        config_file_path: a file, after all others.
-        load_default_paths: read `trace_analyzer.json` in `~/.hta` and in the current folder as well.
+        config_file_path: a file to read last.
+        load_default_paths: also read `trace_analyzer.json` beside this package, in `~/.hta` and in the current folder.
 
     Raises:
-        InvalidOptionError: a file is no JSON object.
+        InvalidOptionError: a file is not a JSON object.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class HtaConfig:
 
     @staticmethod
     def get_default_paths() -> list[str]:
-        """Return where configuration files are looked for: beside this package, in `~/.hta` and in the current folder."""
+        """Return the default paths: beside this package, in `~/.hta` and in the current folder."""
         folders = (Path(__file__).parents[1], Path.home() / ".hta", Path.cwd())
         return [str(folder / DEFAULT_CONFIG_FILENAME) for folder in folders]
 
@@ -57,11 +57,11 @@ class HtaConfig:
         return str(Path.cwd() / "tests" / "data" / dataset)
 
     def get_config_file_paths(self) -> list[str]:
-        """Return the files that are there and can be read."""
+        """Return the files that exist and are readable."""
         return [path for path in self.config_file_paths if os.access(path, os.R_OK)]
 
     def get_config(self, dot_path: str | None = None, default_value: Any = None) -> Any:  # noqa: ANN401 -- HTA's
-        """Return the value at a path such as `a.b.c`, everything without one; the default where there is none."""
+        """Return the value at a path such as `a.b.c`, or the default; without a path, everything."""
         value: Any = self.config
         for key in [] if dot_path is None else dot_path.split("."):
             if not isinstance(value, dict) or key not in value:
@@ -71,7 +71,7 @@ class HtaConfig:
 
     def show(self) -> None:
         """Print the content as JSON."""
-        print(json.dumps(self.config, indent=4, sort_keys=True))  # noqa: T201 -- this is what it is for
+        print(json.dumps(self.config, indent=4, sort_keys=True))  # noqa: T201 -- its purpose is to print
 
 
 def _content(path: str) -> dict[str, Any]:
@@ -81,6 +81,6 @@ def _content(path: str) -> dict[str, Any]:
         message = f"{path} is not valid JSON: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(content, dict):
-        message = f"{path} holds no JSON object"
+        message = f"{path} is not a JSON object"
         raise InvalidOptionError(message)
     return content

@@ -1,4 +1,4 @@
-"""What HTA calls the args of events: column, key in the file, type, and what stands for nothing."""
+"""HTA's columns for the args of events: name, key in the file, type and default value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_TRACE_DIR = "/tmp/trace"  # noqa: S108 -- HTA's default
 
 
 class ValueType(Enum):
-    """What the values of a column are; `Object` is anything, such as lists."""
+    """The type of a column's values; `Object` is anything, such as lists."""
 
     Int = 1
     Float = 2
@@ -33,7 +33,7 @@ class YamlVersion(NamedTuple):
 
     @staticmethod
     def from_string(version_str: str) -> YamlVersion:
-        """Read `1.0.0`."""
+        """Parse `1.0.0`."""
         major, minor, patch = map(int, version_str.split("."))
         return YamlVersion(major, minor, patch)
 
@@ -44,11 +44,11 @@ v1_0_0 = YamlVersion(1, 0, 0)
 class AttributeSpec(NamedTuple):
     """A column of a frame that holds an arg.
 
-    name                   of the column
-    raw_name               of the arg in the file
-    value_type             what its values are
-    default_value          where an event lacks the arg
-    min_supported_version  since when HTA's list has it
+    name                   the column's name
+    raw_name               the arg's name in the file
+    value_type             the type of its values
+    default_value          the value for events without the arg
+    min_supported_version  the first version of HTA's list that includes it
     """
 
     name: str

@@ -1,7 +1,8 @@
 """HTA's environment variables as functions.
 
-They are read at each call, so what a script sets counts at once. Only the two about the critical path that say
-something here have an effect: times are never rounded, launch edges are always there, and depths cost nothing.
+Every call reads the variable, so changes take effect immediately. Only CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE and
+CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect: holotrace never rounds times, always includes launch edges,
+and always computes depths.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _VARIABLES = {
 
 
 class HTAEnvOptions:
-    """The environment variables as methods; a variable is on where it is 1."""
+    """The environment variables as methods; a variable is on if it is 1."""
 
     _the_one: ClassVar[HTAEnvOptions | None] = None
 
     @classmethod
     def instance(cls) -> HTAEnvOptions:
-        """Return the one that all share."""
+        """Return the shared instance."""
         if cls._the_one is None:
             cls._the_one = cls()
         return cls._the_one
 
     def disable_ns_rounding(self) -> bool:
-        """Return whether HTA_DISABLE_NS_ROUNDING is 1; times are exact in any case."""
+        """Return whether HTA_DISABLE_NS_ROUNDING is 1; times are always exact."""
         return _is_on(HTA_DISABLE_NS_ROUNDING_ENV)
 
     def set_disable_ns_rounding(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -45,7 +46,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_NS_ROUNDING_ENV, is_on=value)
 
     def disable_call_graph_depth(self) -> bool:
-        """Return whether HTA_DISABLE_CG_DEPTH is 1; the columns of a CallGraph are there in any case."""
+        """Return whether HTA_DISABLE_CG_DEPTH is 1; a CallGraph always adds its columns."""
         return _is_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -53,7 +54,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_CG_DEPTH_ENV, is_on=value)
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the edges are there in any case."""
+        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph always has these edges."""
         return _is_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -61,7 +62,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_ENV, is_on=value)
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        """Return whether copies of a trace with all edges show launches that delay nothing."""
+        """Return whether trace copies with all edges include launches without delay."""
         return _is_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -69,7 +70,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_SHOW_ENV, is_on=value)
 
     def critical_path_strict_negative_weight_check(self) -> bool:
-        """Return whether an analysis fails where an edge ends before it begins."""
+        """Return whether the analysis fails if an edge ends before it starts."""
         return _is_on(CP_STRICT_NEG_WEIGHT_CHECK_ENV)
 
     def set_critical_path_strict_negative_weight_check(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

@@ -1,4 +1,4 @@
-"""The lists of args, at HTA's import path; they are not in a YAML file."""
+"""The lists of args, at HTA's import path; here they are Python, not YAML."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["parse_event_args_yaml", "v1_0_0"]
 
 
 def parse_event_args_yaml(version: YamlVersion) -> EventArgs:  # noqa: ARG001 -- HTA's signature
-    """Return the lists; there is one version."""
+    """Return the lists of args; there is only one version."""
     return EVENT_ARGS

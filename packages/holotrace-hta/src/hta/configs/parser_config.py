@@ -1,7 +1,7 @@
-"""Which args become columns of `analyzer.t.get_trace(rank)`, as scripts written for HTA say it.
+"""HTA's configuration of the args that become columns of `analyzer.t.get_trace(rank)`.
 
-The reader keeps every arg whatever is configured, so a configuration changes frames alone, and no analysis. What
-configured HTA's parsers (back end, memory, skipped events) is taken and has no effect: there is one parser.
+The reader keeps every arg, so a configuration changes frames only, never an analysis. The options of HTA's parsers
+(back end, memory, skipped events) are accepted without effect: there is one parser.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 DEFAULT_PARSE_VERSION = v1_0_0
 MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
-"""A week. HTA drops longer events; nothing here does."""
+"""One week. HTA drops longer events; holotrace keeps them."""
 DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
 
 _IN_BRACKETS = re.compile(r"\(.*?\)")
@@ -52,7 +52,7 @@ _EMPTY: dict[ValueType, Any] = {ValueType.Int: 0, ValueType.Float: 0.0, ValueTyp
 
 
 class ParserBackend(str, Enum):
-    """HTA's parsers; here all of them are the same one."""
+    """HTA's parsers; all names select the same parser."""
 
     JSON = "json"
     IJSON = "ijson"
@@ -61,7 +61,7 @@ class ParserBackend(str, Enum):
 
 
 class TraceType(str, Enum):
-    """What was traced; nothing depends on it."""
+    """The traced workload; has no effect."""
 
     Training = "training"
     TrainingWoProfilerstepAnnot = "training_wo_profilerstep_annot"
@@ -69,16 +69,16 @@ class TraceType(str, Enum):
 
 
 class ParserConfig:
-    """Which args of events become columns.
+    """Selects the args of events that become columns.
 
     Args:
         args: the columns; by default `ARGS_DEFAULT`.
-        user_provide_trace_type: kept, without effect.
-        version: kept, without effect: there is one list of args.
-        parse_all_args: every arg that an event of the rank has becomes a column.
-        selected_arg_keys: names of columns among `args`; only these are shown.
-        skip_event_types: kept, without effect.
-        convert_ts_to_integer: kept, without effect: times are exact.
+        user_provide_trace_type: stored, without effect.
+        version: stored, without effect: there is one list of args.
+        parse_all_args: show a column for every arg in the rank's events.
+        selected_arg_keys: the columns of `args` to show.
+        skip_event_types: stored, without effect.
+        convert_ts_to_integer: stored, without effect: times are exact.
 
     Raises:
         InvalidOptionError: a selected name is not among the columns.
@@ -134,15 +134,15 @@ class ParserConfig:
         return list(self.arg_map.values())
 
     def clone(self) -> ParserConfig:
-        """Return a copy that can be changed by itself."""
+        """Return an independent copy."""
         return copy.deepcopy(self)
 
     def get_fingerprint_key(self) -> tuple[tuple[str, ...], bool]:
-        """Return what two configurations of the same columns have in common."""
+        """Return a key that is equal for configurations with the same columns."""
         return tuple(sorted(spec.name for spec in self.get_args())), self.parse_all_args
 
     def get_args(self) -> list[AttributeSpec]:
-        """Return the columns that are shown."""
+        """Return the columns to show."""
         chosen = self.arg_map if self.selected_arg_keys is None else self.selected_arg_keys
         return [self.arg_map[name] for name in chosen]
 
@@ -151,15 +151,17 @@ class ParserConfig:
         self.arg_map = {spec.name: spec for spec in list(args)}
 
     def add_args(self, args: Iterable[AttributeSpec]) -> None:
-        """Add columns; one whose name is there already stays as it is."""
+        """Add columns; keeps existing columns of the same name."""
         for spec in list(args):
             self.arg_map.setdefault(spec.name, spec)
 
     def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> ParserConfig:
-        """Show only these columns, by their names, None shows all; return the configuration."""
+        """Show only the columns with these names, or all if None; return the configuration."""
         unknown = [name for name in selected_arg_keys or () if name not in self.arg_map]
         if unknown:
-            message = f"{unknown[0]!r} is none of the columns of this configuration: {', '.join(self.arg_map)}"
+            message = (
+                f"{unknown[0]!r} is not a column of this configuration; its columns are: {', '.join(self.arg_map)}"
+            )
             raise InvalidOptionError(message)
         self.selected_arg_keys = selected_arg_keys
         return self
@@ -170,38 +172,38 @@ class ParserConfig:
         return self
 
     def set_parser_backend(self, parser_backend: ParserBackend) -> None:
-        """Keep the name of a parser; there is one."""
+        """Store a parser's name, without effect: there is one parser."""
         self.parser_backend = parser_backend
 
     def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Keep the option; memory is bounded without it."""
+        """Store the option, without effect: memory is always bounded."""
         self.trace_memory = trace_memory
 
     def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
-        """Keep the option, no event is skipped; return the configuration."""
+        """Store the option, without effect: no event is skipped; return the configuration."""
         self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
         return self
 
     def set_min_required_cols(self, cols: list[str]) -> None:
-        """Keep the option; every frame has these columns."""
+        """Store the option, without effect: every frame has these columns."""
         self.min_required_cols = cols
 
     def get_min_required_cols(self) -> list[str]:
-        """Return what `set_min_required_cols` was given."""
+        """Return the columns that `set_min_required_cols` stored."""
         return self.min_required_cols
 
     def set_drop_gpu_user_annotation(self, should_drop: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Keep the option, which has no effect in HTA either."""
+        """Store the option, without effect, as in HTA."""
         self.drop_gpu_user_annotation = should_drop
 
     @classmethod
     def get_default_cfg(cls) -> ParserConfig:
-        """Return a copy of the configuration that is used where none is given."""
+        """Return a copy of the default configuration."""
         return ParserConfig() if cls._default is None else cls._default.clone()
 
     @classmethod
     def set_default_cfg(cls, cfg: ParserConfig) -> None:
-        """Use this configuration from now on where none is given, in this process."""
+        """Set the default configuration of this process."""
         ParserConfig._default = cfg.clone()
 
     @classmethod
@@ -211,7 +213,7 @@ class ParserConfig:
 
     @classmethod
     def set_global_parser_config_version(cls, version: YamlVersion) -> None:
-        """Make `get_versioned_cfg` the configuration that is used where none is given."""
+        """Make `get_versioned_cfg(version)` the default configuration."""
         cls.set_default_cfg(cls.get_versioned_cfg(version))
 
     @classmethod
@@ -226,30 +228,30 @@ class ParserConfig:
 
     @classmethod
     def get_info_args(cls, version: YamlVersion = v1_0_0) -> list[AttributeSpec]:  # noqa: ARG003 -- HTA's signature
-        """Return the args of events that describe processes and threads."""
+        """Return the args of process and thread metadata events."""
         return list(cls.ARGS_INFO)
 
     @classmethod
     def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
-        """Return a configuration, by default the default one, with the args of collectives added."""
+        """Add the args of collectives to a configuration, by default to the versioned one, and return it."""
         extended = cls.get_versioned_cfg(version) if cfg is None else cfg
         extended.add_args(cls.ARGS_COMMUNICATION)
         return extended
 
     @classmethod
     def get_all_available_args(cls) -> dict[str, AttributeSpec]:
-        """Return every arg that has a column in HTA, by HTA's key."""
+        """Return HTA's columns of args by HTA's key."""
         return dict(AVAILABLE_ARGS)
 
     @classmethod
     def show_available_args(cls) -> None:
-        """Print every arg that has a column in HTA, by HTA's key."""
+        """Print HTA's columns of args by HTA's key."""
         for key, spec in sorted(AVAILABLE_ARGS.items()):
-            print(f"{key}: {spec}")  # noqa: T201 -- this is what it is for
+            print(f"{key}: {spec}")  # noqa: T201 -- its purpose is to print
 
     @staticmethod
     def transform_arg_name(arg: str) -> str:
-        """Return the column of an arg that has none in HTA: lower case, words joined by `_`, no brackets."""
+        """Return the column name for an arg without one in HTA: lower case, words joined by `_`, no brackets."""
         name = _SEPARATORS.sub("_", _IN_BRACKETS.sub("", arg).lower()).strip("_")
         return "arg_name" if name == "name" else name
 
@@ -257,9 +259,9 @@ class ParserConfig:
     def make_attribute_spec(
         cls, raw_name: str, value: object, min_supported_version: YamlVersion = v1_0_0
     ) -> AttributeSpec:
-        """Return a column for an arg that has none in HTA; its type is that of a value."""
+        """Return a column for an arg without one in HTA; infers its type from a value."""
         types = ((int, ValueType.Int), (float, ValueType.Float), (str, ValueType.String))
-        value_type = next((each for python, each in types if isinstance(value, python)), ValueType.Object)
+        value_type = next((kind for python, kind in types if isinstance(value, python)), ValueType.Object)
         return AttributeSpec(
             cls.transform_arg_name(raw_name), raw_name, value_type, _EMPTY[value_type], min_supported_version
         )
@@ -268,10 +270,10 @@ class ParserConfig:
     def infer_attribute_specs(
         cls, args: pd.Series[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
-        """Return {arg: column} of all args in a series of dicts, those of `reference_specs` first."""
+        """Return {arg: column} for all args in a series of dicts, those of `reference_specs` first."""
         values: dict[str, object] = {}
-        for each in args.dropna():
-            for name, value in each.items():
+        for args_of_event in args.dropna():
+            for name, value in args_of_event.items():
                 values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}
         return known | {

@@ -173,7 +173,7 @@ def _kernel_statistics(
 
 
 def _with_others(group: pl.DataFrame, duration_ratio: float, num_kernels: int) -> list[tuple[Any, ...]]:
-    """Return the rows of one rank and kind, those after the cut-off joined to one."""
+    """Return the rows of one rank and kind, merging those after the cut-off into one."""
     ordered = group.sort(["sum_ns", "name"], descending=[True, False])
     kept = len(ordered) if len(ordered) <= num_kernels else kept_count(ordered["sum_ns"], duration_ratio, num_kernels)
     rows = [_kernel_row(row) for row in ordered.head(kept).iter_rows(named=True)]
@@ -194,7 +194,7 @@ def _kernel_row(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _others_row(rest: pl.DataFrame) -> tuple[Any, ...]:
-    """Return the statistics over all calls of the kernels left out, from those of each kernel."""
+    """Combine the statistics of the merged kernels into statistics over all their calls."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
     count, total = int(counts.sum()), int(rest["sum_ns"].sum())
     within = (np.maximum(counts - 1, 0) * np.nan_to_num(spreads) ** 2).sum()

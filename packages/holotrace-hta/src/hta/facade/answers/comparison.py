@@ -27,9 +27,9 @@ def comparison_frame(
     *,
     use_short_name: bool,
 ) -> pd.DataFrame:
-    """Return counts and summed durations of each name, of both traces and their difference.
+    """Return counts and summed durations of each name in both traces, and their differences.
 
-    The names of the control trace come first, in alphabetical order, then those that only the test trace has.
+    Names of the control trace come first, in alphabetical order, then names that only the test trace has.
     """
     result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device)
     name = "short_name" if use_short_name else "name"
@@ -51,7 +51,7 @@ def comparison_frame(
 
 
 def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, list[str]]:
-    """Return the names of a comparison by what happened to their count."""
+    """Return the names of a comparison, grouped by the change of their count."""
     control, test = (frame[f"{label}_counts"] for label in labels)
     is_in_both = (control > 0) & (test > 0)
     chosen = (
@@ -65,7 +65,7 @@ def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, l
 
 
 def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
-    """Add up the kinds of a name, and the names that become the same when they are shortened."""
+    """Sum over the kinds of each name, and over names with the same short name."""
     known = per_name["name"].unique()
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))

@@ -1,4 +1,4 @@
-"""Copies of traces with counters, as HTA's method takes its options."""
+"""Copies of traces with counters, with the options of HTA's method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.store.trace import Trace
 from hta.facade.trace.edited_rank import expect_events_of_file
 
 
-def traces_with_counters(  # noqa: PLR0913 -- one argument an option
+def traces_with_counters(  # noqa: PLR0913 -- one argument per option
     trace: Trace,
     time_series: TimeSeriesTypes | None,
     ranks: Iterable[int] | None,

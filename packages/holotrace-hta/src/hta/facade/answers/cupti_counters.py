@@ -19,11 +19,11 @@ _OPERATORS = ("op_stack", "top_level_op", "bottom_level_op")
 
 
 def counters_with_operators(view: TraceView, ranks: Iterable[int] | None) -> list[pd.DataFrame]:
-    """Return a frame for each rank that has counters, see `TraceAnalysis`."""
+    """Return a frame for each rank with counters; see `TraceAnalysis`."""
     trace = view.trace.select(None if ranks is None else list(ranks))
     result = cupti_counters(trace)
-    found = result.per_kernel["rank"].unique().to_list()
-    return [_frame(view, each, result) for rank, each in trace.ranks.items() if rank in found]
+    measured = result.per_kernel["rank"].unique().to_list()
+    return [_frame(view, rank_trace, result) for rank, rank_trace in trace.ranks.items() if rank in measured]
 
 
 def _frame(view: TraceView, rank_trace: RankTrace, result: CuptiCounters) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def _is_range(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def _wide(counters: pl.DataFrame, indexes: list[int]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return each counter's values in the order of the ranges, NaN where it was not measured."""
+    """Return each counter's values in the order of the ranges, NaN for ranges without it."""
     order = pl.DataFrame({"event_index": indexes}, schema={"event_index": pl.UInt32})
     columns = {}
     for (name,), part in counters.group_by("counter", maintain_order=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """What a notebook shows where a cell ends with it; `show()` does so anywhere else.
+    """A notebook displays this at the end of a cell; elsewhere call `show()`.
 
     overview  the verdict, the findings and the results behind the figures
     theme     `light` or `dark`
@@ -31,12 +31,12 @@ class Dashboard:
 
     @property
     def figures(self) -> dict[str, go.Figure]:
-        """The figure of each analysis that could be made, by its name."""
+        """The figures by analysis name, for every analysis that succeeded."""
         results = self.overview.results
         return {each.name: each.plot(results[each.name], theme=self.theme) for each in shown_analyses(self.overview)}
 
     def show(self, renderer: str = "") -> None:
-        """Show the figures by plotly's default renderer, which Jupyter, VS Code and Colab set, or by another."""
+        """Show the figures with a renderer, by default plotly's, which Jupyter, VS Code and Colab set."""
         for figure in self.figures.values():
             show(figure, renderer)
 
@@ -45,7 +45,7 @@ class Dashboard:
         return "\n".join(map(printable, (*self.overview.doubts, self.overview.verdict, *self.overview.findings)))
 
     def _ipython_display_(self) -> None:
-        """Show everything; notebooks call this."""
+        """Show everything; called by notebooks."""
         bundle = {"text/plain": str(self), "text/html": self._html()}
         import_module("IPython.display").display(bundle, raw=True)
         self.show()

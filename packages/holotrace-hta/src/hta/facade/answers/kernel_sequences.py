@@ -1,4 +1,4 @@
-"""Frequent kernel sequences, as HTA shows them, and the trace in which they are marked."""
+"""Frequent kernel sequences with HTA's columns, and the copy of the trace that marks them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hta.facade.trace.edited_rank import expect_events_of_file
 _COLUMNS = ("pattern", "count", "GPU kernel duration (us)", "CPU op duration (us)")
 
 
-def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
+def sequence_frame(  # noqa: PLR0913 -- HTA's arguments
     trace: Trace,
     operator_name: str,
     output_dir: str,
@@ -29,9 +29,9 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
     visualize: bool,
     compress_other_kernels: bool,
 ) -> pd.DataFrame:
-    """Return the sequences of one rank; where there are some, write the trace in which the first `top_k` are marked.
+    """Return the sequences of one rank; if there are any, write a copy of the trace that marks the first `top_k`.
 
-    `frame.attrs` says where the trace is, under `overlaid_trace`, or why the frame is empty, under `reason`.
+    `frame.attrs` holds the path of the copy as `overlaid_trace`, or why the frame is empty as `reason`.
     """
     folder = located(output_dir)
     expect_writable_folder(folder)
@@ -39,7 +39,7 @@ def sequence_frame(  # noqa: PLR0913 -- what HTA's method takes
     chosen = trace.select([rank])
     try:
         result = kernel_sequences(chosen, operator_name=operator_name, min_kernel_count=min_pattern_len)
-    except (InvalidOptionError, MissingDataError) as error:  # the operator is not there, or no GPU work
+    except (InvalidOptionError, MissingDataError) as error:  # the trace has no such operator, or no GPU work
         return _empty(str(error))
     if result.per_pattern.is_empty():
         return _empty(f"no call of {operator_name!r} launches {min_pattern_len} kernels")

@@ -1,4 +1,4 @@
-"""Launches and the work they launched, as HTA shows them."""
+"""Launches and the work they launched, with HTA's columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = {
 }
 
 
-def launch_frames(  # noqa: PLR0913 -- what HTA's method takes
+def launch_frames(  # noqa: PLR0913 -- HTA's arguments
     trace: Trace,
     ranks: Iterable[int] | None,
     *,
@@ -41,16 +41,16 @@ def launch_frames(  # noqa: PLR0913 -- what HTA's method takes
     include_memory_events: bool,
     visualize: bool,
 ) -> dict[int, pd.DataFrame]:
-    """Return a frame of each rank, a row for each piece of work with a known launch; cutoffs are in microseconds."""
+    """Return a frame per rank with one row per device event whose launch is known; cutoffs are in microseconds."""
     chosen = trace.select(None if ranks is None else list(ranks))
     frame_of = partial(_of_rank, include_memory_events=include_memory_events)
     try:
         if visualize:
             _show(chosen, runtime_cutoff, launch_delay_cutoff)
-        found, _ = with_device_work("launch_statistics", {rank: frame_of(each) for rank, each in chosen.ranks.items()})
+        frames, _ = with_device_work("launch_statistics", {rank: frame_of(each) for rank, each in chosen.ranks.items()})
     except MissingDataError as error:
         return {rank: _empty(str(error)) for rank in chosen.ranks}
-    return {rank: found[rank] if rank in found else _empty(_unrecorded(rank)) for rank in chosen.ranks}
+    return {rank: frames[rank] if rank in frames else _empty(_unrecorded(rank)) for rank in chosen.ranks}
 
 
 def _show(trace: Trace, runtime_cutoff: float, launch_delay_cutoff: float) -> None:
@@ -80,7 +80,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # The types are given, because to find out that objects are texts takes longer than all else.
+    # Explicit types: letting pandas infer that objects are text takes longer than everything else here.
     columns = {name: pd.Series(each, dtype=each.dtype, copy=False) for name, each in zip(_COLUMNS, values, strict=True)}
     return pd.DataFrame(columns, copy=False)
 

@@ -1,4 +1,4 @@
-"""Operators, their kernels and delays, as HTA shows them."""
+"""Operators, their kernels and launch delays, with HTA's columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _COLUMNS = {
 def operator_kernel_frames(
     trace: Trace, ranks: Iterable[int] | None, sort_by: Sequence[str] | None
 ) -> dict[int, pd.DataFrame]:
-    """Return a frame of each rank, a row for each operator and sequence of kernels; delays are in microseconds."""
+    """Return a frame per rank with one row per operator and kernel sequence; delays are in microseconds."""
     keys = ["occurrence_count"] if sort_by is None else list(sort_by)
     if unknown := [key for key in keys if key not in _COLUMNS]:
-        message = f"sort_by={unknown}: there is no such column; the columns are: {', '.join(_COLUMNS)}"
+        message = f"sort_by={unknown}: no such column; the columns are: {', '.join(_COLUMNS)}"
         raise InvalidOptionError(message)
     chosen = trace.select(None if ranks is None else list(ranks))
     try:
@@ -39,8 +39,8 @@ def operator_kernel_frames(
 
 
 def _frame_of_rank(table: pl.DataFrame, rank: int, keys: list[str]) -> pd.DataFrame:
-    found = table.filter(pl.col("rank") == rank)
-    return _frame(found, keys) if len(found) else _empty(f"no operator of rank {rank} is known to launch kernels")
+    of_rank = table.filter(pl.col("rank") == rank)
+    return _frame(of_rank, keys) if len(of_rank) else _empty(f"no operator of rank {rank} is known to launch kernels")
 
 
 def _frame(table: pl.DataFrame, keys: list[str]) -> pd.DataFrame:

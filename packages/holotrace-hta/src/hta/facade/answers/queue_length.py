@@ -1,4 +1,4 @@
-"""How much launched work waits before each stream, as HTA shows it."""
+"""Queue lengths of streams with HTA's columns."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _BLOCKED = {
 
 
 def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
-    """Return the frame of each rank that launches work; `ts` counts from `origin_ns`."""
+    """Return a frame for each rank that launches work; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     tables = chosen.map(with_current_rules(queue_series))
     return {rank: _frame(chosen.ranks[rank], table, origin_ns) for rank, table in tables.items() if len(table)}
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return the statistics of the change points of each rank and stream; the frames stay as they are."""
+    """Return statistics of the queue lengths, one value per change, for each rank and stream."""
     return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
 
 
 def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_length: int) -> pd.DataFrame:
-    """Return how long the queue of each stream was full, for the streams where it was."""
+    """Return how long each stream's queue was full; omits streams whose queue never was."""
     if max_queue_length < 1:
         message = f"max_queue_length={max_queue_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)
@@ -67,14 +67,14 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
             "ts": microseconds(table["time_ns"] - origin),
             "pid": process,
             "tid": thread,
-            "stream": np.array(table["stream"]),  # copies, since the table is remembered
+            "stream": np.array(table["stream"]),  # copies, because the table is cached
             "queue_length": np.array(table["queue_length"]),
         },
         index=pd.Index(table["event_index"].to_numpy().astype(np.int64), name="index"),
         copy=False,
     )
     streams = frame["stream"].to_numpy()
-    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # as it is where the rank has one device
+    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # true for ranks with one device
     return frame if is_sorted else frame.iloc[np.argsort(streams, kind="stable")]
 
 
@@ -83,7 +83,7 @@ def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))
-    if len(set(queues)) < len(queues):  # the rows of two queues alternate
+    if len(set(queues)) < len(queues):  # rows of different queues alternate
         together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
         return _full_times(frame.iloc[together], max_queue_length)
     if not queues:
@@ -102,6 +102,6 @@ def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
 
 
 def _last_of_queues(keys: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Return the rows after which another queue follows, or nothing."""
+    """Return the last row of each queue."""
     is_last = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return np.append(np.flatnonzero(is_last), [len(keys[0]) - 1]) if len(keys[0]) else np.empty(0, np.int64)

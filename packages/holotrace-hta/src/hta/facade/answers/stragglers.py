@@ -1,4 +1,4 @@
-"""The ranks that others wait for, as HTA's callers ask for them."""
+"""Stragglers, with the arguments of HTA's method."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holotrace.store.trace import Trace
 
 StragglerMethod: TypeAlias = "Callable[..., pd.Series[float]]"
-"""Called with the events of the steps as a frame with a column `rank`, the symbol table, how many ranks are wanted and
+"""Receives the events of the steps as a frame with a column `rank`, the symbol table, the number of ranks to find and
 whether to show figures; returns a score for each rank."""
 
 
@@ -29,7 +29,7 @@ def potential_stragglers(
     visualize: bool,
     method: StragglerMethod | None,
 ) -> list[int]:
-    """Return the ranks that others wait for, the worst one first, see `TraceAnalysis`."""
+    """Return the ranks that others wait for, the worst first; see `TraceAnalysis`."""
     count = max(1, num_candidates)
     chosen = _known_steps(view, profiler_steps)
     if method is None:
@@ -47,7 +47,7 @@ def _by_waits(trace: Trace, steps: list[int] | None, count: int, *, visualize: b
 
 
 def _known_steps(view: TraceView, wanted: Sequence[int] | None) -> list[int] | None:
-    """Return the steps asked for that exist; None for all of a trace without steps."""
+    """Return the given steps that exist; None if the trace has no steps."""
     available = sorted({step for rank in view.get_ranks() for step in view.get_iterations(rank)})
     chosen = available if wanted is None else [step for step in wanted if step in available]
     if wanted is not None and not chosen:

@@ -1,4 +1,4 @@
-"""The figure of a timeline: a bar for each event, a row for each stream, thread or depth."""
+"""The figure of a timeline: one bar per event, one row per stream, thread or depth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holotrace.drawing.theme import (
 )
 
 MOST_BARS = 10_000
-"""A browser stays quick with so many."""
+"""More bars make browsers slow."""
 
 MOST_ROWS = 200
 
@@ -43,7 +43,7 @@ _MARGIN_HEIGHT = 170
 _NAME_LENGTH = 60
 
 
-def timeline_figure(  # noqa: PLR0913 -- the columns of a timeline
+def timeline_figure(  # noqa: PLR0913 -- one argument per column
     title: str,
     *,
     start_us: pd.Series[Any],
@@ -54,10 +54,10 @@ def timeline_figure(  # noqa: PLR0913 -- the columns of a timeline
     row_height: int,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw events as bars, one trace of bars for each colour.
+    """Draw events as bars, one plotly trace per colour.
 
-    The names that take most time have colours of their own, the others share one. Of more than `MOST_BARS` events
-    the longest are drawn, of more than `MOST_ROWS` rows the first; the line under the title says so.
+    The names with the longest total time have their own colours, the others share one. Draws the longest `MOST_BARS`
+    events and the first `MOST_ROWS` rows; the subtitle says what is omitted.
     """
     if not len(rows):
         return empty_figure(label_text(title), "no events to show", theme)
@@ -73,7 +73,7 @@ def timeline_figure(  # noqa: PLR0913 -- the columns of a timeline
 def _drawn(
     rows: pd.Series[Any], shown: pd.Series[Any], durations: pd.Series[Any]
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Say which events are drawn."""
+    """Return a mask of the events to draw."""
     kept = rows.isin(shown).to_numpy()
     longest = np.flatnonzero(kept)[np.argsort(-durations.to_numpy()[kept], kind="stable")[:MOST_BARS]]
     drawn = np.zeros(len(rows), np.bool_)
@@ -82,12 +82,12 @@ def _drawn(
 
 
 def _left_out(bars: int, events: int, rows: int, all_rows: int) -> str:
-    told = []
+    shown = []
     if rows < all_rows:
-        told.append(f"{rows:,} of {all_rows:,} rows")
+        shown.append(f"{rows:,} of {all_rows:,} rows")
     if bars < events:
-        told.append(f"the {bars:,} longest of {events:,} events")
-    return f"Shown: {', '.join(told)}. Filter the events to see others." if told else ""
+        shown.append(f"the {bars:,} longest of {events:,} events")
+    return f"Shown: {', '.join(shown)}. Filter the events to see others." if shown else ""
 
 
 def _traces(bars: pd.DataFrame, hovers: pd.DataFrame) -> list[go.Bar]:

@@ -43,14 +43,14 @@ _MICROSECONDS = {
 
 
 def kernels_with_annotations(view: TraceView, rank: int, *, expand_names: bool, shorten_names: bool) -> pd.DataFrame:
-    """Return the frame of a rank's device work with the annotation of each row, see `TraceAnalysis`."""
+    """Return a rank's device work with the annotation of each row; see `TraceAnalysis`."""
     rank_trace = view.trace.select([rank]).ranks[rank]
     frame = trace_frame(rank_trace, view.symbol_table, view.frame_origin_ns(rank), kinds=DEVICE_WORK_KINDS)
-    found = annotation_of_work(rank_trace)
+    annotations = annotation_of_work(rank_trace)
     ids = np.full(1 + int(frame["index"].max() if len(frame) else 0), _NO_TEXT, np.int64)
-    ids[found["event_index"].to_numpy()] = found["annotation"].cast(pl.Int64).fill_null(_NO_TEXT).to_numpy()
+    ids[annotations["event_index"].to_numpy()] = annotations["annotation"].cast(pl.Int64).fill_null(_NO_TEXT).to_numpy()
     distinct, rows = np.unique(ids[frame["index"].to_numpy()], return_inverse=True)
-    texts = ["" if each == _NO_TEXT else rank_trace.strings[each] for each in distinct.tolist()]
+    texts = ["" if string_id == _NO_TEXT else rank_trace.strings[string_id] for string_id in distinct.tolist()]
     numbers = view.symbol_table.get_sym_index()
     frame["user_annotation"] = np.array([numbers.get(text, -1) if text else -1 for text in texts], np.int64)[rows]
     if expand_names:
@@ -68,7 +68,7 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
     allowlist_patterns: Sequence[str] | None,
     image_renderer: str | None,
 ) -> pd.DataFrame:
-    """Return the statistics of each rank's annotations, see `TraceAnalysis`."""
+    """Return statistics of each rank's annotations; see `TraceAnalysis`."""
     side: Side = "gpu" if use_gpu_annotation else "cpu"
     if visualize:
         show(plot_user_annotations(user_annotations(view.trace), side=side), image_renderer or "")
@@ -79,12 +79,12 @@ def annotation_breakdown(  # noqa: PLR0913 -- HTA's arguments
 
 
 def _expand(view: TraceView, frame: pd.DataFrame, annotations: npt.NDArray[Any], *, shorten_names: bool) -> None:
-    """Add the texts of names, categories and annotations; each distinct one is looked up once."""
+    """Add names, categories and annotations as text; looks up each distinct value once."""
     texts = view.symbol_table.get_sym_table()
     for column, shown in (("name", shorten_name if shorten_names else str), ("cat", str)):
         numbers, rows = np.unique(frame[column].to_numpy(), return_inverse=True)
-        found = np.array([shown(texts[number]) for number in numbers.tolist()], dtype=object)
-        frame[f"s_{column}"] = pd.Series(found[rows], index=frame.index, dtype=object)
+        distinct = np.array([shown(texts[number]) for number in numbers.tolist()], dtype=object)
+        frame[f"s_{column}"] = pd.Series(distinct[rows], index=frame.index, dtype=object)
     frame["s_user_annotation"] = pd.Series(annotations, index=frame.index, dtype=object)
 
 
@@ -99,7 +99,7 @@ def _matching(durations: Iterable[pl.DataFrame], patterns: Sequence[str] | None)
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
-    """Return the rows of one rank, those after the cut-off joined to one; names in `always` are kept."""
+    """Return the rows of one rank, merging those after the cut-off into one; keeps all names in `always`."""
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
     ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
@@ -110,7 +110,7 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
 
 
 def _joined(rest: pl.DataFrame) -> pl.DataFrame:
-    """Return the statistics over all calls of the annotations left out."""
+    """Return the statistics over all calls of the merged annotations."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
     count, total = int(counts.sum()), int(rest["inclusive_ns"].sum())
     squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()
@@ -120,7 +120,7 @@ def _joined(rest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _statistics(shown: Mapping[int, pl.DataFrame]) -> pd.DataFrame:
-    """Return the frame of all ranks in their order, names in order within each."""
+    """Return one frame of all ranks, with names sorted within each rank."""
     table = pl.concat([each.sort("name") for each in shown.values()])
     return pd.DataFrame(
         {

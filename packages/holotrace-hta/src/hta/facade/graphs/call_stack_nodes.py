@@ -1,4 +1,4 @@
-"""Call stacks as objects: for each thread a graph of nodes, as HTA has them beside the columns of frames."""
+"""Call stacks as objects, with HTA's interface: one graph of nodes per thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NS_OF_A_MICROSECOND = 1_000
 
 
 class CallStackIdentity(NamedTuple):
-    """Whose call stack it is."""
+    """The rank, process and thread of a call stack."""
 
     rank: int = -1
     pid: int = -1
@@ -31,12 +31,12 @@ class CallStackIdentity(NamedTuple):
 
 @dataclass
 class CallStackNode:
-    """An event within the events of its thread.
+    """An event in the call stack of its thread.
 
-    parent    event around it, the number of the thread's root for the outermost
-    depth     events around it, -1 for a root
-    height    0 for device work, for others at least 1: the longest way down
-    device    where it ran
+    parent    the enclosing event; for outermost events the thread's root index
+    depth     number of enclosing events, -1 for a root
+    height    longest path down to a leaf: 0 for device work, at least 1 for others
+    device    where the event ran
     children  events directly within it, and the device work that it launched
     """
 
@@ -51,7 +51,7 @@ Visit = Callable[[int, Any], None]
 
 
 class NodeGraph:
-    """Nodes, and ways through them; a way ends where a number has no node."""
+    """Nodes and paths through them; a path ends at an index without a node."""
 
     nodes: Mapping[int, Any]
     root_index: int
@@ -66,7 +66,7 @@ class NodeGraph:
         return self.df
 
     def get_parent(self, idx: int) -> int:
-        """Return the parent of a node, -2 for a number without a node."""
+        """Return the parent of a node, -2 if the index has no node."""
         return int(self.nodes[idx].parent) if idx in self.nodes else NON_EXISTENT_NODE_INDEX
 
     def get_children(self, idx: int) -> list[int]:
@@ -74,23 +74,23 @@ class NodeGraph:
         return list(self.nodes[idx].children) if idx in self.nodes else []
 
     def get_path_to_root(self, idx: int) -> list[int]:
-        """Return a node and all that are around it, up to the root."""
+        """Return a node and its ancestors up to the root."""
         path = [idx] if idx in self.nodes else []
         while path and path[-1] >= 0 and path[-1] in self.nodes:
             path.append(int(self.nodes[path[-1]].parent))
         return path
 
     def get_root(self, idx: int) -> int:
-        """Return the root above a node, -1 for a number without a node."""
+        """Return the root above a node, -1 if the index has no node."""
         return self.get_path_to_root(idx)[-1] if idx in self.nodes else NULL_NODE_INDEX
 
     def dfs_traverse(self, enter_func: Visit, exit_func: Visit) -> None:
-        """Visit the nodes from the root on, depth first: before their children, and after them."""
+        """Visit all nodes depth first, calling `enter_func` before a node's children and `exit_func` after them."""
         for index, is_entered in self._walk(self.root_index):
             (enter_func if is_entered else exit_func)(index, self.nodes[index])
 
     def _walk(self, start: int) -> Iterator[tuple[int, bool]]:
-        """Yield (node, True) before its children, and (node, False) after them; stacks may be deeper than Python's."""
+        """Yield (node, True) before and (node, False) after its children; no recursion, since stacks may be very deep."""
         waiting = [(start, True)] if start in self.nodes else []
         while waiting:
             index, is_entered = waiting.pop()
@@ -100,18 +100,18 @@ class NodeGraph:
                 waiting += [(child, True) for child in reversed(self.nodes[index].children) if child in self.nodes]
 
     def _paths(self, start: int, is_shown: Callable[[int], bool]) -> list[list[int]]:
-        """Return the ways from a node to each leaf among the nodes that are shown."""
+        """Return the paths from a node to each leaf, along shown nodes only."""
         paths: list[list[int]] = []
-        way: list[int] = []
+        path: list[int] = []
         for index, is_entered in self._walk(start):
             if not is_shown(index):
                 continue
             if not is_entered:
-                way.pop()
+                path.pop()
                 continue
-            way.append(index)
+            path.append(index)
             if not any(child in self.nodes and is_shown(child) for child in self.nodes[index].children):
-                paths.append(list(way))
+                paths.append(list(path))
         return paths
 
 
@@ -120,12 +120,12 @@ class CallStackGraph(NodeGraph):
 
     Args:
         df: the events of the thread, with index, ts, dur and stream.
-        identity: whose they are.
-        cpu_gpu_correlation: gpu_index and cpu_index of device work and the calls that launched it.
+        identity: the rank, process and thread.
+        cpu_gpu_correlation: gpu_index of device work and cpu_index of its launch call.
         full_df: all events of the rank.
-        symbol_table: kept.
-        nodes: nodes of other threads; those of this one are added.
-        use_existing_stack_columns: take parent, depth and height from `full_df` where it has them.
+        symbol_table: stored, without effect.
+        nodes: nodes of other threads; the graph adds its own.
+        use_existing_stack_columns: use parent, depth and height of `full_df` if it has them.
         save_call_stack_to_df: write parent, depth and height into `full_df`.
     """
 
@@ -158,15 +158,15 @@ class CallStackGraph(NodeGraph):
         return "\n".join(["CallStackGraph", *(f"    {index}: {node}" for index, node in self.nodes.items())])
 
     def get_paths_to_leaves(self, idx: int, include_cuda_kernel: bool = False) -> list[list[int]]:  # noqa: FBT001, FBT002
-        """Return the ways from a node down to each of its leaves, by default among the events of the host."""
+        """Return the paths from a node to each of its leaves, by default among host events."""
         return self._paths(idx, self._is_shown(with_device=include_cuda_kernel))
 
     def get_leaf_nodes(self, idx: int, include_gpu_kernel: bool = False) -> list[int]:  # noqa: FBT001, FBT002
-        """Return the leaves under a node, by default among the events of the host."""
+        """Return the leaves under a node, by default among host events."""
         return [path[-1] for path in self.get_paths_to_leaves(idx, include_gpu_kernel)]
 
     def get_descendants(self, idx: int, include_gpu_kernel: bool = False) -> list[int]:  # noqa: FBT001, FBT002
-        """Return a node and all within it, by default those of the host."""
+        """Return a node and its descendants, by default among host events."""
         is_shown = self._is_shown(with_device=include_gpu_kernel)
         return [index for index, is_entered in self._walk(idx) if is_entered and is_shown(index)]
 
@@ -191,7 +191,7 @@ class CallStackGraph(NodeGraph):
 
 
 def parents_of(df: pd.DataFrame) -> pd.Series[int]:
-    """Return the index of the event around each event of a thread, -1 for the outermost."""
+    """Return the index of the event that encloses each event of a thread, -1 for the outermost."""
     events = df["index"].to_numpy()
     start, end = (_nanoseconds(times) for times in (df["ts"], df["ts"] + df["dur"].clip(lower=0)))
     parent = nesting(np.zeros(len(events), np.int64), start, end).parent
@@ -201,16 +201,16 @@ def parents_of(df: pd.DataFrame) -> pd.Series[int]:
 def thread_nodes(
     parents: pd.Series[int], root_index: int, launched: Mapping[int, list[int]]
 ) -> dict[int, CallStackNode]:
-    """Return the nodes of a thread from the parent of each of its events, in the order of their beginning."""
+    """Return the nodes of a thread, given each event's parent in order of start."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
     nodes |= {index: CallStackNode(root_index if parent < 0 else parent) for index, parent in pairs}
     for index, parent in pairs:
         nodes[root_index if parent < 0 else parent].children.append(index)
     for call, work in launched.items():
-        added = [each for each in work if each not in nodes]
+        added = [index for index in work if index not in nodes]
         nodes[call].children += added
-        nodes |= {each: CallStackNode(call, device=DeviceType.GPU, height=0) for each in added}
+        nodes |= {index: CallStackNode(call, device=DeviceType.GPU, height=0) for index in added}
     _set_depths(nodes, root_index)
     return nodes
 
@@ -245,7 +245,7 @@ def _known_parents(full_df: pd.DataFrame, df: pd.DataFrame) -> pd.Series[int]:
 
 
 def _launched(correlations: pd.DataFrame, parents: pd.Series[int]) -> dict[int, list[int]]:
-    """Return {call of the thread: the device work that it launched}."""
+    """Return {call of the thread: device work that it launched}."""
     if correlations.empty:
         return {}
     own = correlations[correlations["cpu_index"].isin(parents.index)]

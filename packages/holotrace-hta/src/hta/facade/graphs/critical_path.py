@@ -1,7 +1,7 @@
-"""The critical path as scripts written for HTA know it: a graph object with its attributes and methods.
+"""The critical path with HTA's interface: a graph object with HTA's attributes and methods.
 
-The graph is that of `holotrace.critical_path_graph`. Objects for nodes and edges are made when a script asks for them, so a
-graph of millions of nodes costs nothing until then.
+Wraps the graph of `holotrace.critical_path_graph`. Creates objects for nodes and edges only when a script reads them,
+because graphs may have millions of nodes.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("holotrace")
 
 SHOW_LAUNCHES_VARIABLE = "CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE"
-"""Environment variable, 1: a copy with all edges also shows launches that delay nothing. Looked up at each call."""
+"""Environment variable; if 1, copies with all edges also show launches without delay. Read at each call."""
 
 STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
-"""Environment variable, 1: edges whose target was measured before their source make the analysis fail. Likewise."""
+"""Environment variable; if 1, the analysis fails if an edge's target was measured before its source. Read at each call."""
 
-_TYPES = {int(each): text for each, text in ARROW_TYPES.items()}
+_TYPES = {int(edge_type): text for edge_type, text in ARROW_TYPES.items()}
 _OF_NETWORKX = ("_adj", "_node", "_pred", "_succ")
-"""What functions of networkx look at within a graph."""
+"""Private attributes of graphs that networkx functions read."""
 
 _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
 class BoundType(Enum):
-    """What a part of the path is bound by: HTA's six, and four that HTA counts among them or leaves out."""
+    """What bounds a part of the path: HTA's six values, and four that HTA merges with them or omits."""
 
     GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
     GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"
@@ -91,12 +91,12 @@ _BOUND_BY: Mapping[int, str] = {
 class CPGraph:
     """The graph of a rank's events within a window, and its critical path.
 
-    Functions of networkx take it as they take a `networkx.DiGraph`; `to_networkx()` makes one. Nodes are whole numbers in the order of time; the first and the last are the ends of the window. `edges`, `nodes`,
-    `number_of_nodes()` and `number_of_edges()` are those of networkx; a weight that is set through `edges` counts at
-    the next call of `critical_path()`.
+    networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates one. Nodes are integers in order of
+    time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and
+    `number_of_edges()` work as in networkx; `critical_path()` takes changed weights of `edges` into account.
 
     rank, data_load_events, t, t_full   as given; `t` is the whole trace too
-    path_graph                          the graph as the functions of `holotrace` take it, as it was measured
+    path_graph                          the measured graph, for the functions of `holotrace`
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class CPGraph:
         self._drawn: tuple[nx.DiGraph, npt.NDArray[np.int64]] | None = None
 
     def __repr__(self) -> str:
-        """Say what the graph is of."""
+        """Show the rank, the window and the size."""
         return (
             f"CPGraph(rank={self.rank}, window={self.path_graph.window!r}, nodes={len(self)}, edges={len(self._edges)})"
         )
@@ -123,22 +123,22 @@ class CPGraph:
         return len(self.path_graph.graph.nodes)
 
     def __iter__(self) -> Iterator[int]:
-        """Go through the nodes."""
+        """Iterate over the nodes."""
         return iter(range(len(self)))
 
     def __contains__(self, node: object) -> bool:
-        """Return whether there is a node of this number."""
+        """Return whether the graph has this node."""
         return isinstance(node, (int, np.integer)) and 0 <= int(node) < len(self)
 
     def __getitem__(self, node: int) -> Mapping[int, Mapping[str, object]]:
-        """Return {the node at the other end: attributes} of the edges that leave a node."""
-        found: Mapping[int, Mapping[str, object]] = self._as_networkx()[node]
-        return found
+        """Return {target node: attributes} for the edges that leave a node."""
+        targets: Mapping[int, Mapping[str, object]] = self._as_networkx()[node]
+        return targets
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
-        """Find what else a `networkx.DiGraph` has: `in_edges`, `out_degree`, `successors` and so on.
+        """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
 
-        So functions of networkx take this graph. What they change is lost; set weights through `edges`.
+        This lets networkx functions accept the graph. Their changes are lost; set weights through `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -154,7 +154,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; of several between the same nodes the longest."""
+        """The edges; only the longest of parallel edges."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:
@@ -167,17 +167,17 @@ class CPGraph:
 
     @cached_property
     def node_list(self) -> NodeList:
-        """A `CPNode` for each node."""
+        """The nodes as `CPNode` objects."""
         return NodeList(self.path_graph, self.t.frame_origin_ns(self.rank))
 
     @property
     def symbol_table(self) -> TraceSymbolTable:
-        """The texts of the numbers in the columns `cat` and `name` of the frames."""
+        """The table that maps the ids in `cat` and `name` of the frames to text."""
         return self.t.symbol_table
 
     @cached_property
     def trace_df(self) -> pd.DataFrame:
-        """The frame of the events that have nodes."""
+        """The frame of the events with nodes."""
         events = self.path_graph.graph.activities["event_index"].sort().to_list()
         return self.full_trace_df.loc[events].copy()
 
@@ -188,12 +188,12 @@ class CPGraph:
 
     @property
     def critical_path_nodes(self) -> list[int]:
-        """The nodes of the path in order, from the beginning of the window to its end."""
+        """The nodes of the path in order, from the start of the window to its end."""
         return [0, *self._edges.target[self._way].tolist()]
 
     @property
     def critical_path_events_set(self) -> set[int]:
-        """The events in which the path begins, ends or turns."""
+        """The events of the path's nodes."""
         activities = self.path_graph.graph.nodes["activity"].gather(self.critical_path_nodes).drop_nulls()
         return set(self.path_graph.graph.activities["event_index"].gather(activities).to_list())
 
@@ -204,26 +204,26 @@ class CPGraph:
 
     @cached_property
     def event_to_start_node_map(self) -> dict[int, int]:
-        """{event: the node of its beginning}."""
+        """{event: its start node}."""
         return self._nodes_of_events(is_start=True)
 
     @cached_property
     def event_to_end_node_map(self) -> dict[int, int]:
-        """{event: the node of its end}."""
+        """{event: its end node}."""
         return self._nodes_of_events(is_start=False)
 
     @cached_property
     def edge_to_event_map(self) -> dict[tuple[int, int], int]:
-        """{(u, v): the event to which the time of the edge belongs}."""
+        """{(u, v): the event to which the edge's time is attributed}."""
         events = zip(self._edges.pairs(), self._edges.event.tolist(), strict=True)
         return {pair: event for pair, event in events if event != NO_EVENT}
 
     def critical_path(self) -> bool:
-        """Find the path anew, after weights were set.
+        """Recompute the path with the current weights.
 
         Returns:
-            Whether it succeeded, which it does; False only if some edge's target was measured before its source and
-            the environment variable CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS is 1.
+            True, unless an edge's target was measured before its source and the environment variable
+            CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS is 1.
         """
         edges = self._edges
         if (edges.length_ns != self._measured_ns).any():
@@ -233,10 +233,10 @@ class CPGraph:
         return not (is_switched_on(STRICT_VARIABLE) and self.path_graph.graph.contradicted_count)
 
     def get_critical_path_breakdown(self) -> pd.DataFrame:
-        """Return each edge of the path, in order, with the event to which its time belongs.
+        """Return each edge of the path in order, with the event to which its time is attributed.
 
         Returns:
-            event_idx (NaN outside of all events), duration (µs), type, s_name (shortened), cat, pid, tid, stream, index,
+            event_idx (NaN for none), duration (µs), type, s_name (shortened), cat, pid, tid, stream, index,
             bound_by. The durations add up to the window.
         """
         edges, way = self._edges, self._way
@@ -255,10 +255,10 @@ class CPGraph:
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series[float]:
-        """Print how long the path is, and return what it is bound by.
+        """Print the length of the path, and return what bounds it.
 
         Returns:
-            The percentage of each `bound_by` that occurs; they add up to 100 % of the step.
+            The percentage of each `bound_by` value on the path; they add up to 100 % of the window.
         """
         edges, way = self._edges, self._way
         lengths = edges.length_ns[way]
@@ -275,7 +275,7 @@ class CPGraph:
             logger.info("Critical %s, ev_id = %s ev_name = %s", node, node.ev_idx, self._names.get(node.ev_idx))
 
     def get_nodes_for_event(self, ev_id: int) -> tuple[CPNode | None, CPNode | None]:
-        """Return the nodes of the beginning and the end of an event, None where it has none."""
+        """Return the start node and the end node of an event, None if it has none."""
         nodes = (self.event_to_start_node_map.get(ev_id), self.event_to_end_node_map.get(ev_id))
         start, end = (None if number is None else self.node_list[number] for number in nodes)
         return start, end
@@ -285,22 +285,22 @@ class CPGraph:
         return self.node_list[edge.begin].ev_idx, self.node_list[edge.end].ev_idx
 
     def get_event_attribution_for_edge(self, edge: CPEdge) -> int | None:
-        """Return the event to which the time of an edge belongs, None where that is none."""
+        """Return the event to which an edge's time is attributed, None if there is none."""
         place = self._edges.place(edge.begin, edge.end)
         event = NO_EVENT if place is None else int(self._edges.event[place])
         return None if event == NO_EVENT else event
 
     def get_edges_attributed_to_event(self, ev_idx: int) -> list[CPEdge]:
-        """Return the edges whose time belongs to an event."""
+        """Return the edges whose time is attributed to an event."""
         return [self._edges.edge(place) for place in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
     def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- as the others here
-        """Write the graph, as it was measured, to `<out_dir>.zip`, which `restore_cpgraph` reads; return that path.
+        """Write the measured graph to `<out_dir>.zip`, for `restore_cpgraph`; return that path.
 
-        An earlier file is replaced, unless `overwrite` is false.
+        Replaces an existing file, unless `overwrite` is false.
 
         Raises:
-            InvalidOptionError: the file exists and `overwrite` is false, or its folder cannot be written.
+            InvalidOptionError: the file exists and `overwrite` is false, or its folder is not writable.
         """
         target = located(f"{out_dir}.zip")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -308,7 +308,7 @@ class CPGraph:
         return str(target)
 
     def to_networkx(self) -> nx.DiGraph:
-        """Return the graph as networkx has it: edges with `weight` (µs) and `object`, as they are now.
+        """Return a networkx graph whose edges have the current `weight` (µs) and the `CPEdge` as `object`.
 
         Raises:
             MissingDataError: networkx is not installed.
@@ -324,7 +324,7 @@ class CPGraph:
         return graph
 
     def _as_networkx(self) -> nx.DiGraph:
-        """Return `to_networkx()`, made anew where weights were set since."""
+        """Return a cached `to_networkx()`, rebuilt after weights changed."""
         lengths = self._edges.length_ns
         if self._drawn is None or (self._drawn[1] != lengths).any():
             self._drawn = (self.to_networkx(), lengths.copy())
@@ -341,8 +341,8 @@ class CPGraph:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        found = self.path_graph
-        named = found.graph.activities.join(found.names, on="name", how="left", maintain_order="left")
+        path_graph = self.path_graph
+        named = path_graph.graph.activities.join(path_graph.names, on="name", how="left", maintain_order="left")
         return dict(zip(named["event_index"], named["text"], strict=True))
 
     def _frame(self, event_index: pl.Series) -> pd.DataFrame:
@@ -357,7 +357,7 @@ def critical_path_of(
     instance_id: int | tuple[int, int] | None,
     data_load_events: Sequence[str] | None,
 ) -> tuple[CPGraph, bool]:
-    """Return the graph of a rank with its critical path, and whether that succeeded; see `TraceAnalysis`."""
+    """Return a rank's graph with its critical path, and whether the analysis succeeded; see `TraceAnalysis`."""
     rank_trace = view.trace.select([rank]).ranks[rank]
     path_graph = critical_path_graph(
         rank_trace,
@@ -369,7 +369,7 @@ def critical_path_of(
     return graph, graph.critical_path()
 
 
-def overlaid_critical_path(  # noqa: PLR0913 -- what HTA's method takes
+def overlaid_critical_path(  # noqa: PLR0913 -- HTA's arguments
     view: TraceView,
     rank: int,
     graph: CPGraph,
@@ -379,7 +379,7 @@ def overlaid_critical_path(  # noqa: PLR0913 -- what HTA's method takes
     show_all_edges: bool,
     edge_types_to_viz: set[CPEdgeType] | None = None,
 ) -> str:
-    """Write a copy of a rank's file with the path of a graph; return its path. See `TraceAnalysis`."""
+    """Write a copy of a rank's file that marks the critical path; return the copy's path. See `TraceAnalysis`."""
     if graph.rank != rank:
         message = f"the critical path is of rank {graph.rank} and cannot be drawn into the trace of rank {rank}"
         raise InvalidOptionError(message)
@@ -405,12 +405,12 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
 
     Args:
         zip_filename: the file.
-        t_full: `analyzer.t` of the trace it was made from.
-        rank: the rank it was made of.
+        t_full: `analyzer.t` of the graph's trace.
+        rank: the graph's rank.
 
     Raises:
-        NotASavedPathError: the file is something else, damaged, or of another version.
-        InvalidOptionError: it was made from another trace.
+        NotASavedPathError: the file is not a saved graph, is damaged, or has another version.
+        InvalidOptionError: the graph belongs to another trace.
         UnknownRankError: the rank does not exist.
         OSError: the file cannot be opened.
     """
@@ -419,12 +419,12 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
 
 
 def is_switched_on(variable: str) -> bool:
-    """Return whether an environment variable is 1, now."""
+    """Return whether an environment variable is 1."""
     return os.environ.get(variable) == "1"
 
 
 def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return regular expressions that find each text as it is: HTA's names of data loading hold brackets and dots."""
+    """Return regular expressions for literal texts; HTA's names of data loading contain brackets and dots."""
     return tuple(re.escape(text) for text in texts)
 
 
@@ -434,11 +434,11 @@ def _is_listed(rank_trace: RankTrace, *, listed: pl.Series) -> npt.NDArray[np.bo
 
 
 def _edge_types(wanted: set[CPEdgeType]) -> list[EdgeType]:
-    return [each for each in EdgeType if CPEdgeType(ARROW_TYPES[each]) in wanted]
+    return [edge_type for edge_type in EdgeType if CPEdgeType(ARROW_TYPES[edge_type]) in wanted]
 
 
 def _path_within(folder: Location, name: str) -> Location:
-    """Return the path of a copy in a folder that is made where it is missing."""
+    """Return the path of a copy in a folder, which is created if missing."""
     if folder.exists():
         expect_writable_folder(folder)
     else:

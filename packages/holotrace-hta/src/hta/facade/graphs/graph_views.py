@@ -1,4 +1,4 @@
-"""Nodes and edges of a critical path's graph as HTA's objects, each made when a script asks for it."""
+"""Nodes and edges of a critical path's graph as HTA's objects, created on access."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holotrace.errors import InvalidOptionError
 from holotrace.export.critical_path_overlay import ARROW_TYPES
 
 NO_EVENT = -1
-"""Stands for "no event" where the number of an event is expected."""
+"""The index that means no event."""
 
 _SETTABLE = "weight"
 
@@ -35,7 +35,7 @@ class CPEdgeType(Enum):
 
 @dataclass
 class CPNode:
-    """The beginning or the end of an event; `ev_idx` -1 for the two ends of the window. `ts` is in microseconds."""
+    """The start or end of an event; `ev_idx` is -1 for both ends of the window. `ts` is in microseconds."""
 
     idx: int = -1
     ev_idx: int = NO_EVENT
@@ -46,7 +46,7 @@ class CPNode:
 
 @dataclass(frozen=True)
 class CPEdge:
-    """Why node `end` comes after node `begin`, and how long after at least: `weight`, in microseconds."""
+    """The reason why node `end` comes after node `begin`, by at least `weight` microseconds."""
 
     begin: int
     end: int
@@ -60,7 +60,7 @@ def in_microseconds(time_ns: int) -> float:
 
 
 class NodeList(Sequence[CPNode]):
-    """The nodes of a graph; the place of a node is its `idx`."""
+    """The nodes of a graph; a node's position is its `idx`."""
 
     def __init__(self, path_graph: PathGraph, origin_ns: int) -> None:
         graph = path_graph.graph
@@ -77,7 +77,7 @@ class NodeList(Sequence[CPNode]):
 
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 -- a number gives a node, a slice a list of nodes
         chosen = range(len(self))[place]
-        return self._node(chosen) if isinstance(chosen, int) else [self._node(each) for each in chosen]
+        return self._node(chosen) if isinstance(chosen, int) else [self._node(index) for index in chosen]
 
     def _node(self, place: int) -> CPNode:
         event, time_ns, is_start, is_blocking = self._nodes.row(place)
@@ -85,12 +85,12 @@ class NodeList(Sequence[CPNode]):
 
 
 class EdgeTable:
-    """The edges as arrays, sorted by source and target; of several between two nodes the longest, which alone matters.
+    """The edges as arrays, sorted by source and target; keeps only the longest of parallel edges.
 
-    row         in the edges of the graph
+    row             row in the edges of the graph
     source, target  nodes
-    length_ns   weight and delay together; scripts may set it
-    event       to which its time belongs, or -1
+    length_ns       weight plus delay; scripts may set it
+    event           event to which the edge's time is attributed, or -1
     """
 
     def __init__(self, path_graph: PathGraph) -> None:
@@ -118,25 +118,25 @@ class EdgeTable:
         return zip(self.source.tolist(), self.target.tolist(), strict=True)
 
     def place(self, begin: int, end: int) -> int | None:
-        """Return the place of the edge between two nodes, None where there is none."""
+        """Return the position of the edge between two nodes, None if there is none."""
         place = int(np.searchsorted(self._keys, self._key(begin, end)))
         is_there = place < len(self) and (self.source[place], self.target[place]) == (begin, end)
         return place if is_there else None
 
     def edge(self, place: int) -> CPEdge:
-        """Return an edge with its present weight."""
+        """Return an edge with its current weight."""
         kind = CPEdgeType(ARROW_TYPES[EdgeType(int(self.type[place]))])
         begin, end, length_ns = (int(values[place]) for values in (self.source, self.target, self.length_ns))
         return CPEdge(begin, end, kind, in_microseconds(length_ns))
 
     def longest_way(self) -> npt.NDArray[np.int64]:
-        """Return the places of the edges on the longest way from the first node to the last, in order."""
+        """Return the positions of the edges on the longest path from the first node to the last, in order."""
         edges = Edges(self._node_count, self.source, self.target)
         arrival = earliest_times(edges, self.length_ns)[self.source] + self.length_ns
         return way_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
 
     def places_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
-        """Return the places of rows of the graph's edges that are among these."""
+        """Return the positions of these rows of the graph's edges."""
         place_of = np.zeros(int(self.row.max(initial=0)) + 1, np.int64)
         place_of[self.row] = np.arange(len(self))
         places: npt.NDArray[np.int64] = place_of[rows.to_numpy()]
@@ -147,9 +147,9 @@ class EdgeTable:
 
 
 def _lengths(path_graph: PathGraph) -> pl.Series:
-    """Return weight and delay of each edge together, less what the measured times contradict.
+    """Return weight plus delay of each edge, at most the measured time between its nodes.
 
-    So the measured path is the longest one, and as long as the window.
+    This makes the measured path the longest one, as long as the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])
@@ -161,7 +161,7 @@ def _lengths(path_graph: PathGraph) -> pl.Series:
 
 
 class EdgeAttributes(MutableMapping[str, Any]):
-    """What `graph.edges[u, v]` gives: `weight` in microseconds, which may be set, and the `CPEdge` as `object`."""
+    """The value of `graph.edges[u, v]`: a settable `weight` in microseconds, and the `CPEdge` as `object`."""
 
     def __init__(self, edges: EdgeTable, place: int) -> None:
         self._edges = edges
@@ -175,7 +175,7 @@ class EdgeAttributes(MutableMapping[str, Any]):
 
     def __setitem__(self, key: str, value: float) -> None:
         if key != _SETTABLE or not value >= 0:
-            message = f"{key}={value!r}: of an edge its weight can be set, to 0 µs or more"
+            message = f"{key}={value!r}: only an edge's weight can be set, to 0 µs or more"
             raise InvalidOptionError(message)
         self._edges.length_ns[self._place] = round(1_000 * value)
 
@@ -191,13 +191,13 @@ class EdgeAttributes(MutableMapping[str, Any]):
 
 
 class NodeView(Mapping[int, Mapping[str, Any]]):
-    """The nodes, as networkx has them: iterates over their numbers; none has attributes."""
+    """The nodes, as in networkx: iterates over node indices; nodes have no attributes."""
 
     def __init__(self, count: int) -> None:
         self._count = count
 
     def __call__(self, data: bool | str = False) -> Iterable[Any]:  # noqa: FBT001, FBT002 -- as networkx
-        """Return the nodes, with `data=True` pairs of a node and its attributes."""
+        """Return the nodes, or pairs of a node and its attributes if `data=True`."""
         return self if not data else [(node, {}) for node in self]
 
     def __getitem__(self, node: int) -> Mapping[str, Any]:

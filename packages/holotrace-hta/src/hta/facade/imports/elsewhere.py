@@ -1,4 +1,4 @@
-"""Names that HTA's modules have only because they import them, and that scripts import from there all the same."""
+"""Names that scripts import from HTA modules that merely import them in turn."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ _WHERE = {
     "read_trace": "hta.common.trace_file",
     "shorten_name": "hta.facade.trace.names",
 }
-"""{name: the module that has it}."""
+"""{name: the module that defines it}."""
 
 
 def names_of(module: str, names: Mapping[str, str] = _WHERE) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module: it finds such names in the modules where they are, when they are asked for."""
+    """Return a module's `__getattr__` that imports these names from their modules on first use."""
 
-    def found(name: str) -> Any:  # noqa: ANN401 -- as many types as names
+    def imported(name: str) -> Any:  # noqa: ANN401 -- each name has its own type
         if name not in names or names[name] == module:
             message = f"module {module!r} has no attribute {name!r}"
             raise AttributeError(message)
         return getattr(import_module(names[name]), name)
 
-    return found
+    return imported

@@ -1,6 +1,6 @@
-"""pandas, imported when it is first used: importing it takes as long as an answer from the cache.
+"""pandas, imported on first use, because importing it takes as long as an answer from the cache.
 
-Modules that every script imports write
+Modules that every script imports use
 
     if TYPE_CHECKING:
         import pandas as pd
@@ -20,9 +20,9 @@ from typing import Any
 
 
 class _Pandas:
-    """Has the names of pandas."""
+    """Forwards every attribute to pandas."""
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever pandas has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- any attribute of pandas
         return getattr(import_module("pandas"), name)
 
 
@@ -31,23 +31,23 @@ pd = _Pandas()
 
 @cache
 def import_pandas_aside() -> None:
-    """Import pandas on another thread, once; whoever uses it meanwhile waits for the import.
+    """Import pandas on another thread, once; code that uses pandas before that waits.
 
-    The native reader and Polars release the GIL, so an answer is computed at the same time.
+    The native reader and Polars release the GIL, so the analysis runs at the same time.
     """
     thread = threading.Thread(target=_import_pandas, name="holotrace-import-pandas")
     if hasattr(os, "register_at_fork"):
-        # A child process would wait forever for an import of a thread that it does not have.
+        # A forked child would wait forever for the import of a thread that only its parent has.
         os.register_at_fork(before=thread.join)
     thread.start()
 
 
 def _import_pandas() -> None:
-    # While modules are imported, the collector finds nothing and takes a tenth of the time.
+    # During imports the garbage collector frees nothing and takes a tenth of the time.
     is_enabled = gc.isenabled()
     gc.disable()
     try:
-        with suppress(Exception):  # whoever uses pandas meets the error
+        with suppress(Exception):  # the first use of pandas raises the error
             import_module("pandas")
     finally:
         if is_enabled:

@@ -1,4 +1,4 @@
-"""Statistics of frames by rank, in the shape of HTA's summaries."""
+"""Statistics of frames by rank, in the layout of HTA's summaries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _Values: TypeAlias = npt.NDArray[Any]
 
 
 def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.DataFrame:
-    """Return what pandas' `describe` says of one column of each frame, in a fraction of its time.
+    """Return pandas' `describe` for one column of each frame, computed much faster.
 
     Returns:
-        index (rank, `by`), columns (`value`, count … max): each row counts once, however long it lasts. Without rows
-        the result is an empty frame of the same shape, where HTA returns None.
+        index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. Without
+        rows, an empty frame with the same columns; HTA returns None.
     """
     columns = pd.MultiIndex.from_product([[value], _STATISTICS])
     filled = {rank: frame for rank, frame in frames.items() if len(frame)}
@@ -36,7 +36,7 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
 
 
 def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
-    """Return the values of each key, keys in order; rows without a key or a value are left out."""
+    """Return the values of each key, sorted by key; drops rows without a key or a value."""
     codes, distinct = (keys.to_numpy(), None) if keys.dtype.kind in "iu" else pd.factorize(keys, sort=True)
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
@@ -49,7 +49,7 @@ def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Return `_STATISTICS`, NaN where there are too few values for one."""
+    """Return `_STATISTICS`; NaN for those that need more values."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):
@@ -61,7 +61,7 @@ def _statistics(values: _Values) -> list[float]:
 
 
 def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
-    """Return `_STATISTICS` of small whole numbers, of which `counts` says how often each is there: nothing is sorted."""
+    """Return `_STATISTICS` of small integers, given how often each occurs; needs no sorting."""
     numbers, passed = np.arange(len(counts)), np.cumsum(counts)
     count = int(passed[-1])
     mean = int(counts @ numbers) / count
@@ -72,13 +72,13 @@ def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
 
 
 def _neighbours(quarter: float, count: int) -> list[int]:
-    """Return the rows, counted from 0 in order, between which a quarter lies."""
+    """Return the two sorted positions, counted from 0, around a quantile."""
     row = int(quarter * (count - 1))
     return [row, min(row + 1, count - 1)]
 
 
 def _between(neighbours: _Values, quarter: float, count: int) -> float:
-    """Return the value at a quarter, on the straight line between two rows; np.quantile takes five times as long."""
+    """Interpolate linearly between two neighbours; np.quantile takes five times as long."""
     low, high = neighbours.tolist()
-    place = quarter * (count - 1)
-    return float(low + (high - low) * (place - int(place)))
+    position = quarter * (count - 1)
+    return float(low + (high - low) * (position - int(position)))

@@ -1,4 +1,4 @@
-"""Why a frame has no rows."""
+"""The reason why a frame is empty."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def explained(frame: pd.DataFrame, reason: str) -> pd.DataFrame:
-    """Return the frame; where it has no rows, its attrs say why as `reason`."""
+    """Return the frame; if it is empty, set `attrs["reason"]`."""
     if frame.empty:
         frame.attrs["reason"] = reason
     return frame

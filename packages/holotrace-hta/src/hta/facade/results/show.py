@@ -1,4 +1,4 @@
-"""Showing and keeping figures, as the methods with `visualize=True` do."""
+"""Shows and saves figures, for methods with `visualize=True`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def show(figure: go.Figure, renderer: str = "") -> None:
-    """Show a figure as plotly does by default: inline in a notebook, in a browser, or not at all without either."""
+    """Show a figure with plotly's default renderer: inline in a notebook, otherwise in a browser if there is one."""
     figure.show(renderer=renderer or None)
 
 
 def save(figure: go.Figure, path: str) -> None:
-    """Write a figure: `.html` files need nothing else, images need the package kaleido."""
+    """Write a figure to an `.html` file, or to an image if the package kaleido is installed."""
     location = located(path)
     if path.endswith(".html"):
         with drafted(location) as file:

@@ -1,4 +1,4 @@
-"""Times as HTA's frames show them: microseconds."""
+"""Times in microseconds, as in HTA's frames."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ else:
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
-    """Return whole numbers where all values are whole microseconds, else exact thousandths."""
+    """Return integers if all values are whole microseconds, otherwise exact thousandths."""
     nanoseconds = times_ns.to_numpy().astype(np.int64, copy=False)
     whole = nanoseconds // 1_000
     return whole if (1_000 * whole == nanoseconds).all() else nanoseconds / 1_000
 
 
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
-    """Return a table of an analysis as a frame; every column `x_ns` becomes `x(us)`, null NaN in columns of numbers."""
+    """Return a result table as a frame; columns `x_ns` become `x(us)`, and nulls in numeric columns become NaN."""
     return pd.DataFrame({_column_name(column.name): _values(column) for column in table})
 
 

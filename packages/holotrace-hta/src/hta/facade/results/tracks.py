@@ -1,4 +1,4 @@
-"""The `pid` and `tid` that a file gives its events."""
+"""The `pid` and `tid` of events in the file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from holotrace.store.trace import RankTrace
 
 
 def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return pid and tid of each piece of device work: numbers, or texts where the file has texts for any of it."""
+    """Return pid and tid of device events: integers, or objects if the file has text for any of them."""
     rows = rank_trace.derive(_track_of_event)[work_index.to_numpy()]
     table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
     of_work = np.flatnonzero(np.bincount(rows))
-    used, place = table[of_work], np.zeros(len(table), np.intp)
-    place[of_work] = np.arange(len(of_work))
-    places = place[rows]
+    used, position = table[of_work], np.zeros(len(table), np.intp)
+    position[of_work] = np.arange(len(of_work))
+    positions = position[rows]
     process = _numbers_or_texts(rank_trace, used["process_id"], used["process_text"])
     thread = _numbers_or_texts(rank_trace, used["thread_id"], used["thread_text"])
-    return process[places], thread[places]
+    return process[positions], thread[positions]
 
 
 def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:
-    """Return the row in `tracks` of the device work with each `event_index`, 0 at those of other events."""
+    """Return the row in `tracks` for each `event_index` of device work, 0 for other events."""
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
     indexes = work["event_index"].to_numpy()
     tracks = np.zeros(int(indexes.max(initial=0)) + 1, np.uint32)
@@ -35,7 +35,7 @@ def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:
 
 
 def _numbers_or_texts(rank_trace: RankTrace, numbers: pl.Series, text_ids: pl.Series) -> npt.NDArray[Any]:
-    """Return whole numbers, or Python objects where one is a text."""
+    """Return integers, or Python objects if any value is text."""
     pairs = zip(numbers.to_list(), rank_trace.texts(text_ids).to_list(), strict=True)
     values = [text if number is None else number for number, text in pairs]
     return np.array(values, dtype=np.int64 if all(isinstance(value, int) for value in values) else object)

@@ -1,4 +1,4 @@
-"""What HTA's methods return for a job in which no rank has GPU work: its columns, and in `attrs` the reason."""
+"""Results of HTA's methods for a job without GPU work: empty frames with `attrs["reason"]`."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ _IDLE_STATISTICS = {
 
 
 def no_times(reason: str) -> pd.DataFrame:
-    """Return a temporal breakdown without rows."""
+    """Return an empty temporal breakdown."""
     return _empty(_TIMES, reason)
 
 
 def no_idle_times(reason: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return idle times and the statistics of idle intervals without rows."""
+    """Return empty idle times and empty statistics of idle intervals."""
     return _empty(_IDLE_TIMES, reason), _empty(_IDLE_STATISTICS, reason).rename_axis(index="idle_category")
 
 
 def no_overlap(ranks: Iterable[int], reason: str) -> pd.DataFrame:
-    """Return a row for each rank, as for ranks that do not communicate."""
+    """Return NaN for each rank, as for ranks without communication."""
     listed = np.array(list(ranks), dtype=np.int64)
     frame = pd.DataFrame({"rank": listed, "comp_comm_overlap_pctg": np.full(len(listed), np.nan)})
     frame.attrs["reason"] = reason
@@ -64,7 +64,7 @@ def no_overlap(ranks: Iterable[int], reason: str) -> pd.DataFrame:
 
 
 def no_kernels(reason: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the two tables of a kernel breakdown without rows."""
+    """Return the two empty frames of a kernel breakdown."""
     return _empty(_KERNEL_TYPES, reason), _empty(_KERNELS, reason)
 
 
