@@ -13,14 +13,14 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "schema.md"
 _BEGINNING = """\
 # Stored tables and SQL views
 
-This page lists what a [store](#a-store) holds and what [`holotrace sql`](../how-to/ask_in_sql.md) sees. Times are whole nanoseconds since the
-Unix epoch, in UTC; lengths are whole nanoseconds; a column may be null unless it says otherwise. `event_index` is the position of an event in
-the file of its rank: together with `rank` it joins all tables and views.
+This page lists the tables of a [store](#a-store) and the views of [`holotrace sql`](../how-to/ask_in_sql.md). Times are whole nanoseconds
+since the Unix epoch, in UTC; durations are whole nanoseconds. A column may be null unless it says otherwise. `event_index` is the position
+of an event in the file of its rank; together with `rank` it joins all tables and views.
 
 ## Views
 
-Each begins with `rank` (int32). Their rows follow the same rules as the analyses: what is device work, which call launched it, which
-operator it belongs to, what a step is. So sums over a view are those that the commands print.
+Each view begins with `rank` (int32). The rows follow the same rules as the analyses for device work, launches, operators and steps, so
+sums over a view equal the numbers that the commands print.
 """
 
 _STORE = """\
@@ -32,18 +32,18 @@ _STORE = """\
 STORE/
   _holotrace_store.json            version
   _holotrace_ranks/
-    0.json                   whether the rank is there or still awaited; the file it was read from (path, size, time, etag, hash)
+    0.json                   whether the rank is complete or still being written; its source file (path, size, time, etag, hash)
   _holotrace_left_out/
-    <hash>.json              a file that was found and left out, and why
+    <hash>.json              a skipped file, with the reason
   rank=0/
     _holotrace_rank.json           the same for this rank, with the header of the trace, the health of its file, and checksums
-    events.parquet           one file for each table that has rows
+    events.parquet           one file per table that has rows
     tracks.parquet
     …
   rank=1/
 ```
 
-The files are plain Parquet (zstd, row groups of 262,144 rows, texts dictionary-encoded), and the folders are named as Hive partitions are:
+The files are plain Parquet (zstd, row groups of 262,144 rows, dictionary-encoded text), and the folders are named like Hive partitions:
 
 ```sql
 -- DuckDB
@@ -57,23 +57,25 @@ pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range
 spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")               # Spark
 ```
 
-`events`, `tracks` and `strings` have a file for every rank; any other table only where it has rows. A rank is there once
-`_holotrace_ranks/<rank>.json` says `"is_there": true`; a rank that is awaited was begun by a run that goes on or was interrupted. Stores are
-versioned; another version of holotrace asks for `holotrace ingest` again instead of guessing.
+`events`, `tracks` and `strings` have a file for every rank; other tables only if they have rows. A rank is complete once
+`_holotrace_ranks/<rank>.json` says `"is_there": true`. Otherwise a run is still writing it or was interrupted. Stores are
+versioned: if the version does not fit, holotrace asks you to run `holotrace ingest` again.
 
-Checksums are [XXH3](https://xxhash.com) of 64 bits, in hexadecimal: in `_holotrace_rank.json` those of the Parquet files, which holotrace compares
-before it or DuckDB reads them, and at the beginning of each JSON file that of the bytes after `{"checksum": "…",`.
+Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has those of the Parquet files; holotrace checks them
+before it or DuckDB reads the files. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 
-In SQL these are `stored.events`, `stored.kernels` and so on, each with `rank` in front. Those other than `events`, `tracks`,
-`strings` and `metadata` have a row only for events that carry such args.
+In SQL these tables are `stored.events`, `stored.kernels` and so on, each with `rank` as the first column. Tables other than `events`,
+`tracks`, `strings` and `metadata` have rows only for events that carry such args.
 """
 
 
 def schema_page() -> str:
     """Return the text of the page."""
-    views = [_section(f"### {view.name}", f"One row: {view.meaning}.", _rows(view.columns)) for view in VIEWS.values()]
+    views = [
+        _section(f"### {view.name}", f"One row is {view.meaning}.", _rows(view.columns)) for view in VIEWS.values()
+    ]
     tables = [_section(f"### stored.{name}", "", _stored_rows(name)) for name in TABLES]
     return "\n".join([_BEGINNING, *views, _STORE, *tables]).rstrip("\n") + "\n"
 

@@ -17,7 +17,7 @@ from typing import Literal
 ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
 
 READER_VERSION = 4
-"""Raised whenever the reader would store something else for the same bytes; caches of other versions are rebuilt."""
+"""Raise this when the reader stores something different for the same bytes; caches of other versions are rebuilt."""
 
 
 class EventKind(IntEnum):
@@ -99,31 +99,33 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "tracks": (
         Column("track_id", "uint32", "equals the row number", nullable=False),
-        Column("process_id", "int64", "pid; the device ordinal on device rows; null where the pid is no number"),
-        Column("process_text", "string", "the pid where it is no number: `Spans`, `CPU functions`"),
-        Column("thread_id", "int64", "tid; the stream on device rows; null where the tid is no number"),
-        Column("thread_text", "string", "the tid where it is no number: `stream 7`"),
+        Column("process_id", "int64", "pid; the device ordinal on device rows; null if the pid is not a number"),
+        Column("process_text", "string", "the pid if it is not a number: `Spans`, `CPU functions`"),
+        Column("thread_id", "int64", "tid; the stream on device rows; null if the tid is not a number"),
+        Column("thread_text", "string", "the tid if it is not a number: `stream 7`"),
     ),
-    "strings": (Column("text", "text", "the text that uint32 row numbers elsewhere stand for", nullable=False),),
+    "strings": (
+        Column("text", "text", "the text; other tables refer to it by its row number (uint32)", nullable=False),
+    ),
     "metadata": (
         _index(),
         Column("track_id", "uint32", "the process and thread described", nullable=False),
         Column("name", "string", "process_name, process_labels, process_sort_index, thread_name, thread_sort_index"),
         Column("value", "string", "the name or the labels"),
-        Column("sort_index", "int64", "the place asked for among its siblings"),
+        Column("sort_index", "int64", "the requested position among its siblings"),
     ),
     "flows": (
         _index(),
-        Column("start_ns", "int64", "when", "ns since the Unix epoch", nullable=False),
+        Column("start_ns", "int64", "time of the event", "ns since the Unix epoch", nullable=False),
         Column("flow_id", "int64", "joins the ends of one arrow within a category"),
-        Column("is_start", "bool", "true where the arrow leaves", nullable=False),
+        Column("is_start", "bool", "true at the start of the arrow", nullable=False),
         Column("category", "string", "ac2g, fwdbwd and their old names"),
         Column("name", "string", "the name as written"),
         Column("track_id", "uint32", "row number in `tracks`", nullable=False),
     ),
     "counters": (
         _index(),
-        Column("start_ns", "int64", "when", "ns since the Unix epoch", nullable=False),
+        Column("start_ns", "int64", "time of the event", "ns since the Unix epoch", nullable=False),
         Column("name", "string", "the counter's name"),
         Column("track_id", "uint32", "row number in `tracks`", nullable=False),
         Column("key", "string", "the arg that holds the value; may be empty"),
@@ -131,7 +133,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "operators": (
         _index(),
-        Column("evaluation_index", "int64", "`Ev Idx`: place in PyTorch's event tree"),
+        Column("evaluation_index", "int64", "`Ev Idx`: position in PyTorch's event tree"),
         Column("record_function_id", "int64", "joins `rf_id` of an execution trace"),
         Column("sequence_number", "int64", "joins forward and backward operators"),
         Column("forward_thread_id", "int64", "PyTorch's number of the forward thread; 0 on forward operators"),
@@ -149,13 +151,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("module_hierarchy", "string", "TorchScript module path"),
         Column("backend", "string", "backend of a delegated operator"),
         Column("called_from", "string", "caller of a delegated operator"),
-        Column("finished", "bool", "false where the recording ended first"),
+        Column("finished", "bool", "false if the recording ended first"),
         Column("scope", "string", "`user_scope` on RecordFunctionFast annotations"),
         Column("recorded_device", "int64", "`Device`, 2021: the process that recorded it"),
         Column("trace_name", "string", "`Trace name`, 2021-22"),
         Column("trace_iteration", "int64", "`Trace iteration`, 2021-22"),
         Column("op_count", "int64", "`Op count` of the span row"),
-        Column("instructions", "int64", "retired instructions, where performance events were on"),
+        Column("instructions", "int64", "retired instructions, if performance events were on"),
     ),
     "compiled_kernels": (
         _index(),
@@ -164,7 +166,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("kernel_backend", "string", "`triton`"),
         Column("kernel_name", "string", "name of the kernel launched"),
         Column("kernel_kwargs", "string", "block sizes: `XBLOCK=2,R0_BLOCK=2048`"),
-        Column("num_warps", "int64", "warps a block"),
+        Column("num_warps", "int64", "warps per block"),
         Column("num_stages", "int64", "pipeline stages"),
         Column("kernel_flop", "float64", "floating-point operations of one launch", "FLOP"),
         Column("kernel_gigabytes", "float64", "bytes moved by one launch", "GB"),
@@ -174,12 +176,16 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _index(),
         Column("collective", "string", "allreduce, _allgather_base, all_to_allv, send, …"),
         Column("dtype", "string", "c10 name of the element type"),
-        Column("in_elements", "int64", "elements this rank puts in"),
-        Column("out_elements", "int64", "elements this rank gets out"),
+        Column("in_elements", "int64", "elements in this rank's input"),
+        Column("out_elements", "int64", "elements in this rank's output"),
         Column("in_split_sizes", "string", "elements sent to each rank; cut at 30 entries by the profiler"),
-        Column("out_split_sizes", "string", "elements received from each rank; likewise cut"),
+        Column("out_split_sizes", "string", "elements received from each rank; cut at 30 entries by the profiler"),
         Column("group_size", "int64", "ranks in the group"),
-        Column("group_name", "string", "process group name; per process, no identity across ranks by itself"),
+        Column(
+            "group_name",
+            "string",
+            "process group name; each process numbers its own, so it does not identify a group across ranks",
+        ),
         Column("group_description", "string", "mesh axis: default_pg, mesh_dp, …"),
         Column("group_ranks", "string", "`[0, 1, 2, ...]`; cut at 30 ranks by the profiler"),
         Column("source_rank", "int64", "point to point: sender"),
@@ -197,9 +203,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "kernels": (
         _index(),
         Column("context", "string", "device context; a number, on XPU a hex text"),
-        Column("queued_ns", "int64", "time in the queue as the profiler gives it; 0 in practice", "ns"),
-        Column("registers_per_thread", "int64", "registers a thread"),
-        Column("shared_memory_bytes", "int64", "shared memory a block", "bytes"),
+        Column("queued_ns", "int64", "time in the queue according to the profiler; 0 in practice", "ns"),
+        Column("registers_per_thread", "int64", "registers per thread"),
+        Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
         Column("blocks_per_sm", "float64", "blocks over the SM count; may be infinite"),
         Column("warps_per_sm", "float64", "warps over the SM count; may be infinite"),
         Column("grid_x", "int64", "blocks"),
@@ -209,7 +215,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("block_y", "int64", "threads"),
         Column("block_z", "int64", "threads"),
         Column("occupancy_percent", "float64", "estimated achieved (2020-21: theoretical) occupancy", "0..100"),
-        Column("occupancy", "json", "occupancy and what limits it, 2026"),
+        Column("occupancy", "json", "occupancy and its limiting resource, 2026"),
         Column("graph_id", "int64", "CUDA graph; 0 outside graphs"),
         Column("graph_node_id", "uint64", "node within the CUDA graph; 0 outside graphs"),
         Column("priority", "int64", "stream priority"),
@@ -221,7 +227,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "copies": (
         _index(),
         Column("bytes", "int64", "bytes copied or set", "bytes"),
-        Column("bandwidth_gb_per_s", "float64", "as the profiler gives it", "GB/s"),
+        Column("bandwidth_gb_per_s", "float64", "bandwidth according to the profiler", "GB/s"),
         Column("from_device", "int64", "peer copies"),
         Column("in_device", "int64", "peer copies"),
         Column("to_device", "int64", "peer copies"),
@@ -249,7 +255,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("python_id", "int64", "number of the frame"),
         Column("python_parent_id", "int64", "number of its caller"),
         Column("python_module_id", "int64", "which instance of the nn.Module class"),
-        Column("python_thread", "int64", "index of the Python thread, no OS thread id"),
+        Column("python_thread", "int64", "index of the Python thread, not an OS thread id"),
     ),
     "memory": (
         _index(),
@@ -292,7 +298,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("queue_handle", "string", "queue synchronised"),
         Column("event_handle", "string", "event synchronised"),
         Column("wait_event_count", "int64", "events waited for"),
-        Column("return_code", "string", "what the call returned"),
+        Column("return_code", "string", "return value of the call"),
         Column("overhead_cost", "string", "cost of the profiler, with its unit in the text"),
         Column("overhead_occupancy", "string", "share of the time it took, with its unit in the text"),
         Column("overhead_count", "int64", "how often"),
@@ -315,7 +321,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "extra_args": (
         _index(),
-        Column("json", "text", "JSON object of the args no other column holds", nullable=False),
+        Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
 """Tables of one rank. Those other than events, tracks, strings and metadata hold rows only for events that carry them."""

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view: what one row is, its columns without `rank`, and either of two ways to its rows.
+    """A view: the meaning of one row, the columns except `rank`, and one of two sources of rows.
 
-    rows    gives those of a rank
-    select  a query over stored tables, `needs` their names
+    rows    a function that returns the rows of a rank
+    select  a query over stored tables, whose names are in `needs`
     """
 
     name: str
@@ -56,10 +56,10 @@ _START = Column("start_ns", "int64", "when it began", "ns since the Unix epoch")
 _END = Column("end_ns", "int64", "when it ended", "ns since the Unix epoch")
 _DURATION = Column("duration_ns", "int64", "end_ns - start_ns", "ns")
 _RANGE = (_START, _END, _DURATION)
-_DEVICE = Column("device", "int32", "device ordinal; -1 where the file does not say")
-_STREAM = Column("stream", "int64", "stream or queue; -1 where the file does not say")
-_THREAD = Column("thread", "text", "thread of the host, as the file writes it")
-_STEP = Column("step", "int64", "the N of ProfilerStep#N in which the host began or launched it; null outside")
+_DEVICE = Column("device", "int32", "device ordinal; -1 if the file does not say")
+_STREAM = Column("stream", "int64", "stream or queue; -1 if the file does not say")
+_THREAD = Column("thread", "text", "host thread, as written in the file")
+_STEP = Column("step", "int64", "the N of ProfilerStep#N in which the host began or launched it; null outside steps")
 _WORK = (
     _EVENT,
     *_RANGE,
@@ -68,17 +68,22 @@ _WORK = (
     Column("event_kind", "text", "kernel, gpu_memcpy, gpu_memset, collective_comm or accelerator"),
     _DEVICE,
     _STREAM,
-    Column("correlation", "int64", "joins it with its launch; -1 where there is none"),
-    Column("launch_index", "uint32", "event_index of the call that launched it; null where none is known"),
+    Column("correlation", "int64", "joins it with its launch; -1 if there is none"),
+    Column("launch_index", "uint32", "event_index of the call that launched it; null if unknown"),
     Column("launch_start_ns", "int64", "when that call began", "ns since the Unix epoch"),
     Column("launch_end_ns", "int64", "when that call ended", "ns since the Unix epoch"),
-    Column("delay_ns", "int64", "from the end of the call to the start; negative where it starts before", "ns"),
+    Column(
+        "delay_ns",
+        "int64",
+        "from the end of the call to the start of the work; negative if the work starts before the call ends",
+        "ns",
+    ),
     Column("operator_index", "uint32", "event_index of the innermost operator around the launch"),
     Column("operator", "text", "its name"),
     Column("top_operator_index", "uint32", "event_index of the outermost operator around the launch"),
     Column("top_operator", "text", "its name"),
     _STEP,
-    Column("annotation", "text", "innermost user annotation that it belongs to"),
+    Column("annotation", "text", "innermost user annotation of the work"),
 )
 
 VIEWS: dict[str, SqlView] = {
@@ -94,23 +99,22 @@ VIEWS: dict[str, SqlView] = {
                 Column("backend", "text", "nccl, gloo, …"),
                 Column("device_name", "text", "name of the first device"),
                 Column("device_count", "int64", "devices that the rank saw"),
-                Column("start_ns", "int64", "start of the first event that is a range", "ns since the Unix epoch"),
-                Column("end_ns", "int64", "end of the last one", "ns since the Unix epoch"),
+                Column("start_ns", "int64", "start of the first event with a duration", "ns since the Unix epoch"),
+                Column("end_ns", "int64", "end of the last event with a duration", "ns since the Unix epoch"),
                 _DURATION,
                 Column("event_count", "int64", "rows of events"),
                 Column("device_work_count", "int64", "rows of device_work"),
-                Column("record_shapes", "bool", "whether this option of the profiler was on"),
-                Column("profile_memory", "bool", "likewise"),
-                Column("with_stack", "bool", "likewise"),
-                Column("with_modules", "bool", "likewise"),
-                Column("with_flops", "bool", "likewise"),
-                Column("is_clean", "bool", "nothing in the file had to be repaired or dropped"),
+                *(
+                    Column(option, "bool", "whether this profiler option was on")
+                    for option in ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
+                ),
+                Column("is_clean", "bool", "whether nothing in the file was repaired or dropped"),
             ),
             rank_rows,
         ),
         SqlView(
             "events",
-            "an event of the file, whatever it is: all that has a beginning and a length, and instants",
+            "an event of the file, of any kind: everything with a start and a duration, and instants",
             (
                 _EVENT,
                 *_RANGE,
@@ -122,7 +126,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("correlation", "int64", "joins a host call with the device rows it caused"),
                 Column("external_id", "int64", "joins runtime and device rows with their operator"),
                 Column("track_id", "uint32", "number of its process and thread within the rank"),
-                Column("process", "text", "process, as the file writes it"),
+                Column("process", "text", "process, as written in the file"),
                 _THREAD,
             ),
             select=(
@@ -136,7 +140,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "device_work",
-            "a kernel, copy or memset; what only waits or marks is none",
+            "a kernel, copy or memset, but not a wait or a marker",
             (*_WORK, Column("bytes", "int64", "bytes copied or set; null on kernels", "bytes")),
             device_work_rows,
         ),
@@ -146,18 +150,18 @@ VIEWS: dict[str, SqlView] = {
             (
                 *_WORK,
                 *(Column(f"grid_{axis}", "int64", "blocks of the launch") for axis in "xyz"),
-                *(Column(f"block_{axis}", "int64", "threads of a block") for axis in "xyz"),
-                Column("registers_per_thread", "int64", "registers a thread"),
-                Column("shared_memory_bytes", "int64", "shared memory a block", "bytes"),
+                *(Column(f"block_{axis}", "int64", "threads per block") for axis in "xyz"),
+                Column("registers_per_thread", "int64", "registers per thread"),
+                Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
                 Column("blocks_per_sm", "float64", "blocks over the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
-                Column("uses_tensor_cores", "bool", "null where the name does not tell"),
+                Column("uses_tensor_cores", "bool", "null if the name does not tell"),
             ),
             kernel_rows,
         ),
         SqlView(
             "launches",
-            "a runtime or driver call that launched work; a CUDA graph is one",
+            "a runtime or driver call that launched work; a CUDA graph launch is one row",
             (
                 Column("event_index", "uint32", "the call: launch_index of its work"),
                 *_RANGE,
@@ -179,14 +183,14 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "the operator"),
-                Column("host_self_ns", "int64", "outside operators and runtime calls inside it", "ns"),
+                Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
                 Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
-                Column("device_self_ns", "int64", "of it, not launched inside an operator inside it", "ns"),
-                Column("parent_index", "uint32", "event_index of the operator around it; null where there is none"),
+                Column("device_self_ns", "int64", "the part not launched inside an inner operator", "ns"),
+                Column("parent_index", "uint32", "event_index of the operator around it; null if there is none"),
                 Column("depth", "int32", "number of operators, annotations and modules around it"),
                 _THREAD,
                 _STEP,
-                Column("input_dims", "text", "JSON: shape of each argument; null where it was not recorded"),
+                Column("input_dims", "text", "JSON: shape of each argument; null if not recorded"),
                 Column("input_types", "text", "JSON: type of each argument"),
                 Column("is_tensor_core_eligible", "bool", "tensor or matrix cores could do some of its work"),
             ),
@@ -194,24 +198,24 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "collectives",
-            "an operation between ranks, sends and receives included: the kernel or, without one, the host's range",
+            "an operation between ranks, including sends and receives: the kernel or, without one, the host's range",
             (
                 _EVENT,
                 *_RANGE,
                 Column(
                     "asked_ns",
                     "int64",
-                    "when the host asked for it; null before the recording",
+                    "when the host launched it; null if before the recording",
                     "ns since the Unix epoch",
                 ),
                 Column("name", "text", "of the kernel or annotation"),
                 Column("collective", "text", "all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("is_point_to_point", "bool", "whether it is a send or a receive"),
                 Column("dtype", "text", "element type"),
-                Column("bytes", "int64", "bytes that this rank puts in; null where that is not known", "bytes"),
-                Column("process_group", "text", "equal on all ranks of the group; null where it is not known"),
-                Column("sequence", "int64", "number within the group; null where it was not recorded"),
-                Column("communication_id", "uint64", "equal on all ranks of one operation; null where not recorded"),
+                Column("bytes", "int64", "size of this rank's input; null if unknown", "bytes"),
+                Column("process_group", "text", "equal on all ranks of the group; null if unknown"),
+                Column("sequence", "int64", "number within the group; null if not recorded"),
+                Column("communication_id", "uint64", "equal on all ranks of one operation; null if not recorded"),
                 _STEP,
             ),
             collective_rows,
@@ -221,13 +225,13 @@ VIEWS: dict[str, SqlView] = {
             "an allocation or a release of memory; needs `profile_memory=True`",
             (
                 _EVENT,
-                Column("time_ns", "int64", "when", "ns since the Unix epoch"),
+                Column("time_ns", "int64", "time of the event", "ns since the Unix epoch"),
                 Column("device_type", "text", "cpu, cuda (also for HIP), xpu, …"),
                 Column("device_id", "int64", "device ordinal; -1 for the CPU"),
-                Column("change_bytes", "int64", "negative where memory was released", "bytes"),
-                Column("address", "uint64", "null where the file does not say"),
-                Column("allocated_bytes", "int64", "in use after it", "bytes"),
-                Column("reserved_bytes", "int64", "held by PyTorch after it; null where not recorded", "bytes"),
+                Column("change_bytes", "int64", "bytes allocated; negative for a release", "bytes"),
+                Column("address", "uint64", "address of the block; null if the file does not say"),
+                Column("allocated_bytes", "int64", "in use after the event", "bytes"),
+                Column("reserved_bytes", "int64", "reserved by PyTorch after the event; null if not recorded", "bytes"),
                 _THREAD,
                 Column("operator_index", "uint32", "event_index of the innermost operator around it"),
                 Column("operator", "text", "its name"),
@@ -243,22 +247,24 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "with_work_start_ns",
                     "int64",
-                    "start with the work it launched, as `step-time` has it; null where that is cut short",
+                    "start including the work it launched, as in `step-time`; null if the step was cut short",
                     "ns since the Unix epoch",
                 ),
-                Column("with_work_end_ns", "int64", "end of the last work it launched", "ns since the Unix epoch"),
+                Column("with_work_end_ns", "int64", "end including the work it launched", "ns since the Unix epoch"),
             ),
             step_rows,
         ),
         SqlView(
             "annotations",
-            "a user annotation on a thread of the host or on a stream, there recorded or projected",
+            "a user annotation on a host thread, or on a stream, where it was recorded or is computed",
             (
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
-                Column("exclusive_ns", "int64", "in which no shorter annotation of the thread or stream runs", "ns"),
-                Column("is_on_device", "bool", "whether it is one of a stream"),
+                Column(
+                    "exclusive_ns", "int64", "time in which no shorter annotation of the thread or stream runs", "ns"
+                ),
+                Column("is_on_device", "bool", "whether it is on a stream"),
                 Column("device", "int32", "null on the host"),
                 Column("stream", "int64", "null on the host"),
                 Column("thread", "text", "null on devices"),
@@ -270,7 +276,7 @@ VIEWS: dict[str, SqlView] = {
             "a value of a counter in the file",
             (
                 _EVENT,
-                Column("time_ns", "int64", "when", "ns since the Unix epoch"),
+                Column("time_ns", "int64", "time of the event", "ns since the Unix epoch"),
                 Column("name", "text", "the counter"),
                 Column("key", "text", "which of its values"),
                 Column("value", "float64", "the value"),
