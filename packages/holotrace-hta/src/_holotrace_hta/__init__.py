@@ -1,6 +1,6 @@
-"""Warns on `import hta` when Meta's files have replaced ours, or are mixed with them.
+"""Warns on `import hta` if Meta's files have replaced holotrace-hta's, or are mixed with them.
 
-Meta's HTA and holotrace-hta both install the package `hta`, and pip lets one overwrite the other without a word. A check
+Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. A check
 inside `hta` would be overwritten too, so `holotrace_hta.pth` calls `watch` when Python starts.
 """
 
@@ -17,7 +17,7 @@ META = ("HolisticTraceAnalysis", "traceinsight")
 
 
 class _Watch:
-    """A finder that finds nothing: it looks at the environment when `hta` is imported for the first time."""
+    """An import finder that never finds a module; it checks the environment on the first `import hta`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -28,13 +28,13 @@ class _Watch:
 
 
 def watch() -> None:
-    """Check the environment when `hta` is imported."""
+    """Check the environment on the first `import hta`."""
     if _Watch not in sys.meta_path:
         sys.meta_path.insert(0, _Watch)
 
 
 def warn_of_mixed_files() -> None:
-    """Warn if Meta's HTA is installed in the same environment, or has taken our files along when it was uninstalled."""
+    """Warn if Meta's HTA is installed too, or if uninstalling it removed files of holotrace-hta."""
     problem = _problem()
     if problem:
         import warnings  # noqa: PLC0415 -- this module is loaded whenever Python starts
@@ -46,7 +46,7 @@ def _problem() -> str:
     theirs = [f"{name} {version}" for name in META if (version := _version(name))]
     missing = _missing_files()
     if theirs:
-        names = " ".join(each.split()[0] for each in theirs)
+        names = " ".join(distribution.split()[0] for distribution in theirs)
         return (
             f"{OURS} and Meta's {' and '.join(theirs)} both install the package hta, and their files are mixed now. "
             f"Run `pip uninstall -y {names} {OURS}`, then install the one you want"

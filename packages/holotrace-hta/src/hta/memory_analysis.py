@@ -27,11 +27,11 @@ CATEGORIES = (
     "Autograd",
     "Unknown",
 )
-"""What a block of memory is for, in the order of the numbers in the file."""
+"""Categories of memory blocks, in the order of their numbers in the file."""
 
 
 class Category(Enum):
-    """What a block of memory is for, in HTA's words."""
+    """Categories of memory blocks, with HTA's names."""
 
     INPUT = 1
     TEMPORARY = 2
@@ -55,9 +55,9 @@ class MemoryAnalysis:
         path: the file, plain or gzip: a JSON list of `[time in ns, action, signed bytes, category]`.
 
     Raises:
-        TraceNotFoundError: there is no such file.
-        UnreadableTraceError: it cannot be read.
-        NotATraceError: it holds no raw memory timeline.
+        TraceNotFoundError: the file does not exist.
+        UnreadableTraceError: the file is not readable.
+        NotATraceError: the file is not a raw memory timeline.
     """
 
     def __init__(self, path: str) -> None:
@@ -68,13 +68,13 @@ class MemoryAnalysis:
         """Return the bytes of each category over time.
 
         Returns:
-            ts (ns; what was there before the recording stands at its first moment), the eight `CATEGORIES`, and their
-            sum `Total`; one row for each moment at which something changed, in the order of the file.
+            ts (ns; memory allocated before the recording appears at its first time), the eight `CATEGORIES`, and their
+            sum `Total`; one row per time with a change, in the order of the file.
         """
         return pd.DataFrame(self._columns)
 
     def get_peak(self) -> pd.Series[int]:
-        """Return the first row with the highest total: what the peak is made of. Empty where the file is."""
+        """Return the first row with the highest total, by category; empty for an empty file."""
         frame = self.get_memory_timeline()
         if frame.empty:
             return pd.Series(dtype="int64")
@@ -82,13 +82,13 @@ class MemoryAnalysis:
         return peak
 
     def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
-        """Show the categories on top of each other, in GiB over ms, and return the frame.
+        """Show the stacked categories, in GiB over ms, and return the frame.
 
         Args:
-            save_graph: also write `images/memory_plot.html` in the current folder; an earlier one is replaced.
+            save_graph: also write `images/memory_plot.html` in the current folder; replaces an existing file.
 
         Raises:
-            InvalidOptionError: the folder cannot be written.
+            InvalidOptionError: the folder is not writable.
         """
         if save_graph:
             _expect_room()
@@ -115,22 +115,22 @@ def _read(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
         with native_source(path) as source:
             times, sizes, categories = _native.memory_events(source)
     except FileNotFoundError as error:
-        message = f"there is no file {path}"
+        message = f"{path} does not exist"
         raise TraceNotFoundError(message) from error
     except OSError as error:
         message = f"{path} cannot be read: {error}"
         raise UnreadableTraceError(message) from error
     except _native.NotATraceError as error:
-        message = f"{path} is no raw memory timeline: {error}"
+        message = f"{path} is not a raw memory timeline: {error}"
         raise NotATraceError(message) from error
     if len(categories) and not 0 <= categories.min() <= categories.max() < len(CATEGORIES):
-        message = f"{path} is no raw memory timeline: its categories are not all 0 to {len(CATEGORIES) - 1}"
+        message = f"{path} is not a raw memory timeline: it has categories outside 0 to {len(CATEGORIES) - 1}"
         raise NotATraceError(message)
     return times, sizes, categories
 
 
 def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[str, _Numbers]:
-    """Add up the changes of each category, and keep the state after each moment."""
+    """Sum the changes of each category, keeping the state after each distinct time."""
     ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
     recorded = times[times >= 0]
     moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]

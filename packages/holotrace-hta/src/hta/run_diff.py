@@ -1,6 +1,6 @@
-"""RunDiff: two runs side by side as pandas frames, as the TensorBoard plugin's diff showed them.
+"""RunDiff: two runs side by side as pandas frames, like the diff view of PyTorch's TensorBoard plugin.
 
-Behind it is `holotrace.compare_operators`, which new code is better off with.
+In new code, use `holotrace.compare_operators` instead.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class RunDiff:
     """Align two runs by phase, module and call path.
 
     Args:
-        baseline: a folder, a file, or an open trace: what to compare with.
-        experiment: likewise, the run in question.
-        ranks: only these ranks of both.
-        by: compare time on the `device` or on the `host`; by default what both runs have.
+        baseline: the run to compare with: a folder, a file, or an open trace.
+        experiment: the run in question: a folder, a file, or an open trace.
+        ranks: the ranks of both runs to include.
+        by: compare time on the `device` or on the `host`; by default the one that both runs have.
         compat: "torch_tb_profiler" aligns as PyTorch's TensorBoard plugin did.
 
     Raises:

@@ -1,6 +1,6 @@
 """TraceDiff, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's; `holotrace.compare_traces` is behind it, and says more: kinds kept apart,
+Names, arguments, defaults and columns are HTA's. `holotrace.compare_traces`, which it uses, returns more: separate kinds,
 means per call, counts and times per step.
 """
 
@@ -38,7 +38,7 @@ Numbers: TypeAlias = int | Iterable[int] | None
 
 
 class DeviceType(Enum):
-    """Which events to compare: those of the host, those of the devices, or both."""
+    """The events to compare: those of the host, of the devices, or both."""
 
     CPU = 1
     GPU = 2
@@ -52,14 +52,14 @@ _UNNAMED = itertools.count()
 
 
 class LabeledTrace:
-    """A trace and what its columns are called.
+    """A trace and the label of its columns.
 
-    The whole trace counts, its last step too.
+    Includes the whole trace, even its last step.
 
     Args:
-        label: begins the names of the columns; by default `t0`, `t1` and so on.
-        t: a trace that is open: `holotrace.open_trace(...)` or `TraceAnalysis(...).t`.
-        trace_dir: where to find it instead.
+        label: the prefix of column names; by default `t0`, `t1` and so on.
+        t: an open trace: `holotrace.open_trace(...)` or `TraceAnalysis(...).t`.
+        trace_dir: the folder to open instead.
 
     Raises:
         InvalidOptionError: neither `t` nor `trace_dir` is given.
@@ -69,24 +69,24 @@ class LabeledTrace:
         self, label: str | None = None, t: Trace | TraceView | None = None, trace_dir: str | None = None
     ) -> None:
         if t is None and trace_dir is None:
-            message = "LabeledTrace needs a trace: give t=..., or trace_dir=..."
+            message = "LabeledTrace needs a trace: pass t=... or trace_dir=..."
             raise InvalidOptionError(message)
         self.t = TraceView(open_trace(str(trace_dir)), str(trace_dir)) if t is None else t
         self.label = label or f"t{next(_UNNAMED)}"
 
     @property
     def trace(self) -> Trace:
-        """The events that are compared: all of the trace, as its frames have them."""
+        """The trace to compare: all events, including changes in its frames."""
         return _whole(self.t)
 
     @property
     def s_map(self) -> pd.Series[int]:
-        """The number of each text."""
+        """The symbol id of each text."""
         return symbol_table(self.trace).get_sym_index_series()
 
     @property
     def s_tab(self) -> pd.Series[str]:
-        """The text of each number."""
+        """The text of each symbol id."""
         return symbol_table(self.trace).get_sym_table_series()
 
     @property
@@ -97,20 +97,20 @@ class LabeledTrace:
         return pd.DataFrame({"symbol": names.index, "id": names.to_numpy(), "iteration": numbers})
 
     def ranks(self) -> list[int]:
-        """Return the ranks in rising order."""
+        """Return the ranks in ascending order."""
         return list(self.trace.ranks)
 
     def iterations(self) -> list[int]:
-        """Return the numbers of the steps of all ranks in rising order; empty where there are none."""
-        found = self.trace.ranks.values()
-        return sorted({step for rank_trace in found for step in rank_trace.derive(steps)["step"].to_list()})
+        """Return the step numbers of all ranks in ascending order; empty if there are none."""
+        ranks = self.trace.ranks.values()
+        return sorted({step for rank_trace in ranks for step in rank_trace.derive(steps)["step"].to_list()})
 
     def extract_ops(
         self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL
     ) -> pd.DataFrame:
-        """Return the events of some ranks, by default of the first, and of some steps, by default of the first.
+        """Return the events of some ranks and steps, by default of the first rank and step.
 
-        Without steps in the trace, all events. Rows are labelled by rank and `index`; `rank` is a column too.
+        Returns all events if the trace has no steps. Row labels are rank and `index`; `rank` is also a column.
 
         Raises:
             UnknownRankError, InvalidOptionError: the rank or step does not exist.
@@ -127,7 +127,7 @@ class LabeledTrace:
         )
 
     def get_ops_summary(self, ops: pd.DataFrame) -> pd.DataFrame:
-        """Return how often each name of each category occurs among events, and its summed duration."""
+        """Return the count and the summed duration of each category and name among events."""
         grouped = ops.groupby(["cat", "name"], as_index=False)["dur"].agg(["count", "sum"])
         texts = symbol_table(self.trace).get_sym_table()
         names = [texts[number] for number in grouped["name"]]
@@ -147,7 +147,7 @@ class LabeledTrace:
         return self.ranks()[:1] if rank is None else _listed(rank)
 
     def _steps(self, iteration: Numbers) -> list[int] | None:
-        """Return the steps asked for, by default the first; None for all events of a trace without steps."""
+        """Return the given steps, by default the first; None if the trace has no steps."""
         existing = self.iterations()
         if iteration is None:
             return existing[:1] or None
@@ -178,8 +178,8 @@ class TraceDiff:
     ) -> pd.DataFrame:
         """Return counts and summed durations of each name in both traces, and what changed.
 
-        Each trace is a folder, an open trace or a LabeledTrace. By default the first rank and the first step are
-        compared, and the whole rank where a trace has no steps.
+        Each trace is a folder, an open trace or a LabeledTrace. By default, compares the first step of the first rank, or
+        the whole rank if a trace has no steps.
 
         Returns:
             indexed by name, or short_name: <control>_counts, <control>_total_duration, <test>_counts,
@@ -211,7 +211,7 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """Return the names that were added, deleted, increased, decreased and unchanged, by their counts."""
+        """Return the added, deleted, increased, decreased and unchanged names, by count."""
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         frame = cls.compare_traces(*sides, control_rank, test_rank, control_iteration, test_iteration, device_type)
         return names_by_change(frame, _labels(*sides))
@@ -223,7 +223,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose count changed most, and write the figure to a file if asked; an earlier one is replaced."""
+        """Show the names whose count changed most; optionally write the figure to a file, replacing an existing one."""
         _visualize(df, "count", show_image=show_image, path=export_image_path)
 
     @classmethod
@@ -233,12 +233,12 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose summed duration changed most, and write the figure to a file if asked; an earlier one is replaced."""
+        """Show the names whose summed duration changed most; optionally write the figure to a file, replacing an existing one."""
         _visualize(df, "duration", show_image=show_image, path=export_image_path)
 
 
 def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image: bool, path: str | None) -> None:
-    """Draw one of the two figures; `.html` files need nothing else, images need the package kaleido."""
+    """Draw one of the two figures; writes `.html`, or images if the package kaleido is installed."""
     change, ending = ("diff_counts", "_counts") if by == "count" else ("diff_duration", "_total_duration")
     if path is not None:
         expect_writable(located(path), overwrite=True)
@@ -261,7 +261,7 @@ def _labeled(trace: AnyTrace, label: str) -> LabeledTrace:
 
 
 def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
-    """Return the labels; where they are the same, that of the test trace becomes longer."""
+    """Return the labels; if they are equal, extends that of the test trace."""
     return control.label, test.label if test.label != control.label else f"{test.label}_control_test"
 
 

@@ -1,4 +1,4 @@
-"""The version, where scripts written for Holistic Trace Analysis look it up."""
+"""The version, at HTA's import path."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_types_and_shapes_are_checked(tmp_path) -> None:
     is_well, errors = validate_trace_format(str(path))
     assert not is_well
     assert errors == {
-        "args_data_type": "the args of an event are no object: [1]",
-        "type_violations": {"External id": "'x' is no Int", "stream": "'1.5' is no Int"},
+        "args_data_type": "the args of an event are not an object: [1]",
+        "type_violations": {"External id": "'x' is not of type Int", "stream": "'1.5' is not of type Int"},
     }
     assert validate_trace_format(str(path), "minimal", ignore_missing_arguments=False)[1]["skipped_arguments"] == {
         "External id": 1,

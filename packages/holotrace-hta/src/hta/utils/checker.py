@@ -10,7 +10,7 @@ from holotrace.locations import expect_writable_folder, located
 
 @dataclass(frozen=True)
 class OperationOutcome:
-    """Whether a check passed, and if not, why; "" where it did."""
+    """Whether a check passed, and the reason if not, else ""."""
 
     success: bool
     reason: str
@@ -20,7 +20,7 @@ def is_valid_directory(
     path_to_directory: str,
     must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> OperationOutcome:
-    """Return whether a path leads to a folder, and to one that can be written if that is asked."""
+    """Return whether a path is a folder, and optionally whether it is writable."""
     if not path_to_directory:
         return OperationOutcome(success=False, reason="the path needs to be a non-empty string")
     path = located(path_to_directory)

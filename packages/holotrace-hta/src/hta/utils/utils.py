@@ -52,7 +52,7 @@ _UNKNOWN_COPY = "Memcpy Unknown"
 
 
 class KernelType(Enum):
-    """What a piece of device work does."""
+    """The kind of device work."""
 
     COMMUNICATION = 0
     MEMORY = 1
@@ -61,7 +61,7 @@ class KernelType(Enum):
 
 
 class IdleTimeType(Enum):
-    """What an idle stream waits for."""
+    """The cause of a stream's idle time."""
 
     HOST_WAIT = 0
     KERNEL_WAIT = 1
@@ -69,15 +69,15 @@ class IdleTimeType(Enum):
 
 
 def get_kernel_type(name: str) -> str:
-    """Return the name of the `KernelType` of device work, from its name alone and the rules for names in force."""
+    """Return the `KernelType` name of device work, from its name and the current rules."""
     kind = None if _WAITS.match(name) else kind_of_name(name, EventKind.ACCELERATOR)
     return (KernelKind.OTHER if kind is None else kind).name
 
 
 def get_memory_kernel_type(name: str) -> str:
-    """Return the kind of a copy without its addresses: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
-    found = _COPIES.match(name)
-    return found[0] if found else _UNKNOWN_COPY
+    """Return the kind of a copy without memory types: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
+    match = _COPIES.match(name)
+    return match[0] if match else _UNKNOWN_COPY
 
 
 def is_comm_kernel(name: str) -> bool:
@@ -96,17 +96,17 @@ def is_compute_kernel(name: str) -> bool:
 
 
 is_computer_kernel = is_compute_kernel
-"""As HTA spelled it first."""
+"""HTA's earlier spelling."""
 
 
 def normalize_gpu_stream_numbers(df: pd.DataFrame) -> None:
-    """Let the column `stream`, where there is one, hold whole numbers, in place; -1 for what is no number."""
+    """Convert the column `stream`, if any, to integers in place, with -1 for other values."""
     if "stream" in df.columns:
         df["stream"] = pd.to_numeric(df["stream"], errors="coerce").fillna(_NO_STREAM).astype(int)
 
 
 def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:
-    """Return `ts` and `end` of the stretches of time that events with `ts` and `dur` cover; touching ones are joined."""
+    """Return `ts` and `end` of the merged intervals of events with `ts` and `dur`; merges touching intervals."""
     ordered = kernel_df.sort_values("ts")
     starts, ends = ordered["ts"].to_numpy(), (ordered["ts"] + ordered["dur"]).cummax().to_numpy()
     begins = np.flatnonzero(np.append(np.ones(min(1, len(starts)), np.bool_), starts[1:] > ends[:-1]))
@@ -114,19 +114,19 @@ def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:
 
 
 def normalize_path(path: str) -> str:
-    """Return a path with `~` and `.` at its beginning written out."""
+    """Expand a leading `~` or `.` of a path."""
     return str(Path(path).expanduser().absolute()) if path.startswith(("~", ".")) else path
 
 
 def flatten_column_names(df: pd.DataFrame) -> None:
-    """Join the levels of the column names of a frame by `_`, in place."""
+    """Join the levels of a frame's column names with `_`, in place."""
     df.columns = pd.Index(
         ["_".join(map(str, name)).rstrip("_") if isinstance(name, tuple) else name for name in df.columns]
     )
 
 
 def get_symbol_column_names(df: pd.DataFrame) -> tuple[str, str]:
-    """Return which columns of a frame hold names and categories as texts; "" where there is none."""
+    """Return the columns that hold names and categories as text, "" if there is none."""
     name, category = (
         next((column for column in candidates if column in df.columns and _holds_texts(df[column])), "")
         for candidates in (("s_name", "name"), ("s_cat", "cat"))

@@ -1,4 +1,4 @@
-"""Checking the args of a trace file, as scripts written for HTA do; `holotrace check --strict` looks at much more."""
+"""HTA's check of the args in a trace file; `holotrace check --strict` checks much more."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def get_argument_spec(level: str = "default") -> list[AttributeSpec]:
     """Return the args of a level: minimal, standard (or default), complete.
 
     Raises:
-        InvalidOptionError: there is no such level.
+        InvalidOptionError: the level does not exist.
     """
     if level not in _LEVELS:
-        message = f"level={level!r} is none of: {', '.join(_LEVELS)}"
+        message = f"level={level!r} must be one of: {', '.join(_LEVELS)}"
         raise InvalidOptionError(message)
     return list(_LEVELS[level])
 
@@ -47,29 +47,29 @@ def validate_trace_format(
     level: str = "standard",
     ignore_missing_arguments: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> tuple[bool, dict[str, Any]]:
-    """Return whether the args of all events of a file have the types that are known of them.
+    """Return whether the args of all events in a file have the expected types.
 
     Args:
-        trace_file_path: the file, which is read event by event.
-        level: which args are known: minimal, standard, complete.
-        ignore_missing_arguments: let args pass that are not among them.
+        trace_file_path: the file; read event by event.
+        level: the set of known args: minimal, standard or complete.
+        ignore_missing_arguments: accept unknown args.
 
     Returns:
-        Whether all is well, and what is not: trace_read_error (the file cannot be read), args_data_type (args that are
-        no object), skipped_arguments ({arg: events} of args that are not known, where those are not let pass) and
-        type_violations ({arg: the first value of another type}).
+        Whether the check passed, and the errors: trace_read_error (the file is not readable), args_data_type (args that
+        are not an object), skipped_arguments ({unknown arg: event count}, unless ignored) and type_violations
+        ({arg: the first value of another type}).
 
     Raises:
-        InvalidOptionError: there is no such level.
+        InvalidOptionError: the level does not exist.
     """
     known = {spec.raw_name: spec for spec in get_argument_spec(level)}
     try:
-        found = _checked(_args_of(trace_file_path), known)
+        checked = _checked(_args_of(trace_file_path), known)
     except HolotraceError as error:
         return False, {"trace_read_error": str(error)}
     if ignore_missing_arguments:
-        del found["skipped_arguments"]
-    errors = {name: value for name, value in found.items() if value}
+        del checked["skipped_arguments"]
+    errors = {name: value for name, value in checked.items() if value}
     return not errors, errors
 
 
@@ -85,7 +85,7 @@ def _checked(args_of_events: Iterable[Any], known: Mapping[str, AttributeSpec]) 
     no_object = ""
     for args in args_of_events:
         if not isinstance(args, dict):
-            no_object = no_object or f"the args of an event are no object: {str(args)[:80]}"
+            no_object = no_object or f"the args of an event are not an object: {str(args)[:80]}"
             continue
         unknown.update(name for name in args if name not in known)
         wrong = _violations(args, known) | wrong
@@ -94,7 +94,7 @@ def _checked(args_of_events: Iterable[Any], known: Mapping[str, AttributeSpec]) 
 
 def _violations(args: Mapping[str, Any], known: Mapping[str, AttributeSpec]) -> dict[str, str]:
     return {
-        name: f"{str(value)[:80]!r} is no {known[name].value_type.name}"
+        name: f"{str(value)[:80]!r} is not of type {known[name].value_type.name}"
         for name, value in args.items()
         if name in known and not isinstance(value, _TYPES[known[name].value_type])
     }

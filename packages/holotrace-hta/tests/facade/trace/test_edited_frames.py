@@ -326,10 +326,10 @@ def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
     [
         (lambda frame: frame.assign(end=frame["end"] + 1), "end of rank 0 was changed"),
         (lambda frame: frame.assign(index_correlation=5), "index_correlation of rank 0 was changed"),
-        (lambda frame: frame.drop(columns="dur"), "lacks the column dur"),
+        (lambda frame: frame.drop(columns="dur"), "has no column dur"),
         (lambda frame: frame.assign(dur=-1), "negative durations"),
-        (lambda frame: frame.assign(ts=np.nan), "ts of rank 0 holds"),
-        (lambda frame: frame.assign(name=10_000_000), "neither a text nor a number of symbol_table"),
+        (lambda frame: frame.assign(ts=np.nan), "ts of rank 0 contains"),
+        (lambda frame: frame.assign(name=10_000_000), "neither text nor an id of symbol_table"),
     ],
 )
 def test_what_no_analysis_can_follow_is_refused(change, what, tmp_path) -> None:

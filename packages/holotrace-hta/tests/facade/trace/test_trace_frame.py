@@ -126,7 +126,7 @@ def test_the_raw_file_can_be_read(tmp_path) -> None:
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InvalidOptionError, match="no valid JSON"):
+    with pytest.raises(InvalidOptionError, match="not valid JSON"):
         view.get_raw_trace_for_one_rank(0)
 
 

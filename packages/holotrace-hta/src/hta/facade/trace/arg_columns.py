@@ -1,4 +1,4 @@
-"""Args of events as columns of a frame, by the name that the file gives them."""
+"""Args of events as columns of a frame, looked up by their name in the file."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ _SOURCES: dict[str, dict[str, str]] = {
         "executable_name": "executable_name",
     },
 }
-"""{table: {arg: column}}; of several spellings of one thing one. Args of other kinds of events are no columns of a frame."""
+"""{table: {arg: column}}, with one spelling per arg. Frames have no columns for args of other kinds of events."""
 
 _TRIPLES = ("grid", "block")
 _NUMBERS: dict[ValueType, pl.DataType] = {ValueType.Int: pl.Int64(), ValueType.Float: pl.Float64()}
@@ -186,9 +186,9 @@ _TYPES = {(table, column.name): column.type for table, columns in TABLES.items()
 
 
 def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> pd.DataFrame:
-    """Return a frame of `trace_frame` with the args that a configuration asks for; the same frame where those are there.
+    """Return a frame of `trace_frame` with the configured args as columns; the same frame for the default configuration.
 
-    The other columns stay, in their order; columns of args stand between `dur` and `index_correlation`.
+    Keeps the order of the other columns and puts args between `dur` and `index_correlation`.
     """
     wanted = _seen(frame, rank_trace, config) if config.parse_all_args else config.get_args()
     if wanted == config.ARGS_DEFAULT:
@@ -208,9 +208,9 @@ def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> 
 
 
 def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec: AttributeSpec) -> npt.NDArray[Any]:
-    """Return the value of an arg for each of these events, `spec.default_value` where an event lacks it.
+    """Return an arg's value for each event, `spec.default_value` for events without it.
 
-    Numbers are cast to the type of the column; what is no number counts as missing. Texts and lists are objects.
+    Numeric columns cast their values and treat anything else as missing. Text and lists become objects.
     """
     found = _found(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))
@@ -221,7 +221,7 @@ def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec
 
 
 def _filled(values: pl.Series, places: pl.Series, spec: AttributeSpec) -> npt.NDArray[Any]:
-    """Return the value at each place, the default where there is no place."""
+    """Return the value at each position, the default for null positions."""
     if spec.value_type in _NUMBERS and spec.default_value is not None and values.dtype != pl.Object:
         numbers = values.cast(_NUMBERS[spec.value_type], strict=False).gather(places)
         return numbers.fill_null(spec.default_value).to_numpy()
@@ -233,7 +233,7 @@ def _filled(values: pl.Series, places: pl.Series, spec: AttributeSpec) -> npt.ND
 
 
 def _found(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
-    """Return `event_index` and `value` of the events that carry an arg."""
+    """Return `event_index` and `value` of the events with an arg."""
     if raw_name not in _PLACES:
         return _extra(rank_trace, raw_name)
     table, columns = _PLACES[raw_name]
@@ -252,13 +252,13 @@ def _value(rank_trace: RankTrace, table: str, stored: pl.DataFrame) -> pl.Series
 
 
 def _decoded(texts: pl.Series, decode: Callable[[str], object]) -> pl.Series:
-    """Return what JSON texts say; equal texts are one object."""
+    """Decode JSON texts; equal texts share one object."""
     known = {text: decode(text) for text in texts.unique().to_list()}
     return pl.Series("value", [known[text] for text in texts.to_list()], dtype=pl.Object)
 
 
 def _extra(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
-    """Return the values of an arg that has no column of its own."""
+    """Return the values of an arg without a stored column."""
     found = [(index, args[raw_name]) for index, args in _extra_args(rank_trace) if raw_name in args]
     return pl.DataFrame(
         {
@@ -280,7 +280,7 @@ def _extra_args(rank_trace: RankTrace) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _seen(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> list[AttributeSpec]:
-    """Return a column for each arg that an event of the frame has: HTA's args in its order, then the others."""
+    """Return a column for each arg in the frame's events: HTA's args in HTA's order, then the others."""
     shown = pl.Series(frame["index"].to_numpy()).cast(pl.UInt32).implode()
     values = {raw: found for raw in _PLACES if (found := _first(_found(rank_trace, raw), shown)) is not None}
     for index, args in _extra_args(rank_trace):

@@ -1,4 +1,4 @@
-"""Where events ran."""
+"""The kind of device on which events ran."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 
 class DeviceType(Enum):
-    """Where events ran."""
+    """The kind of device on which events ran."""
 
     UNKNOWN = 0
     CPU = 1
@@ -17,6 +17,6 @@ class DeviceType(Enum):
 
 
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
-    """Say where the events of a frame ran: on the host, on devices (any stream, also 0), or UNKNOWN for both or none."""
+    """Return where the events of a frame ran: CPU, GPU (any stream, including 0), or UNKNOWN for both or none."""
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)

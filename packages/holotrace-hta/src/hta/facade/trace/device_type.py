@@ -1,4 +1,4 @@
-"""Whose devices a trace is from, in HTA's words."""
+"""The vendor of a trace's devices, in HTA's terms."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _CALLS = (
     (re.compile(r"cu(da)?[A-Z]"), "NVIDIA GPU"),
     (re.compile(r"runFunction - "), "MTIA"),
 )
-"""What calls of a runtime begin with. AMD comes first: programs ported to it may keep CUDA's names beside its own."""
+"""Prefixes of runtime calls. AMD comes first, because programs ported to it may also keep CUDA names."""
 
 
 def device_type(rank_trace: RankTrace) -> str:
-    """Tell it from the calls that hand work to the device; `UNKNOWN GPU` where none of them is known."""
+    """Infer the vendor from calls that launch device work; `UNKNOWN GPU` if none of them is known."""
     if is_mtia(rank_trace.header.raw):
         return "MTIA"
     kinds = (*LAUNCH_KINDS, EventKind.ACCELERATOR)
@@ -29,11 +29,11 @@ def device_type(rank_trace: RankTrace) -> str:
 
 
 def vendor_of(calls: Sequence[str]) -> str:
-    """Return whose runtime has these calls."""
+    """Return the vendor whose runtime has these calls."""
     return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in calls)), UNKNOWN)
 
 
 def is_mtia(header: Mapping[str, Any]) -> bool:
-    """Return whether the ranks of a trace talk to each other as MTIA's do."""
+    """Return whether the trace's distributed backend is MTIA's."""
     distributed = header.get("distributedInfo")
     return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

@@ -1,7 +1,7 @@
-"""A rank whose events are those of a frame: what scripts changed in `analyzer.t.traces` reaches every analysis.
+"""A rank whose events come from a frame, so that changes in `analyzer.t.traces` reach every analysis.
 
-What the frame says of an event counts: its time, name, category, track, stream and correlation. The rest (args, arrows,
-memory events) is what was recorded of the event of that `index`; rows without a recorded event have none of it.
+The frame determines an event's time, name, category, track, stream and correlation. The rest (args, arrows, memory
+events) comes from the recorded event with that `index`; rows without a recorded event have none of it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _NS_OF_A_MICROSECOND = 1_000
 _MOST_EVENTS = 1 << 32
 _DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
 _COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
-"""{column of a frame: that of the table `copies`, and what frames show where it is null}."""
-_UNFINDABLE = "{column} of rank {rank} was changed in its frame, and no analysis can follow: {way_out}"
+"""{frame column: (column of the table `copies`, its value in frames if null)}."""
+_UNFINDABLE = "{column} of rank {rank} was changed in its frame, which analyses cannot use: {way_out}"
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -53,28 +53,28 @@ def edited_rank(
     """Return a rank with the events of a frame.
 
     Args:
-        rank: its number.
-        frame: the events, with the columns of `trace_frame` or some of them, at least cat, name, ts and dur.
-        recorded: the rank as it was recorded; None for a rank without a file.
-        symbols: the texts of the numbers in `cat` and `name`; these may also be texts.
-        origin_ns: the moment from which `ts` counts.
+        rank: the rank's number.
+        frame: the events, with all or some columns of `trace_frame`, at least cat, name, ts and dur.
+        recorded: the recorded rank; None for a rank without a file.
+        symbols: maps the ids in `cat` and `name` to text; both columns may also hold text.
+        origin_ns: the time at which `ts` is 0.
 
     Raises:
-        InvalidOptionError: the frame lacks a column, holds a time or a number that means nothing, or was changed in a
-            column that no analysis can follow.
+        InvalidOptionError: the frame lacks a column, contains an invalid time or id, or has changes in a column that
+            analyses derive from others.
     """
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
-        message = f"the frame of rank {rank} lacks the column {missing[0]}, which analyses need"
+        message = f"the frame of rank {rank} has no column {missing[0]}; analyses need it"
         raise InvalidOptionError(message)
     return RankTrace(rank, _file_of(_Rows(rank, frame, recorded, symbols, origin_ns)))
 
 
 def expect_steps_as_announced(rank_trace: RankTrace) -> None:
-    """Refuse a frame whose column `iteration` says other steps than its events.
+    """Check that a frame's column `iteration` agrees with its step events.
 
     Raises:
-        InvalidOptionError: it does.
+        InvalidOptionError: it does not.
     """
     file = rank_trace.file
     if not isinstance(file, EditedFile) or file.iterations is None:
@@ -83,30 +83,30 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     shown = steps[np.searchsorted(event_index, file.iterations[0])]
     if (shown != file.iterations[1]).any():
-        way_out = "steps are the events ProfilerStep#N of the frame; keep them, or add some"
+        way_out = "ProfilerStep#N events define the steps; change those instead"
         raise InvalidOptionError(_UNFINDABLE.format(column="iteration", rank=rank_trace.rank, way_out=way_out))
 
 
 def expect_events_of_file(rank_trace: RankTrace) -> None:
-    """Refuse a frame with events that are not in the file of its rank, of which a copy is asked for.
+    """Check that all events of a frame are in the rank's file, before copying the file.
 
     Raises:
-        InvalidOptionError: it has such rows.
+        InvalidOptionError: the frame has other events.
     """
     file = rank_trace.file
     if isinstance(file, EditedFile) and file.added_count:
         message = (
             f"the frame of rank {rank_trace.rank} has {file.added_count:,} rows that are not in its file, so a copy of "
-            f"the file cannot show them; drop them, or write_raw_trace a trace that has them"
+            f"the file cannot show them; drop them, or write a trace with them with write_raw_trace"
         )
         raise InvalidOptionError(message)
 
 
 class EditedFile:
-    """The tables of a rank as a frame changed them: a `RankFile`."""
+    """The tables of a rank with the changes of its frame: a `RankFile`."""
 
     def __init__(self, rows: _Rows, events: pl.DataFrame, event_numbers: _Numbers) -> None:
-        """Take over what was made of a frame; `event_numbers` has the event_index of each row of the frame."""
+        """Build the tables; `event_numbers` is the event_index of each row of the frame."""
         recorded = rows.recorded
         self.path = f"the frame of rank {rows.rank}" if recorded is None else recorded.source
         self.iterations = None if rows.iteration is None else (event_numbers, rows.iteration)
@@ -119,12 +119,12 @@ class EditedFile:
 
     @property
     def header(self) -> Header:
-        """What the recording says about itself."""
+        """The header of the recording."""
         return Header.from_keys({}) if self._recorded is None else self._recorded.header
 
     @property
     def health(self) -> Health:
-        """How the reading of the recording went."""
+        """The health of the recording."""
         if self._recorded is not None:
             return self._recorded.health
         return Health("plain", 0, 0, self._made["events"].height, {}, (), "")
@@ -143,7 +143,7 @@ class EditedFile:
         return MemoryTables(self._made).read_events(known_columns("events", columns), [int(kind) for kind in kinds])
 
     def forget(self) -> None:
-        """Free what the recording holds; what the frame said stays."""
+        """Free the tables of the recording, and keep the frame's changes."""
         self._sides.clear()
         if self._recorded is not None:
             self._recorded.forget()
@@ -165,7 +165,7 @@ class EditedFile:
 
 @dataclass
 class _Texts:
-    """The table `strings`: the recorded ones, and those that a frame adds."""
+    """The table `strings`: recorded strings, and those that a frame adds."""
 
     known: list[str]
     _numbers: dict[str, int] = field(init=False)
@@ -184,7 +184,7 @@ class _Texts:
 
 
 class _Tracks:
-    """The table `tracks`: the recorded ones, and those that a frame adds."""
+    """The table `tracks`: recorded tracks, and those that a frame adds."""
 
     def __init__(self, recorded: pl.DataFrame, texts: _Texts) -> None:
         self._texts = texts
@@ -210,7 +210,7 @@ class _Tracks:
         return self._numbers[row]
 
     def _half(self, value: object) -> tuple[int | None, int | None]:
-        """Return a process or thread as number, or as the number of its text."""
+        """Return a process or thread as an integer, or as the string id of its text."""
         if isinstance(value, (int, float, np.integer, np.floating)) and float(value).is_integer():
             return int(value), None
         return None, self._texts.number(str(value))
@@ -218,7 +218,7 @@ class _Tracks:
 
 @dataclass(frozen=True)
 class _Codes:
-    """A column as places among its distinct values."""
+    """A column as indices into its distinct values."""
 
     codes: _Numbers
     distinct: list[Any]
@@ -229,12 +229,12 @@ class _Codes:
         return cls(codes.astype(np.int64), list(values))
 
     def mapped(self, number: Callable[[Any], int]) -> _Numbers:
-        """Return what a function makes of each value, called once for each distinct one."""
+        """Apply a function to each value, calling it once per distinct value."""
         return np.array([number(value) for value in self.distinct] or [0], np.int64)[self.codes]
 
 
 class _Rows:
-    """The rows of a frame beside the recorded events that they are of."""
+    """The rows of a frame, matched with recorded events."""
 
     def __init__(
         self,
@@ -255,23 +255,23 @@ class _Rows:
 
     @property
     def given_index(self) -> _Numbers:
-        """The column `index`, -1 where there is none."""
+        """The column `index`, or -1 if the frame has none."""
         has_any = "index" in self._frame.columns
         return self._whole_numbers("index") if has_any else np.full(len(self._frame), _NOTHING)
 
     @property
     def source_index(self) -> _Numbers:
-        """The event_index of the recorded event of each row, -1 for none."""
+        """The event_index of each row's recorded event, -1 for none."""
         return self._recorded_values("event_index", _NOTHING)
 
     @property
     def iteration(self) -> _Numbers | None:
-        """The column `iteration`, None where there is none."""
+        """The column `iteration`, None if the frame has none."""
         return self._whole_numbers("iteration") if "iteration" in self._frame.columns else None
 
     @cached_property
     def shift_ns(self) -> int:
-        """By how much all recorded events were moved; 0 where they were not all moved by the same time."""
+        """The time by which all recorded events were shifted; 0 unless all were shifted equally."""
         is_known = self._is_known
         moved = np.unique((self._start_ns - self._recorded_values("start_ns", 0))[is_known])
         return int(moved[0]) if len(moved) == 1 else 0
@@ -297,9 +297,9 @@ class _Rows:
         return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
 
     def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
-        """Return the sizes and bandwidths of copies that are not the recorded ones: event_index, and a column each.
+        """Return changed sizes and bandwidths of copies: event_index and one column each.
 
-        A value is null where the frame shows what was recorded.
+        Unchanged values are null.
         """
         recorded = empty_table("copies") if self.recorded is None else self.recorded.table("copies")
         places = {number: row for row, number in enumerate(recorded["event_index"].to_list())}
@@ -319,7 +319,7 @@ class _Rows:
 
     @cached_property
     def _start_ns(self) -> _Numbers:
-        """Return the starts in ns: as recorded where the frame shows the recorded time, which may have lost digits."""
+        """Return starts in ns, as recorded for unchanged rows, because the frame's times may have lost digits."""
         given = self._numbers("ts")
         recorded = self._recorded_values("start_ns", 0)
         is_same = self._is_known & (given == (recorded - self._origin_ns) / _NS_OF_A_MICROSECOND)
@@ -337,13 +337,13 @@ class _Rows:
 
     @cached_property
     def _shown_streams(self) -> pl.Series:
-        """The recorded streams as frames show them: those of host events are left out."""
+        """The recorded streams as frames show them: null for host events."""
         return self._events.select(pl.when(pl.col("kind").is_in(_DEVICE_KINDS)).then("stream"))["stream"]
 
     def _sources(self) -> _Numbers:
-        """Return the row of the recorded event of each row, -1 for none.
+        """Return the row of each row's recorded event, -1 for none.
 
-        A row is of the event of its `index` where the category is the same, and the name or the start.
+        A row matches the recorded event of its `index` if the category and either the name or the start are equal.
         """
         numbers = self.given_index
         known = self._events["event_index"].to_numpy()
@@ -362,10 +362,10 @@ class _Rows:
 
     def _recorded_values(self, column: str, missing: int) -> _Numbers:
         values = self._events[column].cast(pl.Int64).fill_null(_NOTHING).to_numpy()
-        return np.append(values, missing)[self._source]  # the last one answers for rows without a recorded event
+        return np.append(values, missing)[self._source]  # the last value is for rows without a recorded event
 
     def _texts_of(self, column: str) -> _Numbers:
-        """Return the string id of each text, or of the text of each number."""
+        """Return the string id of each text, or of the text of each symbol id."""
         return _Codes.of(self._frame[column]).mapped(lambda value: self.texts.number(self._text(column, value)))
 
     def _text(self, column: str, value: object) -> str:
@@ -373,11 +373,11 @@ class _Rows:
             return value
         if isinstance(value, (int, np.integer)) and 0 <= value < len(self._symbols):
             return self._symbols[int(value)]
-        message = f"{column} of rank {self.rank} holds {value!r}, which is neither a text nor a number of symbol_table"
+        message = f"{column} of rank {self.rank} contains {value!r}, which is neither text nor an id of symbol_table"
         raise InvalidOptionError(message)
 
     def _kinds(self) -> npt.NDArray[np.uint8]:
-        """Return the kind of each event, which its category says."""
+        """Return the kind of each event, derived from its category."""
         distinct, rows = np.unique(self._category, return_inverse=True)
         return _kinds_of([self.texts.known[number] for number in distinct.tolist()])[rows]
 
@@ -390,7 +390,7 @@ class _Rows:
         return self.tracks.numbers(process, thread)
 
     def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
-        """Return the devices: as recorded, for other rows on devices the process."""
+        """Return the recorded devices; for new device rows, the process id."""
         recorded = self._gathered(self._events["device"])
         if process is None:
             return recorded
@@ -400,7 +400,7 @@ class _Rows:
         return found.replace(_NOTHING, None)
 
     def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
-        """Return a column of numbers, null for -1; as recorded where the frame shows what was recorded."""
+        """Return an integer column, null for -1, with recorded values for unchanged rows."""
         recorded = self._gathered(self._events[column])
         if column not in self._frame.columns:
             return recorded
@@ -417,9 +417,7 @@ class _Rows:
     def _numbers(self, column: str) -> npt.NDArray[np.float64]:
         values: npt.NDArray[np.float64] = pd.to_numeric(self._frame[column], errors="coerce").to_numpy(np.float64)
         if not np.isfinite(values).all():
-            message = (
-                f"{column} of rank {self.rank} holds {int((~np.isfinite(values)).sum()):,} values that are no number"
-            )
+            message = f"{column} of rank {self.rank} contains {int((~np.isfinite(values)).sum()):,} values that are not numbers"
             raise InvalidOptionError(message)
         return values
 
@@ -427,16 +425,16 @@ class _Rows:
         return self._numbers(column).astype(np.int64)
 
     def _refuse_what_nothing_reads(self) -> None:
-        """Raise an error where a column was changed that follows from others."""
+        """Raise an error if a script changed a derived column."""
         for column, way_out in (
-            ("end", "it follows from ts and dur; set those"),
-            ("index_correlation", "it follows from correlation; set that, in both rows of a launch"),
+            ("end", "change ts and dur instead, from which it is derived"),
+            ("index_correlation", "change correlation instead, in both rows of a launch"),
         ):
             if column in self._frame.columns and self._is_changed_alone(column):
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Return whether rows of recorded events show another value, though what it follows from is as recorded."""
+        """Return whether a derived column changed although the columns it derives from did not."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
@@ -450,7 +448,7 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return `index_correlation` as a frame of the recording shows it, with all of its events or some."""
+        """Return `index_correlation` of a frame with all or with the selected recorded events, whichever matches."""
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
             return given
@@ -471,7 +469,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that no frame lists, moved along with the others."""
+    """Return the recorded events that frames never list, shifted like the others."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()
@@ -484,9 +482,9 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return the event_index of each row: that of its recorded event, else its `index` if no recorded event has it.
+    """Return the event_index of each row: that of its recorded event, otherwise its `index` if that is unused.
 
-    The second row of an event, or of an `index`, gets a new number.
+    Further rows with the same event or `index` get new numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)
@@ -505,7 +503,7 @@ def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
 
 
 def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """Return the table `copies` with the sizes and bandwidths of a frame."""
+    """Return the table `copies` with a frame's changed sizes and bandwidths."""
     named = [name for name in changed.columns if name != "event_index"]
     if changed.is_empty() or not named:
         return copies
@@ -515,7 +513,7 @@ def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kinds_of(categories: Sequence[str]) -> npt.NDArray[np.uint8]:
-    """Return the kind of each category, as the reader knows them."""
+    """Return the reader's kind for each category."""
     events = [{"ph": "X", "cat": each, "name": "", "ts": 0, "dur": 0, "pid": 0, "tid": 0} for each in categories]
     with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
         path = Path(folder, "categories.json")

@@ -1,4 +1,4 @@
-"""Columns that follow from others, for frames that a script made by itself."""
+"""Derived columns for frames that scripts build themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hta.facade.trace.symbols import TraceSymbolTable
 
 _NONE = -1
 _WAITS_OF_DEVICES = ("Event Sync", "Context Sync")
-"""Names of events that happen on a device, though they have no stream."""
+"""Names of device events without a stream."""
 
 _STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 
@@ -24,7 +24,7 @@ def transform_correlation_to_index(
 ) -> pd.DataFrame:
     """Add `index_correlation`, the event at the other end of each launch, -1 for none; return the frame.
 
-    A call that launched several pieces of work is linked to the first of them.
+    A call that launched several device events is linked to the first.
     """
     if "correlation" not in df.columns:
         return df
@@ -43,9 +43,9 @@ def transform_correlation_to_index(
 
 
 def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Add `iteration`, the step of each event, -1 outside; return the steps: ts, dur, name, s_name, iter.
+    """Add `iteration`, the step of each event, -1 outside of steps; return the steps: ts, dur, name, s_name, iter.
 
-    Host events belong to the step in which they begin, device work to that of the call that launched it. Needs
+    Host events belong to the step in which they start, device work to the step of its launch call. Requires
     `index_correlation`.
     """
     matches = {number: _STEP.match(text) for text, number in symbol_table.get_sym_index().items()}
@@ -61,9 +61,9 @@ def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFr
     return steps.assign(s_name=named, iter=steps["name"].map(numbers))
 
 
-def _step_at(moments: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the step in which each moment lies, of several the one that began last; -1 outside."""
-    found = np.full(len(moments), _NONE, np.int64)
+def _step_at(times: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the step that contains each time, the latest if several do; -1 outside of steps."""
+    found = np.full(len(times), _NONE, np.int64)
     for start, duration, number in zip(steps["ts"], steps["dur"], numbers, strict=True):
-        found[(start <= moments) & (moments < start + duration)] = number
+        found[(start <= times) & (times < start + duration)] = number
     return found

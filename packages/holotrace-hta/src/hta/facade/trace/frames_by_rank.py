@@ -1,4 +1,4 @@
-"""`analyzer.t.traces`: the frame of every rank, made when it is asked for; changed frames are noticed."""
+"""`analyzer.t.traces`: the frame of every rank, created on access, with detection of changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ READ_COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "end", "stream", "correlation", "external_id", "iteration",
     "index_correlation", "bytes", "memory_bw_gbps",
 )  # fmt: skip
-"""The columns of a frame that say what the events are, to HTA's analyses or to ours."""
+"""The columns that determine the events, for HTA's analyses or for holotrace's."""
 
 Fingerprint: TypeAlias = tuple[Any, ...]
 
 
 class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
-    """{rank: frame}. A frame is made at first use and stays the same object; assigned ones take its place."""
+    """{rank: frame}. Creates a frame on first access and then always returns the same object; scripts may assign others."""
 
     def __init__(self, ranks: Iterable[int], make: Callable[[int], pd.DataFrame]) -> None:
-        """Offer the frames of these ranks, which `make` makes."""
+        """Create the frames of these ranks with `make` on access."""
         self._make = make
         self._frames: dict[int, pd.DataFrame | None] = dict.fromkeys(ranks)
         self._as_made: dict[int, Fingerprint] = {}
@@ -43,19 +43,19 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
         return frame
 
     def __setitem__(self, rank: int, frame: pd.DataFrame) -> None:
-        """Let a frame stand for a rank from now on."""
+        """Replace the frame of a rank."""
         self._frames[rank] = frame
         self._as_made.pop(rank, None)
 
     def __delitem__(self, rank: int) -> None:
-        """Leave a rank out from now on."""
+        """Remove a rank."""
         if rank not in self._frames:
             raise UnknownRankError.from_available(rank, self._frames)
         del self._frames[rank]
         self._as_made.pop(rank, None)
 
     def __iter__(self) -> Iterator[int]:
-        """Go through the ranks."""
+        """Iterate over the ranks."""
         return iter(self._frames)
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
         return len(self._frames)
 
     def __contains__(self, rank: object) -> bool:
-        """Return whether there is a rank, without making its frame."""
+        """Return whether the rank exists, without creating its frame."""
         return rank in self._frames
 
     def __repr__(self) -> str:
@@ -71,10 +71,10 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
         return f"FramesByRank(ranks={list(self)})"
 
     def changed(self, *, all_of_them: bool = False) -> dict[int, tuple[pd.DataFrame, Fingerprint]]:
-        """Return the frames that were assigned, or changed since they were made, with their fingerprints.
+        """Return the frames that scripts assigned or changed, with their fingerprints.
 
         Args:
-            all_of_them: every frame counts as changed.
+            all_of_them: treat every frame as changed.
         """
         handed_out = (
             dict(self) if all_of_them else {rank: frame for rank, frame in self._frames.items() if frame is not None}
@@ -88,7 +88,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
 
 
 def fingerprint(frame: pd.DataFrame) -> Fingerprint:
-    """Return what identifies the events of a frame, in their order; other columns do not count."""
+    """Return a fingerprint of a frame's events and their order; ignores other columns."""
     columns = [name for name in READ_COLUMNS if name in frame.columns]
     return (len(frame), *((name, str(frame[name].dtype), _checksum(frame[name].to_numpy())) for name in columns))
 

@@ -1,4 +1,4 @@
-"""Names as HTA shortens them."""
+"""Short names, as in HTA."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CLOSING = {"<": ">", "(": ")"}
 def shorten_name(name: str) -> str:
     """Shorten a name as HTA does: no template arguments, no parameters, no return type.
 
-    Names of copies and memsets, and names without brackets, stay as they are. Anonymous namespaces leave no `::::`
-    behind, and a name of which nothing would be left, such as `<built-in method …>`, stays whole.
+    Keeps names of copies and memsets, and names without brackets. Removes anonymous namespaces with their `::`. Keeps
+    names that would become empty, such as `<built-in method …>`.
     """
     if _MEMORY.match(name) or not ("<" in name or "(" in name):
         return name
@@ -27,7 +27,7 @@ def shorten_name(name: str) -> str:
 
 
 def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
-    """Return the texts of string ids as Python objects, None for null; equal texts are one object, so they cost little."""
+    """Return the texts of string ids as Python objects, None for null; equal texts share one object to save memory."""
     numbers = ids.fill_null(len(strings)).to_numpy()
     is_used = np.zeros(len(strings) + 1, np.bool_)
     is_used[numbers] = True
@@ -39,7 +39,7 @@ def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
 
 
 def _without_brackets(name: str) -> str:
-    """Drop what stands between brackets that match; an opening one without its partner drops the rest."""
+    """Remove matching brackets with their content; an unmatched opening bracket removes the rest."""
     kept, expected = [], []
     for character in name:
         if character in _CLOSING:

@@ -1,4 +1,4 @@
-"""Groups of names and categories, as HTA calls them."""
+"""Groups of names and categories, with HTA's names."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from holotrace.schema import EventKind, KernelKind
 
 @dataclass(frozen=True)
 class GroupingPattern:
-    """A group of texts: those that match a regular expression from their beginning, or all others.
+    """A group of names: those that match a regular expression at their start, or all others.
 
     pattern        regular expression
-    inverse_match  whether the group is that of the others
-    group_name     what the group is called
+    inverse_match  whether the group contains the names that do not match
+    group_name     name of the group
     """
 
     pattern: re.Pattern[str]
@@ -24,7 +24,7 @@ class GroupingPattern:
     group_name: str = ""
 
     def match(self, name: str) -> bool:
-        """Return whether a text belongs to the group."""
+        """Return whether a name belongs to the group."""
         return (self.pattern.match(name) is not None) != self.inverse_match
 
 
@@ -33,12 +33,12 @@ def to_grouping_pattern(
     group_name: str | None = None,
     inverse_match: bool | None = None,  # noqa: FBT001 -- HTA's signature
 ) -> GroupingPattern:
-    """Make a group of a regular expression, or one like another group with another name or the other way round.
+    """Create a group from a regular expression, or from another group with another name or inverted.
 
-    Of a list of expressions, a text that matches one of them belongs to the group.
+    For a list of expressions, the group contains names that match any of them.
 
     Raises:
-        InvalidOptionError: it is nothing of the kind.
+        InvalidOptionError: the pattern is not a regular expression.
     """
     if isinstance(pattern, GroupingPattern) and group_name is None and inverse_match is None:
         return pattern
@@ -51,22 +51,22 @@ def to_grouping_pattern(
 
 
 def _compiled(pattern: str | list[str] | re.Pattern[str]) -> re.Pattern[str]:
-    either = "|".join(f"({each})" for each in pattern) if isinstance(pattern, list) else pattern
+    either = "|".join(f"({alternative})" for alternative in pattern) if isinstance(pattern, list) else pattern
     try:
         return re.compile(either)
     except (TypeError, re.error) as error:
-        message = f"{pattern!r} is no regular expression: {error}"
+        message = f"{pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
 
 
 @dataclass(frozen=True)
 class _KernelGroup(GroupingPattern):
-    """The names of device work of a kind, which rules decide and not one expression."""
+    """The names of device work of a kind, as decided by rules instead of one expression."""
 
     kind: KernelKind = KernelKind.OTHER
 
     def match(self, name: str) -> bool:
-        """Return whether the rules in force find that work of this name is of the kind."""
+        """Return whether the current rules assign work of this name to the kind."""
         return kind_of_name(name, EventKind.ACCELERATOR) is self.kind
 
 

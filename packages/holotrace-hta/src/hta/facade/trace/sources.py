@@ -1,4 +1,4 @@
-"""Where the traces are that HTA's constructors name."""
+"""Locations of the traces that HTA's constructors open."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from holotrace.locations import is_url, located
 
 
 def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
-    """Return what `holotrace.open_trace` is given: the files, or the folder where None are named.
+    """Return the source for `holotrace.open_trace`: the files, or the folder if there are none.
 
     Raises:
-        InvalidOptionError: a key is not the number of a rank, as a number or a text.
+        InvalidOptionError: a key is not a rank number, as an integer or as text.
     """
     if trace_files is None:
         return trace_dir
@@ -28,7 +28,7 @@ def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str]
 
 
 def _located(path: str, trace_dir: str) -> str:
-    """Return a relative path as one from `trace_dir` where it leads to a file there."""
+    """Resolve a relative path against `trace_dir` if the file exists there."""
     if is_url(path):
         return path
     inside = located(trace_dir) / path if is_url(trace_dir) else Path(trace_dir, Path(path).expanduser())
@@ -36,7 +36,7 @@ def _located(path: str, trace_dir: str) -> str:
 
 
 def _rank(key: int | str) -> int:
-    """Return a rank that is given as a number, or as a text as JSON has it."""
+    """Return a rank given as an integer, or as text like the keys of JSON objects."""
     try:
         return int(key)
     except ValueError as error:

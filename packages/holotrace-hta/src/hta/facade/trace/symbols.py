@@ -1,4 +1,4 @@
-"""The table that turns the name and category numbers of HTA's frames into text."""
+"""The table that maps the name and category ids of HTA's frames to text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 
 class TraceSymbolTable:
-    """Texts and their numbers: a text's number is its place in `sym_table`."""
+    """Maps symbol ids to text; a text's id is its index in `sym_table`."""
 
     def __init__(self) -> None:
         self.sym_table: list[str] = []
@@ -34,7 +34,7 @@ class TraceSymbolTable:
 
     @classmethod
     def create_from_symbol_id_map(cls, symbol_id_map: Mapping[str, int]) -> TraceSymbolTable:
-        """Make a table from `{text: number}`; numbers that stand for nothing are called `Undefined-<number>`."""
+        """Create a table from `{text: id}`; unused ids map to `Undefined-<id>`."""
         texts = {number: text for text, number in symbol_id_map.items()}
         table = cls()
         table.sym_table = [texts.get(number, f"Undefined-{number}") for number in range(max(texts, default=-1) + 1)]
@@ -43,25 +43,25 @@ class TraceSymbolTable:
 
     @classmethod
     def create_from_df(cls, df: pd.DataFrame) -> TraceSymbolTable:
-        """Make a table of the texts in `cat` and `name`.
+        """Create a table of the texts in `cat` and `name`.
 
         Raises:
-            InvalidOptionError: they hold numbers.
+            InvalidOptionError: the columns contain numbers.
         """
         table = cls()
         for column in ("cat", "name"):
             if pd.api.types.is_numeric_dtype(df[column]):
-                message = f"the column {column} holds numbers, not texts"
+                message = f"the column {column} contains numbers instead of text"
                 raise InvalidOptionError(message)
             table.add_symbols(df[column].unique())
         return table
 
     @classmethod
     def from_csv_file(cls, file_path: str) -> TraceSymbolTable:
-        """Make a table from a CSV file with the texts in the column `symbol`, in the order of their numbers.
+        """Create a table from a CSV file with the texts in the column `symbol`, in the order of their ids.
 
         Raises:
-            InvalidOptionError: there is no such column.
+            InvalidOptionError: the file has no such column.
         """
         texts = pd.read_csv(file_path, keep_default_na=False)
         if "symbol" not in texts.columns:
@@ -80,50 +80,50 @@ class TraceSymbolTable:
 
     @classmethod
     def combine_symbol_tables(cls, tables: Iterable[TraceSymbolTable]) -> TraceSymbolTable:
-        """Join tables; the numbers of the first are kept."""
+        """Merge tables; keeps the ids of the first."""
         combined = cls()
         for table in tables:
             combined.add_symbols(table.sym_table)
         return combined
 
     def is_empty(self) -> bool:
-        """Return whether there is no text."""
+        """Return whether the table is empty."""
         return not self.sym_table
 
     def add_symbols(self, symbols: Iterable[str]) -> None:
-        """Give every new text the next number."""
+        """Assign the next ids to new texts."""
         for text in symbols:
             if text not in self.sym_index:
                 self.sym_index[text] = len(self.sym_table)
                 self.sym_table.append(text)
 
     def add_symbols_mp(self, symbols_list: Iterable[Iterable[str]]) -> None:
-        """Give every new text of several lists the next number."""
+        """Assign the next ids to new texts of several lists."""
         for symbols in symbols_list:
             self.add_symbols(symbols)
 
     def get_sym_id_map(self) -> dict[str, int]:
-        """Return {text: number}."""
+        """Return {text: id}."""
         return self.sym_index
 
     def get_sym_index(self) -> dict[str, int]:
-        """Return {text: number}."""
+        """Return {text: id}."""
         return self.sym_index
 
     def get_sym_table(self) -> list[str]:
-        """Return the texts in the order of their numbers."""
+        """Return the texts in the order of their ids."""
         return self.sym_table
 
     def get_sym_index_series(self) -> pd.Series[int]:
-        """Return the numbers, indexed by text."""
+        """Return the ids, indexed by text."""
         return pd.Series(self.sym_index, dtype="int64")
 
     def get_sym_table_series(self) -> pd.Series[str]:
-        """Return the texts, indexed by number."""
+        """Return the texts, indexed by id."""
         return pd.Series(self.sym_table, dtype=object)
 
     def find_matches(self, patterns: Iterable[str]) -> list[int]:
-        """Return the numbers of the texts that contain one of these strings."""
+        """Return the ids of the texts that contain one of these strings."""
         return [self.sym_index[text] for text in self.find_matched_symbols(patterns)]
 
     def find_matched_symbols(self, patterns: Iterable[str]) -> list[str]:
@@ -132,78 +132,78 @@ class TraceSymbolTable:
         return [text for text in self.sym_table if any(pattern in text for pattern in wanted)]
 
     def get_symbol_names(self, symbol_ids: Iterable[int]) -> dict[int, str]:
-        """Return {number: text} of those numbers that stand for a text."""
+        """Return {id: text} for the ids in the table."""
         return {number: self.sym_table[number] for number in symbol_ids if 0 <= number < len(self.sym_table)}
 
     def get_symbol_ids(self, symbol_pattern: GroupingPattern) -> dict[str, int]:
-        """Return {text: number} of the texts of a group."""
+        """Return {text: id} for the texts of a group."""
         return {text: number for text, number in self.sym_index.items() if symbol_pattern.match(text)}
 
     def get_profiler_step_ids(self) -> list[int]:
-        """Return the numbers of the names of steps."""
+        """Return the ids of step names."""
         return self._ids(ProfilerStepGroupingPattern)
 
     def get_memory_name_ids(self) -> list[int]:
-        """Return the numbers of the names of copies and memsets."""
+        """Return the ids of the names of copies and memsets."""
         return self._ids(MemoryKernelGroupingPattern)
 
     def get_kernel_launch_ids(self) -> list[int]:
-        """Return the numbers of the names of calls that launch work."""
+        """Return the ids of the names of launch calls."""
         return self._ids(KERNEL_LAUNCH_CATEGORY_PATTERN)
 
     def get_cpu_event_cat_ids(self) -> list[int]:
-        """Return the numbers of the categories of operators, annotations and calls."""
+        """Return the ids of the categories of operators, annotations and runtime calls."""
         return self._ids(CPU_EVENTS_CATEGORY_PATTERN)
 
     def get_gpu_kernel_cat_ids(self) -> list[int]:
-        """Return the numbers of the categories of device work."""
+        """Return the ids of the categories of device work."""
         return self._ids(KERNEL_CATEGORY_PATTERN)
 
     def get_events_mask(self, df: pd.DataFrame, events: Iterable[str]) -> pd.Series[bool]:
-        """Say which rows have one of these names."""
+        """Return a mask of the rows with one of these names."""
         return df["name"].isin([self.sym_index[name] for name in events if name in self.sym_index])
 
     def get_operator_or_cuda_runtime_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
-        """Say which rows are operators, annotations, or calls of a runtime or driver."""
+        """Return a mask of operators, annotations, and runtime or driver calls."""
         return df["cat"].isin([*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)])
 
     def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
-        """Say which rows are calls that launched work, whatever they are called: those linked to a row on a stream."""
+        """Return a mask of the calls that launched work: runtime or driver calls linked to device work, whatever their name."""
         is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
         return is_call & (df["index_correlation"] >= 0)
 
     def get_operator_or_cuda_runtime_query(self) -> str:
-        """Return `get_operator_or_cuda_runtime_mask` as a query of pandas, as HTA 0.5 had it."""
+        """Return `get_operator_or_cuda_runtime_mask` as a pandas query, as in HTA 0.5."""
         return f"cat in {[*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)]}"
 
     def get_runtime_launch_events_query(self) -> str:
-        """Return `get_runtime_launch_events_mask` as a query of pandas, as HTA 0.5 had it."""
+        """Return `get_runtime_launch_events_mask` as a pandas query, as in HTA 0.5."""
         return f"cat in {self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)} and index_correlation >= 0"
 
     def update_encoded_df(self, df: pd.DataFrame, old_symbol_table: TraceSymbolTable) -> None:
-        """Replace the numbers of another table in `cat` and `name` by those of this one, new ones where needed."""
+        """Replace another table's ids in `cat` and `name` by this table's, adding texts if needed."""
         for column in ("cat", "name"):
             texts = old_symbol_table.get_symbol_names(df[column].unique())
             self.add_symbols(texts.values())
             df[column] = df[column].map({number: self.sym_index[text] for number, text in texts.items()})
 
     def ids_matching(self, pattern: str) -> list[int]:
-        """Return the numbers of the texts that match a regular expression from their beginning."""
+        """Return the ids of the texts that match a regular expression at their start."""
         compiled = re.compile(pattern)
         return [number for number, text in enumerate(self.sym_table) if compiled.match(text)]
 
     def add_symbols_to_trace_df(self, trace_df: pd.DataFrame, col: str) -> None:
-        """Replace each number in a column by its text; "" where it stands for none."""
+        """Replace each id in a column by its text, "" for unknown ids."""
         trace_df[col] = self._texts(trace_df[col], shorten=False)
 
     def encode_df(self, df: pd.DataFrame) -> None:
-        """Replace the texts of `cat` and `name` by numbers, new ones where needed."""
+        """Replace the texts of `cat` and `name` by ids, adding texts if needed."""
         for column in ("cat", "name"):
             self.add_symbols(df[column].unique())
             df[column] = df[column].map(self.sym_index)
 
     def decode_df(self, df: pd.DataFrame, create_new_columns: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's
-        """Put the texts of `cat` and `name` into `s_cat` and `s_name`, or in their place."""
+        """Decode `cat` and `name` into `s_cat` and `s_name`, or in place."""
         for column in ("cat", "name"):
             df[f"s_{column}" if create_new_columns else column] = self._texts(df[column], shorten=False)
 
@@ -211,7 +211,7 @@ class TraceSymbolTable:
         return list(self.get_symbol_ids(group).values())
 
     def _texts(self, numbers: pd.Series[int], *, shorten: bool) -> pd.Series[str]:
-        """Return the text of each number, "" for none; each distinct number is looked up once."""
+        """Return the text of each id, "" for unknown ids; looks up each distinct id once."""
         known = self.get_symbol_names(numbers.unique())
         texts = {number: shorten_name(text) if shorten else text for number, text in known.items()}
         return numbers.map(texts).fillna("").astype(object)
@@ -222,6 +222,6 @@ def decode_symbol_id_to_symbol_name(
     symbol_table: TraceSymbolTable,
     use_shorten_name: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> None:
-    """Add `s_name`, shortened if asked for, and `s_cat` to a frame."""
-    df["s_cat"] = symbol_table._texts(df["cat"], shorten=False)  # noqa: SLF001 -- its other half
-    df["s_name"] = symbol_table._texts(df["name"], shorten=use_shorten_name)  # noqa: SLF001 -- its other half
+    """Add `s_name`, optionally shortened, and `s_cat` to a frame."""
+    df["s_cat"] = symbol_table._texts(df["cat"], shorten=False)  # noqa: SLF001 -- same module
+    df["s_name"] = symbol_table._texts(df["name"], shorten=use_shorten_name)  # noqa: SLF001 -- same module

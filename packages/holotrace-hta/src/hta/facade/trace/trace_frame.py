@@ -25,7 +25,7 @@ else:
     from hta.facade.imports.pandas_later import pd
 
 STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
-"""Kinds that keep their stream; host events have none, whatever their args say."""
+"""Kinds with a stream; frames ignore the stream in args of host events."""
 
 
 _LINKS = ("stream", "correlation", "external_id")
@@ -33,7 +33,7 @@ _STORED = ("event_index", "kind", "category", "name", "track_id", "start_ns", "d
 
 
 class _Source(NamedTuple):
-    """Where columns come from: a table, {its column: HTA's}, and what stands for nothing."""
+    """The source of columns: a table, {its column: HTA's column}, and the value for missing data."""
 
     table: str
     columns: dict[str, str]
@@ -64,7 +64,7 @@ _SIDE_TABLES = (
     _Source("collectives", {"in_split_sizes": "in_split_size", "out_split_sizes": "out_split_size"}, "[]"),
 )
 _JSON_TABLES = ("operator_inputs",)
-"""Tables whose texts are JSON: their values become lists, as HTA has them."""
+"""Tables whose texts are JSON; their values become lists, as in HTA."""
 
 COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "stream", "correlation", "bytes", "memory_bw_gbps",
@@ -78,15 +78,13 @@ COLUMNS = (
 def trace_frame(
     rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, *, kinds: Sequence[EventKind] = RANGES
 ) -> pd.DataFrame:
-    """Return the ranges of time of a rank, in file order, with HTA's columns; the row labels are `index`.
+    """Return a rank's events with a duration, in file order, with HTA's columns; row labels are `index`.
 
-    Times are microseconds since `origin_ns`: whole numbers where all are, else exact thousandths. `end` is `ts + dur`.
-    `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first one where a
-    call launched several; -1 where there is none. `iteration` is the step, -1 outside.
+    Times are microseconds since `origin_ns`: integers if all are whole, otherwise exact thousandths. `end` is `ts + dur`.
+    `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first if a call
+    launched several; -1 for none. `iteration` is the step, -1 outside of steps.
     """
-    columns = _event_columns(
-        rank_trace, symbols, origin_ns, kinds
-    )  # the events themselves are gone before the rest is read
+    columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
     frame = pd.DataFrame({name: _column(columns[name]) for name in COLUMNS}, copy=False)
     return frame.set_axis(pd.Index(columns["index"]), axis="index")
@@ -108,14 +106,14 @@ def _event_columns(
 
 
 def _column(values: np.ndarray[Any, Any]) -> pd.Series[Any]:
-    """Return a column as it is: no copy, and no guess at the type of objects, which takes memory and time."""
+    """Return a column without copying and without type inference of objects, which would take memory and time."""
     column: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=False)
     return column
 
 
 def symbol_table(trace: Trace) -> TraceSymbolTable:
     """Return the table of all names and categories of a job, in alphabetical order."""
-    texts = {text for found in trace.map(_texts_of_rank).values() for text in found}
+    texts = {text for of_rank in trace.map(_texts_of_rank).values() for text in of_rank}
     table = TraceSymbolTable()
     table.add_symbols(sorted(texts))
     return table
@@ -128,9 +126,9 @@ def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
 
 
 def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
-    """Return the events that HTA lists, with their step; streams of host events are left out.
+    """Return the events that HTA lists with their step, and without the streams of host events.
 
-    They are not remembered: the frame made of them is, and holds as much again.
+    Not cached, because the cached frame holds the same data.
     """
     on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
     events = listed_events(rank_trace, _STORED, kinds)
@@ -148,7 +146,7 @@ def _names(rank_trace: RankTrace, events: pl.DataFrame, symbols: TraceSymbolTabl
 
 
 def _translated(ids: pl.Series, rank_trace: RankTrace, numbers: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Turn string ids of the rank into numbers of the job, each distinct one once."""
+    """Convert a rank's string ids to the job's symbol ids, looking up each distinct one once."""
     distinct = ids.unique()
     known = [numbers.get(text, -1) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, known, return_dtype=pl.Int64).to_numpy()
@@ -180,12 +178,12 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
 
 
 def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the event at the other end of the launch that each event has a part in, -1 for none."""
+    """Return the event at the other end of each event's launch, -1 for none."""
     pairs = rank_trace.derive(launches).drop_nulls("launch_index").sort("event_index", descending=True)
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # the last one counts, which is the first in the file
+    partner[calls] = work  # the last assignment wins, which is the first in the file
     partner[work] = calls
     found: npt.NDArray[np.int64] = partner[indexes]
     return found
@@ -214,7 +212,7 @@ def _columns_of(rank_trace: RankTrace, source: _Source, rows: pl.DataFrame) -> d
 
 
 def _texts(rank_trace: RankTrace, ids: pl.Series, *, decode: Callable[[str], object], missing: str) -> Any:  # noqa: ANN401
-    """Return what string ids stand for; equal values are one object, so that millions of rows cost little."""
+    """Decode string ids; equal values share one object, so that millions of rows need little memory."""
     distinct = ids.drop_nulls().unique().sort()
     values = np.empty(len(distinct) + 1, dtype=object)
     values[:] = [*map(decode, rank_trace.texts(distinct).to_list()), missing]

@@ -1,4 +1,4 @@
-"""What scripts read from `TraceAnalysis.t`."""
+"""`TraceAnalysis.t`, with the interface of HTA's `Trace`."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class TraceView:
 
     @property
     def trace(self) -> Trace:
-        """The trace that analyses work on: what was opened, less the last step where that is left out.
+        """The trace that analyses read: the opened trace, without the last step if that is dropped.
 
-        A rank whose frame was changed, or replaced in `traces`, has the events of that frame.
+        Ranks with a changed or replaced frame have the events of that frame.
 
         Raises:
-            InvalidOptionError: a frame was changed in a way that no analysis can follow.
+            InvalidOptionError: a frame has changes that analyses cannot use.
         """
         changed = self.traces.changed(all_of_them=self._are_texts_changed())
         if not changed and list(self.traces) == list(self._recorded.ranks):
@@ -77,7 +77,7 @@ class TraceView:
         """`trace`, for analyses of steps.
 
         Raises:
-            InvalidOptionError: the column `iteration` of a frame says other steps than its events.
+            InvalidOptionError: a frame's column `iteration` disagrees with its step events.
         """
         trace = self.trace
         for rank_trace in trace.ranks.values():
@@ -86,7 +86,7 @@ class TraceView:
 
     @property
     def traces(self) -> FramesByRank:
-        """The frame of every rank: what is assigned here, or changed in a frame, counts in every later analysis."""
+        """The frame of every rank. All later analyses use frames that scripts assign or change."""
         return self._frames
 
     @traces.setter
@@ -96,24 +96,25 @@ class TraceView:
 
     @cached_property
     def meta_data(self) -> dict[int, dict[str, Any]]:
-        """The top-level keys of each rank's file, and `device_type` as `get_device_type` says it."""
+        """The top-level keys of each rank's file, plus `device_type` as in `get_device_type`."""
         return {
-            rank: {**each.header.raw, "device_type": device_type(each)} for rank, each in self._recorded.ranks.items()
+            rank: {**rank_trace.header.raw, "device_type": device_type(rank_trace)}
+            for rank, rank_trace in self._recorded.ranks.items()
         }
 
     @cached_property
     def symbol_table(self) -> TraceSymbolTable:
-        """The texts of the numbers in the columns `cat` and `name` of all ranks; another one may be assigned."""
+        """Maps the ids in the columns `cat` and `name` of all ranks to text; scripts may assign another table."""
         return TraceSymbolTable.clone(self._numbering)
 
     @cached_property
     def _numbering(self) -> TraceSymbolTable:
-        """The numbers that frames are made with."""
+        """The table used to create frames."""
         return symbol_table(self._recorded)
 
     @property
     def min_ts(self) -> float:
-        """Where `ts` counts from, in microseconds of the files: when the first event of any rank begins.
+        """The start of the job's first event, where `ts` is 0, in microseconds on the clock of the files.
 
         0 before the traces are aligned.
         """
@@ -124,15 +125,15 @@ class TraceView:
 
     @cached_property
     def origin_ns(self) -> int:
-        """When the first event of any rank begins, in nanoseconds since 1970."""
+        """The start of the job's first event, in nanoseconds since 1970."""
         return origin_ns(self._recorded)
 
     def get_ranks(self) -> list[int]:
-        """Return the ranks in rising order."""
+        """Return the ranks in ascending order."""
         return sorted(self.traces)
 
     def get_iterations(self, rank: int | None = None) -> list[int]:
-        """Return the numbers of a rank's steps in rising order; by default of the first rank.
+        """Return a rank's step numbers in ascending order; by default for the first rank.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -140,10 +141,10 @@ class TraceView:
         return sorted(set(self._rank(rank).derive(steps)["step"].to_list()))
 
     def get_trace(self, rank: int) -> pd.DataFrame:
-        """Return the events of a rank, as `hta.facade.trace.trace_frame` describes them.
+        """Return the events of a rank; see `hta.facade.trace.trace_frame`.
 
-        The frame is made at the first call, and the same one is returned afterwards. What a script changes in its rows
-        counts in every later analysis; columns that a script adds stay.
+        Every call returns the same frame. All later analyses use changes that a script makes to its rows; columns that a
+        script adds stay.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -151,34 +152,34 @@ class TraceView:
         return self.traces[rank]
 
     def get_all_traces(self) -> FramesByRank:
-        """Return {rank: frame}, which is `traces`."""
+        """Return {rank: frame}; the same as `traces`."""
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the microseconds from the first start to the last end of a rank; by default of the first rank."""
+        """Return the time from a rank's first start to its last end in µs; by default for the first rank."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
     def get_trace_start_unixtime_ns(self, rank: int) -> int:
-        """Return the moment from which `ts` counts, in nanoseconds since 1970: the same for all ranks."""
+        """Return the time at which `ts` is 0, in nanoseconds since 1970; the same for all ranks."""
         if rank not in self.traces:
             raise UnknownRankError.from_available(rank, self.traces)
         return self.origin_ns
 
     def frame_origin_ns(self, rank: int) -> int:
-        """Return the moment from which `ts` of a rank's frame counts, in nanoseconds since 1970.
+        """Return the time at which `ts` of a rank's frame is 0, in nanoseconds since 1970.
 
-        That is the first event of the job; before the traces are aligned it is where the clock of the file begins.
+        This is the start of the job's first event; before the traces are aligned, the start of the file's clock.
         """
         recorded = self._recorded.ranks.get(rank)
         return self.origin_ns if self._is_aligned or recorded is None else recorded.header.base_time_ns
 
     def get_raw_trace_for_one_rank(self, rank: int = 0) -> dict[str, Any]:
-        """Return the content of a rank's file as Python's json reads it.
+        """Return the parsed JSON of a rank's file.
 
         Raises:
             UnknownRankError: the rank does not exist.
-            InvalidOptionError: the file is compressed with zstd, or is no valid JSON as it stands.
+            InvalidOptionError: the file is compressed with zstd, or is not valid JSON.
         """
         path = located(self._rank(rank).source)
         content = path.read_bytes()
@@ -186,28 +187,26 @@ class TraceView:
             text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
             raw: dict[str, Any] | list[Any] = json.loads(text)
         except (ValueError, OSError, EOFError) as error:
-            message = (
-                f"{path} is no valid JSON as it stands, plain or gzip: {error}; holotrace check says what is wrong"
-            )
+            message = f"{path} is not valid JSON, plain or gzip: {error}; run `holotrace check` for details"
             raise InvalidOptionError(message) from error
         return raw if isinstance(raw, dict) else {"traceEvents": raw}
 
     def decode_symbol_ids(self, use_shorten_name: bool = True) -> None:  # noqa: FBT001, FBT002 -- HTA's signature
-        """Add `s_name`, shortened if asked for, and `s_cat` to the frame of every rank."""
+        """Add `s_name`, optionally shortened, and `s_cat` to the frame of every rank."""
         for frame in self.get_all_traces().values():
             decode_symbol_id_to_symbol_name(frame, self.symbol_table, use_shorten_name)
 
     def get_device_type(self) -> str:
-        """Return whose devices the first rank used: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`."""
+        """Return the vendor of the first rank's devices: `NVIDIA GPU`, `AMD GPU`, `MTIA` or `UNKNOWN GPU`."""
         return str(self.meta_data[self.get_ranks()[0]]["device_type"])
 
     def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
-        """Write what `get_raw_trace_for_one_rank` returned, or a changed copy, as gzip, whatever the name of the file.
+        """Write the result of `get_raw_trace_for_one_rank`, changed or not, as gzip, whatever the file name.
 
-        A file of that name is replaced.
+        Replaces an existing file.
 
         Raises:
-            InvalidOptionError: its folder cannot be written.
+            InvalidOptionError: the folder is not writable.
         """
         with new_file(located(output_file), overwrite=True) as file:
             text = event_text(trace_contents).encode()
@@ -216,9 +215,9 @@ class TraceView:
     def convert_time_series_to_events(
         self, series: pd.DataFrame, counter_name: str, counter_col: str
     ) -> list[dict[str, Any]]:
-        """Return counter events, in the time of the files, for a frame with `ts`, `pid` and a column of values.
+        """Return counter events on the clock of the files, for a frame with `ts`, `pid` and a column of values.
 
-        They can be appended to the `traceEvents` of `get_raw_trace_for_one_rank`.
+        Append them to the `traceEvents` of `get_raw_trace_for_one_rank`.
         """
         return [
             {"ph": "C", "name": counter_name, "pid": pid, "ts": self.min_ts + ts, "args": {counter_name: value}}
@@ -238,16 +237,16 @@ class TraceView:
         cat: str,
         args: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return one end of an arrow as an event: where it leaves, or where it arrives."""
+        """Return the start or the end of a flow arrow as an event."""
         event: dict[str, Any] = {"ph": "s" if is_start else "f", "id": id, "pid": pid, "tid": tid, "ts": ts}
         event |= {"cat": cat, "name": name}
         event |= {} if args is None else {"args": args}
         return event if is_start else event | {"bp": "e"}
 
     def _show(self, trace: Trace) -> None:
-        """Be the view of this trace from now on."""
+        """Switch to this trace."""
         self._recorded = trace
-        self.trace_files: dict[int, str] = {rank: each.source for rank, each in trace.ranks.items()}
+        self.trace_files: dict[int, str] = {rank: rank_trace.source for rank, rank_trace in trace.ranks.items()}
         self._frames = FramesByRank(trace.ranks, self._frame)
         self._edits: dict[int, tuple[object, RankTrace]] = {}
         for cached in ("meta_data", "symbol_table", "_numbering", "origin_ns"):
@@ -259,14 +258,14 @@ class TraceView:
         return configured(frame, rank_trace, self.parser_config)
 
     def _are_texts_changed(self) -> bool:
-        """Return whether numbers stand for other texts than those of the frames; new numbers do not count."""
-        if "symbol_table" not in self.__dict__:  # nobody has seen it
+        """Return whether ids map to other texts than when the frames were created; ignores new ids."""
+        if "symbol_table" not in self.__dict__:  # no script has read it
             return False
         made = self._numbering.get_sym_table()
         return self.symbol_table.get_sym_table()[: len(made)] != made
 
     def _edited(self, rank: int, frame: pd.DataFrame, version: Fingerprint, texts: int) -> RankTrace:
-        """Return a rank with the events of its frame; the same one while the frame stays the same."""
+        """Return a rank with the events of its frame, cached while the frame does not change."""
         known = (version, texts)
         if rank not in self._edits or self._edits[rank][0] != known:
             recorded = self._recorded.ranks.get(rank)
@@ -280,5 +279,5 @@ class TraceView:
 
 
 def _in_microseconds(time_ns: int) -> float:
-    """Return a whole number where the time is one."""
+    """Return an integer if the time is whole microseconds."""
     return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
