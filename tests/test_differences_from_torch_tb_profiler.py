@@ -164,7 +164,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: device time of all operators": (CONTROL, operators("device_self_ns")),
     "single_v100: the same": (V100, operators("device_self_ns")),
     "dlrm_8rank, rank 0: the same": (DLRM, operators("device_self_ns")),
-    "diff/control: host time of the operators themselves": (CONTROL, operators("host_self_ns")),
+    "diff/control: host self time of all operators": (CONTROL, operators("host_self_ns")),
     "x_event_unknown_cat: device time of aten::mm": (
         "tb_edge/x_event_unknown_cat",
         operators("device_self_ns", "aten::mm"),
@@ -208,7 +208,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
         step("duration", "kernel", "other"),
     ),
     "gpu_only_trace: step": ("tb_edge/gpu_only_trace", step("duration")),
-    "dlrm_8rank, rank 0: communicating and not computing, a step": (DLRM, distributed("communication_ns")),
+    "dlrm_8rank, rank 0: communicating without computing, per step": (DLRM, distributed("communication_ns")),
     "module_called_twice_inside_parent: Block_0": ("tb_edge/module_called_twice_inside_parent", both(modules)),
     "module_backward_fwdbwd: backward time of Net_0, host and device": (
         "tb_edge/module_backward_fwdbwd",
