@@ -21,7 +21,7 @@ def written(path: Path, content: object) -> str:
 
 
 def test_the_timeline_is_htas(real_traces, goldens) -> None:
-    """Every moment and category."""
+    """Every time and category."""
     ours = MemoryAnalysis(str(real_traces / "memory_timeline" / "memory_timeline.raw.gz")).get_memory_timeline()
     theirs = pd.read_csv(goldens / "hta" / "_misc" / "memory_timeline.csv.gz", index_col=0)
     pd.testing.assert_frame_equal(ours.drop(columns="Total"), theirs)
@@ -29,7 +29,7 @@ def test_the_timeline_is_htas(real_traces, goldens) -> None:
 
 
 def test_the_state_after_each_moment(tmp_path) -> None:
-    """What was there before stands at the first moment; two changes at one moment are one row."""
+    """Memory allocated before appears at the first time; two changes at one time are one row."""
     path = written(tmp_path / "raw.json", [[-1, 0, 5, 0], [7, 1, 3, 4], [7, 1, 2, 7], [9, 3, -3, 4]])
     analysis = MemoryAnalysis(path)
     frame = analysis.get_memory_timeline()
@@ -64,7 +64,7 @@ def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("content", [{"traceEvents": []}, [[1, 2]], [[1, 1, 1, 9]], ["a"], 5])
 def test_another_file_is_an_error(tmp_path, content) -> None:
-    """It says what a timeline is."""
+    """The message describes a timeline."""
     with pytest.raises(NotATraceError, match="is not a raw memory timeline"):
         MemoryAnalysis(written(tmp_path / "raw.json", content))
 

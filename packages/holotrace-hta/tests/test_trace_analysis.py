@@ -1,4 +1,4 @@
-"""TraceAnalysis: HTA's names, arguments, columns and, where HTA is right, its numbers."""
+"""TraceAnalysis: HTA's names, arguments and columns, and its numbers if they are correct."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a cache in a folder of the tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -184,7 +184,7 @@ def test_overlap_equals_htas(real_traces, goldens, name) -> None:
 
 @each_golden
 def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
-    """But for states of no length, which HTA sometimes lists."""
+    """Except for states of length 0, which HTA sometimes lists."""
     ours = same_job(real_traces, name).get_gpu_kernel_breakdown(visualize=False)[0]
     theirs = answer(goldens, name, "get_gpu_kernel_breakdown.0").query("sum > 0").reset_index(drop=True)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
@@ -215,7 +215,7 @@ def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) ->
 
 @each_golden
 def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
-    """The last one is left out unless asked for."""
+    """Drops the last step unless requested."""
     path = goldens / "hta" / name / "get_profiler_steps.json"
     assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
 
@@ -274,7 +274,7 @@ def test_times_have_exact_thousandths(tmp_path) -> None:
 
 
 def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
-    """One row a rank, as HTA's users expect."""
+    """One row per rank, as HTA's users expect."""
     builder = (
         TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("gemm", start_us=0, duration_us=30, device=1)
     )
@@ -386,7 +386,7 @@ def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
 
 
 def test_the_kernel_delay_is_in_microseconds(small) -> None:
-    """A wait of 20 µs is a kernel's start below 20 µs, else something else."""
+    """A wait of 20 µs counts as kernel_wait if the threshold is higher, otherwise as other."""
     frame, _ = small.get_idle_time_breakdown(ranks=[0], streams=[7], visualize=False, consecutive_kernel_delay=20)
     assert frame["idle_time"].to_list() == [40, 0, 20]
 
@@ -446,7 +446,7 @@ def tables_of(facade: TraceAnalysis) -> list[pd.DataFrame]:
 
 
 def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
-    """Where HTA fails there are no rows; columns and index keep their types, and no figures are shown."""
+    """HTA fails; here frames are empty, keep the types of columns and index, and show no figures."""
     without = tables_of(analysis_of(cpu_job(), tmp_path / "cpu"))
     assert shown == []
     for empty, found in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):

@@ -1,4 +1,4 @@
-"""TraceDiff: HTA's names, arguments, columns and, where HTA is right, its numbers."""
+"""TraceDiff: HTA's names, arguments and columns, and its numbers if they are correct."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABELS = ("Control", "Test")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a cache in a folder of the tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -117,7 +117,7 @@ def test_the_whole_frame(pair) -> None:
 
 
 def test_ops_diff_needs_no_second_look(pair) -> None:
-    """The names by what happened to their count."""
+    """The names by the change of their count."""
     assert TraceDiff.ops_diff(*pair, test_iteration=1, device_type=DeviceType.GPU) == {
         "added": ["relu"],
         "deleted": [],
@@ -180,7 +180,7 @@ def test_what_does_not_exist_is_an_error(pair) -> None:
 
 
 def test_both_figures_are_shown_and_written(pair, tmp_path, monkeypatch) -> None:
-    """HTML without further packages; images through plotly."""
+    """HTML without further packages; images with plotly."""
     shown: list[go.Figure] = []
     images: list[str] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))  # noqa: PLW0108 -- a builtin would not be bound

@@ -1,4 +1,4 @@
-"""Functions and constants where scripts written for HTA import them from."""
+"""Functions and constants at HTA's import paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classes of `hta.analyzers` give what the methods of TraceAnalysis give."""
+"""The classes of `hta.analyzers` return the same as the methods of TraceAnalysis."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def analyzer(tmp_path_factory) -> TraceAnalysis:
 
 
 def without_figure(**options: Any) -> dict[str, Any]:
-    """Add that nothing is shown."""
+    """Add options that disable figures."""
     return {"visualize": False, **options}
 
 
@@ -67,7 +67,7 @@ PAIRS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("function", "method", "options"), PAIRS, ids=[method for _, method, _ in PAIRS])
 def test_a_function_answers_as_the_method(function, method, options, analyzer) -> None:
-    """Of the same trace, with the same options."""
+    """For the same trace and options."""
     assert_equal(function(analyzer.t, **options), getattr(analyzer, method)(**options))
 
 
@@ -93,7 +93,7 @@ def test_the_steps_of_all_ranks(analyzer) -> None:
 
 
 def test_names_that_modules_of_hta_import_are_there_too() -> None:
-    """Scripts import them from where HTA imports them to."""
+    """Scripts import them from modules that merely import them."""
     assert hta.trace_analysis.Trace is hta.common.trace.Trace
     assert hta.trace_analysis.BreakdownAnalysis is BreakdownAnalysis
     assert hta.common.trace.get_trace_files.__module__ == "hta.common.trace_file"

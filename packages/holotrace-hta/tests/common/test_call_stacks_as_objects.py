@@ -1,4 +1,4 @@
-"""Call stacks as objects, of both modules that scripts import them from."""
+"""Call stacks as objects, in both of HTA's modules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
 
 
 def test_a_graph_of_each_thread(view) -> None:
-    """Its nodes, from the root of the thread down to the kernels, and all ways through them."""
+    """Its nodes, from the thread's root down to the kernels, and all paths through them."""
     graph = CallGraph(view)
     assert list(graph.rank_to_stacks) == [0]
     assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}
@@ -54,7 +54,7 @@ def test_a_graph_of_each_thread(view) -> None:
 
 
 def test_graphs_are_found_by_what_they_are_of(view) -> None:
-    """By rank, process, thread, place, and by an event."""
+    """By rank, process, thread, index, and event."""
     graph = CallGraph(view)
     assert graph.mapping.to_numpy().tolist() == [
         [0, 1000, 1, "outer", 0, -1, 1],
@@ -68,7 +68,7 @@ def test_graphs_are_found_by_what_they_are_of(view) -> None:
 
 
 def test_a_graph_of_a_frame_alone(view) -> None:
-    """With the symbol table, or with texts; the frame stays as it is."""
+    """With the symbol table or with text; the frame does not change."""
     frame = view.get_trace(0)
     columns = list(frame.columns)
     graph = CallGraph.from_dataframe(frame[frame["stream"] < 0], view.symbol_table)
@@ -87,13 +87,13 @@ def test_a_visit_enters_and_leaves_each_node(view) -> None:
 
 
 def frame_of_a_thread() -> pd.DataFrame:
-    """0 contains 1, which contains 2, of no length."""
+    """0 contains 1, which contains 2 with duration 0."""
     rows = {"index": [0, 1, 2], "ts": [0, 1, 3], "dur": [10, 5, 0], "stream": -1, "index_correlation": -1}
     return pd.DataFrame(rows).assign(pid=1, tid=2)
 
 
 def test_a_graph_of_a_thread_writes_its_columns() -> None:
-    """And reads them where they are there already."""
+    """And reads them if they exist already."""
     frame = frame_of_a_thread()
     none = pd.DataFrame({"cpu_index": [], "gpu_index": []})
     CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)

@@ -59,7 +59,7 @@ def prepared(view: TraceView, **options) -> pd.DataFrame:
 
 
 def test_each_event_is_a_bar_in_its_row(view) -> None:
-    """Host first, then annotations of the GPU, then streams, 0 among them; short events are drawn longer."""
+    """Host first, then GPU annotations, then streams including 0; short events are drawn longer."""
     bars = prepared(view)
     columns = ["task", "name", "ts", "dur", "calibrated_start_global", "calibrated_end_global"]
     assert bars[columns].to_numpy().tolist() == [
@@ -74,7 +74,7 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
 
 
 def test_rows_tell_ranks_traces_threads_and_depths_apart(view) -> None:
-    """Where there are several, or where it is asked for."""
+    """If there are several, or on request."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()
@@ -102,12 +102,12 @@ def test_rows_tell_ranks_traces_threads_and_depths_apart(view) -> None:
     ],
 )
 def test_a_setting_chooses_events(view, chosen, names) -> None:
-    """Where it is not found out from them."""
+    """Without auto-detection."""
     assert set(prepared(view, auto_detect=False, event_type=chosen)["name"]) == names
 
 
 def test_a_setting_is_never_changed(view) -> None:
-    """HTA changes the one that all timelines share."""
+    """HTA modifies the default setting that all timelines share."""
     before = TimelinePlotSetting()
     setting = auto_detect_setting(view.get_trace(0).assign(rank=0), DefaultTimelinePlotSetting)
     Timeline(view.get_trace(0), view.symbol_table)
@@ -142,7 +142,7 @@ def test_the_events_are_htas(real_traces, goldens, name) -> None:
 
 
 def test_a_figure_has_a_bar_for_each_event_and_a_trace_for_each_colour(view, shown) -> None:
-    """Names are text, never markup, and the hover tells what the bar is."""
+    """Names are text, never markup, and the hover describes the bar."""
     frame = view.get_trace(0).assign(name="x & y")
     timeline = Timeline(frame.assign(cat="kernel"), None, GPUKernelFilter(), hover_columns=["correlation"])
     assert timeline.plot("My <i>title</i>") is None
@@ -180,7 +180,7 @@ def test_nothing_to_show_is_a_figure_that_says_so(view, shown) -> None:
 
 
 def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> None:
-    """As HTML; an earlier file is replaced."""
+    """As HTML; replaces an existing file."""
     monkeypatch.chdir(tmp_path)
     bars = prepared(view)
     html = plot_events_timeline("x", bars, TimelinePlotSetting(plot_format=PlotFormat.HTML))
@@ -193,7 +193,7 @@ def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> Non
 
 
 def test_modules_are_as_long_as_their_kernels(view) -> None:
-    """On a stream of their own, which no kernel has."""
+    """On a separate stream without kernels."""
     with pytest.raises(InvalidOptionError, match="CallGraph"):
         align_module_with_kernels(view.get_trace(0), ["aten"])
     CallGraph(view)
@@ -211,7 +211,7 @@ def test_modules_are_as_long_as_their_kernels(view) -> None:
 
 
 def test_kernels_of_a_trace(view, shown) -> None:
-    """By rank, step, stream; also outside steps, and on stream 0."""
+    """By rank, step, stream; including events outside of steps and on stream 0."""
     frame = view.get_trace(0).assign(rank=0)
     events = kernels.prepare_timeline_gpu_events(frame, view.symbol_table, duration_threshold=5)
     assert events[["task", "name", "dur", "calibrated_end_global"]].to_numpy().tolist() == [
@@ -240,6 +240,6 @@ def test_what_is_missing_is_named(view) -> None:
 
 @pytest.mark.parametrize(("name", "title"), [("my_fig-name", "My Fig Name"), ("a  b", "A B")])
 def test_names_of_files_become_titles(name, title) -> None:
-    """And titles names of files."""
+    """And titles become file names."""
     assert get_fig_title_from_fig_name(name) == title
     assert get_fig_name_from_fig_title("My  Fig: a/b") == "my_fig_a_b"

@@ -1,4 +1,4 @@
-"""`hta.common.trace.Trace`, opened by itself."""
+"""`hta.common.trace.Trace`, opened without a TraceAnalysis."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def folder(tmp_path) -> str:
 
 
 def steps_of(trace: Trace, rank: int) -> list[int]:
-    """Return the steps of which a frame has events."""
+    """Return the steps with events in a frame."""
     return sorted(set(trace.get_trace(rank)["iteration"]))
 
 
 def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
-    """Unless it is asked for; loading again does nothing."""
+    """Unless requested; loading again does nothing."""
     trace = Trace(trace_dir=folder)
     assert not trace.is_parsed
     trace.load_traces()
@@ -69,7 +69,7 @@ def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
 
 
 def test_one_file_alone(folder) -> None:
-    """What it says about itself, its events, and the texts of their names."""
+    """Its metadata, its events, and their symbol table."""
     path = Trace(trace_dir=folder).trace_files[2]
     about, frame, symbols = parse_trace_file(path, ParserConfig(ParserConfig.get_minimum_args()))
     assert about["distributedInfo"]["rank"] == 2
@@ -85,7 +85,7 @@ def test_calls_and_their_kernels_are_paired(folder) -> None:
 
 
 def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
-    """They stand at the times of the file, which is written anew, as gzip, and replaces an earlier one."""
+    """At the times of the file; the new file is gzip and replaces an existing one."""
     trace = Trace(trace_dir=folder)
     frame = trace.get_trace(0).iloc[[3]].assign(length=7)
     raw = trace.get_raw_trace_for_one_rank(0)
@@ -100,7 +100,7 @@ def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
 
 
 def test_an_arrow_has_two_ends() -> None:
-    """The second one is bound to the event around it."""
+    """The second end binds to its enclosing event."""
     start, end = (Trace.flow_event(1, 2, 3, 4.5, is_start, "name", "cat", {"a": 1}) for is_start in (True, False))
     common = {"id": 1, "pid": 2, "tid": 3, "ts": 4.5, "cat": "cat", "name": "name", "args": {"a": 1}}
     assert start == {"ph": "s", **common}
@@ -124,14 +124,14 @@ def test_the_vendor_is_told_from_the_calls(tmp_path, call, vendor) -> None:
 
 
 def test_times_of_a_file_as_unix_times() -> None:
-    """Files from before 2024 do not say when their clock began."""
+    """Files from before 2024 do not record the start of their clock."""
     assert trace_event_timestamp_to_unixtime_ns(1.5, {"baseTimeNanoseconds": 1_000}) == 2_500
     with pytest.raises(KeyError, match="baseTimeNanoseconds"):
         trace_event_timestamp_to_unixtime_ns(1.5, {})
 
 
 def test_times_are_those_of_the_file_until_they_are_aligned(folder) -> None:
-    """So a range of the file's times finds its events; afterwards times count from `min_ts`."""
+    """A range of the file's times selects its events; after alignment times count from `min_ts`."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces()
     chosen = TimeRangeFilter((100, 110))(trace.get_trace(0))

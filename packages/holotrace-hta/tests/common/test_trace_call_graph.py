@@ -25,7 +25,7 @@ def view() -> TraceView:
 
 
 def test_each_event_knows_what_lies_around_and_under_it(view) -> None:
-    """Times are those of `ts`, also on stream 0."""
+    """Times are on the clock of `ts`, including stream 0."""
     CallGraph(view)
     columns = ["parent", "depth", "height", "num_kernels", "kernel_dur_sum", "first_kernel_start", "last_kernel_end", "kernel_span"]  # fmt: skip
     assert view.get_trace(0)[columns].to_numpy().tolist() == [
@@ -41,7 +41,7 @@ def test_each_event_knows_what_lies_around_and_under_it(view) -> None:
 
 
 def test_a_stack_can_be_taken_out(view) -> None:
-    """An event with what is around and under it, or only with what is under it."""
+    """An event with its ancestors and descendants, or only with its descendants."""
     graph = CallGraph(view)
     assert graph.get_stack_of_node(4).index.tolist() == [0, 1, 4, 5]
     assert graph.get_stack_of_node(1, skip_ancestors=True).index.tolist() == [1, 2, 4, 5, 3]

@@ -1,4 +1,4 @@
-"""Looking things up in frames."""
+"""Lookups in frames."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FRAME = pd.DataFrame(
 
 @pytest.mark.parametrize(("position", "index"), [(0, 6), (1, 4), (-1, 4), (-2, 6), (2, None), (-3, None)])
 def test_an_operator_is_found_by_its_whole_name_and_place_in_time(position, index) -> None:
-    """Whatever its place in the frame."""
+    """Whatever its position in the frame."""
     is_found, row = trace_df.find_op_occurrence(FRAME, "aten::mm", position)
     assert (is_found, row.get("index")) == (index is not None, index)
 
 
 def test_events_are_found_by_patterns() -> None:
-    """Regular expressions, matched from the beginning of texts or of what numbers stand for."""
+    """Regular expressions, matched at the start of text or of decoded symbol ids."""
     for found in (
         trace_df.find_events_by_name_patterns_using_symbol_table(FRAME, ["aten::mm$", "n"], SYMBOLS),
         trace_df.find_events_by_name_patterns_using_decoded_names(FRAME, ["aten::mm$", "n"]),
@@ -40,7 +40,7 @@ def test_events_are_found_by_patterns() -> None:
 
 
 def test_the_steps_of_a_frame() -> None:
-    """In rising order, without -1; a frame without them is an error."""
+    """In ascending order, without -1; a frame without steps is an error."""
     assert trace_df.get_iterations(FRAME) == [1, 2]
     for wrong in (FRAME.drop(columns="iteration"), FRAME.assign(iteration="1")):
         with pytest.raises(InvalidOptionError, match="iteration"):

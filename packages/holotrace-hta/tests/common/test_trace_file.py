@@ -11,7 +11,7 @@ from hta.common import trace_file
 
 @pytest.fixture
 def files(tmp_path) -> dict[int, str]:
-    """The files of ranks 1 and 4, and one that is no trace."""
+    """The files of ranks 1 and 4, and one that is not a trace."""
     builder = TraceBuilder()
     for rank in (1, 4):
         builder.rank(rank).operator("a", start_us=0.5, duration_us=1)
@@ -21,7 +21,7 @@ def files(tmp_path) -> dict[int, str]:
 
 
 def test_files_are_found_by_rank(files, tmp_path) -> None:
-    """In a folder, or among those named."""
+    """In a folder or in a list of files."""
     assert trace_file.get_trace_files(str(tmp_path)) == files
     assert trace_file.create_rank_to_trace_dict_from_dir(str(tmp_path)) == (True, files)
     assert trace_file.create_rank_to_trace_dict([files[4]]) == (True, {4: files[4]})
@@ -30,7 +30,7 @@ def test_files_are_found_by_rank(files, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["copy.json", "new/copy.json.gz"])
 def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
-    """Compressed by its name, into a folder that is made; an earlier file is replaced."""
+    """Compressed depending on its name; creates the folder and replaces an existing file."""
     target = tmp_path / name
     trace = trace_file.read_trace(files[1])
     trace_file.write_trace(trace, str(target))
@@ -41,7 +41,7 @@ def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
 
 
 def test_a_file_gets_another_rank(files) -> None:
-    """All else stays."""
+    """Nothing else changes."""
     before = trace_file.read_trace(files[4])
     trace_file.update_trace_rank(files[4], 7)
     after = trace_file.read_trace(files[4])
@@ -51,7 +51,7 @@ def test_a_file_gets_another_rank(files) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path) -> None:
-    """Missing, or no JSON."""
+    """Missing, or not JSON."""
     (tmp_path / "broken.json").write_text('{"traceEvents": [', encoding="utf-8")
     with pytest.raises(NotATraceError, match="holotrace check"):
         trace_file.read_trace(str(tmp_path / "broken.json"))

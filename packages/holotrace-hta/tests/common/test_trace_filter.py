@@ -30,7 +30,7 @@ def view() -> TraceView:
 
 
 def kept(view: TraceView, chosen: filters.Filter, *, with_symbols: bool = True) -> list[tuple[str, float]]:
-    """Return name and start of what passes, from the start of the first step."""
+    """Return name and start of the matching rows, counted from the start of the first step."""
     frame = view.get_trace(0)
     passed = chosen(frame, view.symbol_table if with_symbols else None)
     texts = view.symbol_table.get_sym_table()
@@ -60,7 +60,7 @@ FIRST_STEP = [("ProfilerStep#4", 0), ("aten::mm", 1), ("cudaLaunchKernel", 2), (
     ],
 )
 def test_each_filter_keeps_what_it_says(view, chosen, expected) -> None:
-    """Rows keep their order, and work on stream 0 counts."""
+    """Rows keep their order, and stream 0 is a device stream."""
     assert kept(view, chosen) == expected
 
 
@@ -75,14 +75,14 @@ def test_host_and_device_are_complements(view) -> None:
 
 
 def test_ranks_are_chosen_where_the_frame_has_them(view) -> None:
-    """A frame of one rank has no such column, and passes."""
+    """Keeps all rows of a frame without the column."""
     frame = view.get_trace(0)
     assert len(filters.RankFilter(3)(frame)) == len(frame)
     assert filters.RankFilter([3])(frame.assign(rank=0)).empty
 
 
 def test_names_may_be_texts() -> None:
-    """In `s_name`, in `name`, or in a column of one's own."""
+    """In `s_name`, in `name`, or in a given column."""
     frame = pd.DataFrame({"name": [1, 2], "s_name": ["aten::mm", "gemm"], "mine": ["x", "y"]})
     assert filters.NameFilter("aten")(frame).index.tolist() == [0]
     assert filters.NameFilter("y", name_column="mine")(frame).index.tolist() == [1]
@@ -99,13 +99,13 @@ def test_names_may_be_texts() -> None:
     ],
 )
 def test_what_means_nothing_is_an_error(make) -> None:
-    """It says what is wrong."""
+    """The message says what is wrong."""
     with pytest.raises(InvalidOptionError):
         make()
 
 
 def test_the_filters_keep_what_htas_keep(real_traces, goldens) -> None:
-    """The rows by their place in the file."""
+    """The rows by their position in the file."""
     trace = open_trace(real_traces / "two_rank_128", cache=False).where(before_last_step)
     view = TraceView(trace, "")
     frame, table = view.get_trace(0), view.symbol_table

@@ -35,7 +35,7 @@ def frame(tmp_path_factory) -> pd.DataFrame:
 
 
 def names(kept: pd.DataFrame) -> list[str]:
-    """Return the names of what passes, calls left out."""
+    """Return the names of the matching rows, without calls."""
     return [name for name in kept["s_name"] if name != "cudaLaunchKernel"]
 
 
@@ -50,7 +50,7 @@ def names(kept: pd.DataFrame) -> list[str]:
     ],
 )
 def test_the_place_relative_to_an_operator(frame, method, expected) -> None:
-    """On its thread alone: `other` runs at the same time on another one."""
+    """Only on its thread: `other` runs at the same time on another."""
     assert names(OperatorFilter("middle", 0, method)(frame)) == expected
 
 
@@ -78,12 +78,12 @@ def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
     ],
 )
 def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
-    """A limit that is not there is none."""
+    """Ignores an absent limit."""
     assert names(CombinedOperatorFilter("forward", *limits)(frame)) == expected
 
 
 def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
-    """Depths are counted from the outermost that is kept, or taken from the frame."""
+    """Depths count from the outermost kept event, or come from the frame."""
     chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
     assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]
@@ -99,7 +99,7 @@ def test_the_kernels_of_calls(frame) -> None:
 
 
 def test_names_have_to_be_texts(frame) -> None:
-    """In the column named, or in one that is found."""
+    """In the given column, or in a detected one."""
     renamed = frame.rename(columns={"s_name": "text"})
     assert names(UnderOperatorFilter("mm", 0, name_column="text")(renamed).rename(columns={"text": "s_name"})) == ["mm"]
     with pytest.raises(InvalidOptionError, match="decode_symbol_ids"):

@@ -1,4 +1,4 @@
-"""The logger, configuration files and environment variables of scripts written for HTA."""
+"""HTA's logger, configuration files and environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hta.version import __version__, __version_tuple__
 
 
 def test_configurations_overrule_each_other(tmp_path, monkeypatch, capsys) -> None:
-    """That of the home folder, that of the current folder, and the one that is named."""
+    """In the home folder, in the current folder, and the given file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".hta").mkdir(parents=True)
@@ -39,7 +39,7 @@ def test_a_file_that_is_no_configuration_is_an_error(text, tmp_path) -> None:
 
 
 def test_the_logger_is_that_of_the_package() -> None:
-    """Setting it up changes nothing: the program decides."""
+    """Setting it up changes nothing; the program configures logging."""
     before = list(logging.getLogger().handlers)
     setup_logger()
     assert logger is logging.getLogger("holotrace")

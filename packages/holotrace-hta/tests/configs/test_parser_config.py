@@ -1,4 +1,4 @@
-"""Which args are columns of frames, as scripts say it."""
+"""The configuration of the args that become columns of frames."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jobs import gpu_job
 
 @pytest.fixture
 def default_restored():
-    """Put back the configuration of the process."""
+    """Restore the default configuration of the process."""
     before = ParserConfig.get_default_cfg()
     yield
     ParserConfig.set_default_cfg(before)
 
 
 def names(config: ParserConfig) -> list[str]:
-    """Return the columns that a configuration shows."""
+    """Return the columns to show."""
     return [spec.name for spec in config.get_args()]
 
 
@@ -49,7 +49,7 @@ def test_the_lists_are_htas(goldens) -> None:
 
 
 def test_a_configuration_begins_with_htas_columns_and_is_changed_by_itself() -> None:
-    """Lists are copied, so one configuration does not change another."""
+    """Configurations copy their lists, so that they do not change each other."""
     config = ParserConfig(ParserConfig.get_minimum_args())
     config.add_args(ParserConfig.ARGS_TRITON_KERNELS)
     copy = config.clone()
@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Also where the configuration is made, which HTA ignores; a name that is not there is an error."""
+    """Also in the constructor, where HTA ignores it; an unknown name is an error."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -102,7 +102,7 @@ def test_columns_are_made_of_args() -> None:
 
 @pytest.mark.usefixtures("default_restored")
 def test_the_default_of_the_process_counts_where_none_is_given(tmp_path) -> None:
-    """In TraceAnalysis too; what was made before stays as it is."""
+    """In TraceAnalysis too; existing objects do not change."""
     gpu_job().write(tmp_path)
     before = TraceAnalysis(trace_dir=str(tmp_path))
     ParserConfig.set_default_cfg(ParserConfig(ParserConfig.get_minimum_args()))

@@ -225,7 +225,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.fixture(autouse=True)
 def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a cache in a folder of the tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
@@ -307,5 +307,5 @@ def tables_in(answer: object) -> list[pd.DataFrame]:
 
 
 def is_silent(frame: pd.DataFrame) -> bool:
-    """Return whether a frame has no rows and does not say why."""
+    """Return whether a frame is empty without a reason."""
     return frame.empty and not frame.attrs.get("reason")

@@ -1,4 +1,4 @@
-"""Names as HTA shortens them."""
+"""Short names, as in HTA."""
 
 from __future__ import annotations
 

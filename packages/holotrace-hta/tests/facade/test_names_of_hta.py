@@ -65,7 +65,7 @@ def expected() -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def reason(full_name: str) -> str | None:
-    """Return why a name is not here; None where it has to be."""
+    """Return why a name is absent; None if it must exist."""
     reasons = [why for pattern, why in ABSENT.items() if re.match(rf"{pattern}(\.|$)", full_name)]
     return reasons[0] if reasons else None
 
@@ -74,7 +74,7 @@ PRESENT = [entry for entry in expected() if reason(f"{entry[0]}.{entry[1]}") is 
 
 
 def found(module: str, name: str) -> Any:
-    """Return what a name stands for here."""
+    """Return the object behind a name."""
     value: Any = import_module(module)
     for part in name.split("."):
         is_field = part in getattr(value, "__annotations__", {}) or part in getattr(value, "__dataclass_fields__", {})
@@ -83,7 +83,7 @@ def found(module: str, name: str) -> Any:
 
 
 def is_here(module: str, name: str) -> bool:
-    """Say whether a name can be imported here."""
+    """Return whether a name can be imported."""
     try:
         found(module, name)
     except (ImportError, AttributeError):

@@ -1,4 +1,4 @@
-"""Small functions that scripts import."""
+"""Small functions of `hta.utils.utils`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_kind_of_work_by_its_name(name, kind) -> None:
     [("Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH"), ("Memset (Device)", "Memset"), ("gemm", "Memcpy Unknown")],
 )
 def test_the_kind_of_a_copy(name, copy) -> None:
-    """Without where from and to."""
+    """Without source and destination."""
     assert utils.get_memory_kernel_type(name) == copy
 
 
@@ -70,7 +70,7 @@ def test_columns_and_values_are_found() -> None:
 
 
 def test_a_folder_is_checked(tmp_path) -> None:
-    """Whether it is there, and can be written."""
+    """Whether it exists and is writable."""
     assert is_valid_directory(str(tmp_path), must_be_writable=True).success
     assert is_valid_directory(str(tmp_path)).reason == ""
     outcome = is_valid_directory(str(tmp_path / "nothing"), must_be_writable=True)

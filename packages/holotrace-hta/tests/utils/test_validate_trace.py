@@ -1,4 +1,4 @@
-"""Args of a file, checked as HTA does."""
+"""HTA's check of the args in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVELS = ["minimal", "standard", "complete"]
 @pytest.mark.parametrize("name", ["trace_filter", "triton_example", "amd_trace", "cpu_only", "critical_path_alexnet"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_answers_are_htas(real_traces, goldens, name, level) -> None:
-    """What is not known, and of which args a value has another type."""
+    """Unknown args, and args with values of another type."""
     path = goldens / "hta" / name / f"validate_trace_format.{level}.json"
     for rank, (is_well, errors) in json.loads(path.read_text(encoding="utf-8")).items():
         (file,) = real_traces.glob(FILES[name][int(rank)])

@@ -50,7 +50,7 @@ BREAKDOWNS = (
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch) -> None:
-    """What is read stays in the folder of the test."""
+    """Use a cache in the test's folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -85,7 +85,7 @@ def annotated() -> TraceBuilder:
 
 
 def test_each_kernel_has_its_annotation(tmp_path) -> None:
-    """Numbers of the symbol table, and the texts; the launch and the step are those of the whole trace."""
+    """Symbol ids and text; the launch and the step come from the whole trace."""
     analysis = analysis_of(annotated(), tmp_path)
     frame = analysis.get_gpu_kernels_with_user_annotations(0)
     table = analysis.t.symbol_table.get_sym_table()
@@ -174,7 +174,7 @@ def test_what_is_beyond_the_cut_off_becomes_others(tmp_path) -> None:
 
 
 def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
-    """It is a regular expression, not a text to look for."""
+    """It must be a regular expression."""
     with pytest.raises(InvalidOptionError, match="allowlist_patterns"):
         analysis_of(many(), tmp_path).get_gpu_user_annotation_breakdown(allowlist_patterns=["("], visualize=False)
 
@@ -182,7 +182,7 @@ def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
 @pytest.mark.parametrize("golden", ["param_dlrm", "trace_filter", "trace_filter__last"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
-    """By when kernels start."""
+    """By the start of kernels."""
     analysis, folder = opened(golden)
     theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
     found = analysis.get_potential_stragglers(
@@ -202,14 +202,14 @@ def late_rank() -> TraceBuilder:
 
 
 def test_the_default_compares_waits(tmp_path) -> None:
-    """Step 2 is the last one, so it is left out; numbers that do not exist are left out as well."""
+    """Drops step 2, the last, and ignores steps that do not exist."""
     analysis = analysis_of(late_rank(), tmp_path)
     assert analysis.get_potential_stragglers(num_candidates=1) == [0]
     assert analysis.get_potential_stragglers([0, 99], 0) == [1]
 
 
 def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
-    """A ValueError, as in HTA, that lists the steps there are."""
+    """A ValueError, as in HTA, that lists the existing steps."""
     with pytest.raises(ValueError, match="its steps are: 0, 1"):
         analysis_of(late_rank(), tmp_path).get_potential_stragglers([99])
 

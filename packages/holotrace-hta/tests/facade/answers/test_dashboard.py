@@ -15,7 +15,7 @@ from jobs import cpu_job, gpu_job
 
 @pytest.fixture
 def shown(monkeypatch) -> list[object]:
-    """Everything that a notebook was given, in its order; the notebook itself is not needed."""
+    """Everything passed to a notebook, in order; needs no notebook."""
     given: list[object] = []
     notebook = ModuleType("IPython.display")
     notebook.display = lambda bundle, *, raw: given.append(bundle if raw else None)
@@ -48,7 +48,7 @@ def test_every_figure_has_a_title_and_units() -> None:
 
 
 def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
-    """It says so, and shows what there is."""
+    """It says so, and shows the rest."""
     dashboard = Dashboard(overview(cpu_job().build()))
     dashboard._ipython_display_()
     assert "No GPU work was recorded" in shown[0]["text/plain"]

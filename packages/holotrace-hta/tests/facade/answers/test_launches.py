@@ -77,7 +77,7 @@ def test_copies_can_be_left_out_of_the_launch_stats(analyzer) -> None:
 
 
 def test_figures_are_shown_where_asked_for(analyzer, tmp_path, monkeypatch) -> None:
-    """By default for launches, on demand for sequences."""
+    """By default for launches, on request for sequences."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
 
@@ -89,7 +89,7 @@ def test_figures_are_shown_where_asked_for(analyzer, tmp_path, monkeypatch) -> N
 
 
 def test_operators_have_their_kernels_and_delays(analyzer) -> None:
-    """In microseconds; each rank for itself."""
+    """In microseconds; separately for each rank."""
     frames = analyzer.get_aten_op_kernels_and_delay()
 
     row = {

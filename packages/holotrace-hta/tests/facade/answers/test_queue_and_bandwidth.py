@@ -1,4 +1,4 @@
-"""Queues, bandwidths and counters as HTA's methods give them: its frames, and its numbers where it is right."""
+"""Queues, bandwidths and counters of HTA's methods: its frames, and its numbers if they are correct."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ each_golden = pytest.mark.parametrize("name", TRACES_OF)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a cache in a folder of the tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -72,7 +72,7 @@ def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
 
 
 def after_each_moment(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
-    """Return the last value of each moment; in between, the order of changes is HTA's unstable sort."""
+    """Return the last value at each time; HTA sorts changes at equal times in arbitrary order."""
     return frame.groupby([*keys, "ts"])[value].last()
 
 
@@ -114,7 +114,7 @@ def test_time_blocked_equals_htas_where_it_keeps_a_stream(real_traces, goldens, 
 
 @each_golden
 def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
-    """After each moment, and their summary."""
+    """After each change, and their summary."""
     facade = same_job(real_traces, name)
     for rank, ours in facade.get_memory_bw_time_series().items():
         theirs = answer(goldens, name, f"get_memory_bw_time_series.rank{rank}").astype({"ts": ours["ts"].dtype})
@@ -215,7 +215,7 @@ def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
 
 
 def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
-    """Of the usual shape, where HTA gives None or fails."""
+    """With the usual columns; HTA returns None or fails."""
     facade = opened(cpu_job(), tmp_path)
     assert facade.get_queue_length_time_series() == facade.get_memory_bw_time_series() == {}
     for summary in (facade.get_queue_length_summary(), facade.get_memory_bw_summary()):

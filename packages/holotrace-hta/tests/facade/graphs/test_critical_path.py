@@ -85,7 +85,7 @@ def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
 
 
 def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
-    """Two nodes an event between the two ends of the window; every edge leads from one to a later one."""
+    """Two nodes per event between the two ends of the window; every edge leads to a later node."""
     assert (len(graph), graph.number_of_nodes(), graph.number_of_edges()) == (10, 10, len(graph.edges))
     assert graph.critical_path_nodes == [0, 1, 2, 3, 5, 7, 8, 9]
     assert graph.node_list[5] == CPNode(5, GEMM, 40, is_start=True, is_blocking=False)
@@ -126,7 +126,7 @@ def test_networkx_finds_a_path_of_the_same_length(graph) -> None:
 
 
 def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
-    """It is no dependency of this package."""
+    """The package does not depend on networkx."""
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingDataError, match="pip install networkx"):
         graph.to_networkx()
@@ -151,7 +151,7 @@ def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", -1), ("weight", float("nan")), ("object", 5)])
 def test_what_means_nothing_cannot_be_set(graph, key, value) -> None:
-    """Nothing takes less than no time."""
+    """Weights cannot be negative."""
     with pytest.raises(InvalidOptionError, match="weight can be set"):
         graph.edges[5, 7][key] = value
     with pytest.raises(InvalidOptionError, match="cannot be removed"):
@@ -267,7 +267,7 @@ def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) 
 
 
 def test_events_that_load_data_are_told_by_name(analyzer) -> None:
-    """Names are taken as they are: brackets in them stand for themselves."""
+    """Names are literal text, including brackets."""
     graph, _ = analyzer.critical_path_analysis(0, "ProfilerStep", 0, data_load_events=["aten::mm"])
     assert graph.summary()["data_loading"] == 10
     assert graph.data_load_events == ["aten::mm"]
@@ -275,7 +275,7 @@ def test_events_that_load_data_are_told_by_name(analyzer) -> None:
 
 
 def test_the_path_can_be_logged(graph, caplog) -> None:
-    """A line a node."""
+    """One line per node."""
     with caplog.at_level("INFO", logger="holotrace"):
         graph.show_critical_path()
     assert len(caplog.messages) == 8

@@ -1,7 +1,7 @@
 """Every critical path that HTA was asked for on the real traces.
 
 HTA leaves out the gaps between operators, so its path is shorter than the window; here it is as long.
-docs/explanation/critical_path_differences.md tells both.
+docs/explanation/critical_path_differences.md describes both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FOLDERS = [*FILES, *(f"{name}__last" for name in ("trace_diff_control", "trace_
 
 @pytest.fixture(autouse=True)
 def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a cache in a folder of the tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 

@@ -1,4 +1,4 @@
-"""Frames without rows say why."""
+"""Empty frames say why."""
 
 from __future__ import annotations
 

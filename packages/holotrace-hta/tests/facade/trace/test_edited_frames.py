@@ -146,7 +146,7 @@ def doubled(tmp_path_factory) -> TraceAnalysis:
 
 
 def doubled_in_place(analyzer: TraceAnalysis) -> None:
-    """Let every event begin at twice its time and last twice as long."""
+    """Double the start and the duration of every event."""
     for frame in analyzer.t.traces.values():
         for column in ("ts", "dur", "end"):
             frame[column] = 2 * frame[column]
@@ -191,7 +191,7 @@ def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
-    """Nor do columns that a script adds."""
+    """Columns that a script adds have no effect either."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.decode_symbol_ids()
     for rank in analyzer.t.get_ranks():
@@ -306,7 +306,7 @@ def test_a_frame_made_by_hand_is_a_rank() -> None:
 
 
 def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
-    """`self.t` is what the analyses work on, whoever set it."""
+    """Analyses use `self.t`, whoever set it."""
     job().write(tmp_path)
 
     class OfOneRank(TraceAnalysis):
@@ -332,8 +332,8 @@ def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
         (lambda frame: frame.assign(name=10_000_000), "neither text nor an id of symbol_table"),
     ],
 )
-def test_what_no_analysis_can_follow_is_refused(change, what, tmp_path) -> None:
-    """With the column and the way out, by every analysis."""
+def test_changes_that_no_analysis_can_use_are_an_error(change, what, tmp_path) -> None:
+    """Every analysis raises an error with the column and the way out."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.traces[0] = change(analyzer.t.traces[0])
     for name in ("temporal", "launches", "stragglers"):
@@ -341,8 +341,8 @@ def test_what_no_analysis_can_follow_is_refused(change, what, tmp_path) -> None:
             CALLS[name](analyzer)
 
 
-def test_steps_that_no_event_announces_are_refused_where_steps_count(tmp_path) -> None:
-    """Other analyses go on."""
+def test_steps_without_events_are_an_error_for_analyses_of_steps(tmp_path) -> None:
+    """Other analyses still work."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.traces[0]["iteration"] += 10
     assert len(CALLS["temporal"](analyzer)) == 2

@@ -52,7 +52,7 @@ def test_tables_are_copied_joined_and_made_from_numbers() -> None:
 
 
 def test_frames_are_encoded_and_decoded() -> None:
-    """There and back; a number without a text becomes empty."""
+    """Both ways; unknown ids become empty text."""
     frame = pd.DataFrame({"cat": ["kernel", "cpu_op"], "name": ["void f<int>(int)", "aten::mm"]})
     table = TraceSymbolTable()
     table.encode_df(frame)
@@ -101,7 +101,7 @@ def test_rows_of_frames_are_told_apart() -> None:
 
 
 def test_frames_move_from_one_table_to_another() -> None:
-    """Texts that are new there get numbers."""
+    """New texts get ids."""
     old, new = table_of("kernel", "a", "b"), table_of("b")
     new.add_symbols_mp([["kernel"], ["c"]])
     frame = pd.DataFrame({"cat": [0, 0], "name": [1, 2]})

@@ -1,4 +1,4 @@
-"""The frame of a rank, and what else scripts read from `analyzer.t`."""
+"""The frame of a rank, and other attributes of `analyzer.t`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_one_launch_of_many_kernels_is_linked_from_each_of_them() -> None:
 
 
 def test_args_become_columns_with_htas_defaults() -> None:
-    """Where an event lacks an arg, what HTA writes stands there."""
+    """HTA's default values for missing args."""
     builder = TraceBuilder()
     builder.operator("aten::mm", start_us=0, duration_us=1, args={"Input Dims": [[2, 3]], "Input type": ["float"]})
     builder.collective("allreduce", start_us=5, duration_us=1)
@@ -114,14 +114,14 @@ def test_an_empty_rank_has_an_empty_frame() -> None:
 
 
 def test_the_frame_is_the_scripts_own() -> None:
-    """What a script adds stays, and no analysis sees it."""
+    """Columns that a script adds stay, and no analysis reads them."""
     view = view_of(TraceBuilder().operator("a", start_us=0, duration_us=1))
     view.get_trace(0)["mine"] = 1
     assert "mine" in view.get_trace(0)
 
 
 def test_the_raw_file_can_be_read(tmp_path) -> None:
-    """As Python's json reads it; damage is an error that leads to holotrace check."""
+    """As parsed JSON; for damaged files the error points to `holotrace check`."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"
