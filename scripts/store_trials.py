@@ -131,8 +131,8 @@ def _is_unfinished(found: object) -> bool:
     signs = (
         "is unfinished",
         "is an empty folder",
-        "holds no trace, only: _holotrace_store.json",
-        "no profiler trace",
+        "contains no trace, only: _holotrace_store.json",
+        "not a profiler trace",
         "does not exist",
         "store without ranks",
         ".json is missing",  # two writers write the same rank, and WebHDFS cannot replace a file in one operation

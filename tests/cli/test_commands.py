@@ -128,7 +128,7 @@ def test_a_report_shows_the_file_that_turns_out_unreadable(job, tmp_path) -> Non
     """Figures of the ranks that can be read, and the error of the one that cannot."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     said = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
-    doubt = "1 file could not be read and is missing here: rank7.json (is no profiler trace: none of its elements is an event)."
+    doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."
     assert said[0] == doubt
     assert said[1].startswith("The GPUs are idle")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ def test_a_summary_begins_with_what_is_wrong_with_the_files(job) -> None:
     lines = run("summary", job).splitlines()
     assert "do not look like one job: the world sizes are " in lines[0]
     assert lines[1].startswith("Rank 0's file is cut off after ")
-    assert lines[2] == "1 file could not be read and is missing here: rank3.json (no profiler trace: an empty file)."
+    assert lines[2] == "1 file could not be read and is missing here: rank3.json (not a profiler trace: an empty file)."
     assert lines[3].startswith("Taken together, though they do not look like one job: ")
 
 

@@ -62,7 +62,7 @@ def test_ingest_tells_what_is_left_out(tmp_path) -> None:
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
     assert "1 rank; 1 rank written" in output
     for text in (output, run("check", tmp_path / "s")):
-        assert "rank1.pt.trace.json: no profiler trace" in text
+        assert "rank1.pt.trace.json: not a profiler trace" in text
 
 
 @pytest.mark.parametrize("command", ["summary", "check", "advice", *(each.command for each in ANALYSES)])

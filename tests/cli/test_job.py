@@ -95,11 +95,11 @@ def test_a_failing_rank_is_left_out_or_ends_the_command(job, workers, caplog) ->
     (job / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     command = ["temporal-breakdown", str(job), "--json", "--workers", workers]
     assert json.loads(CliRunner().invoke(app, command).stdout)["ranks"] == [0, 1, 2, 3]
-    assert "left out: " in caplog.text
+    assert "skipped: " in caplog.text
     assert "rank7.json" in caplog.text
     failed = CliRunner().invoke(app, [*command, "--on-error", "fail"])
     assert (failed.exit_code, failed.stdout) == (1, "")
-    assert "rank7.json is no profiler trace" in str(failed.exception)
+    assert "rank7.json is not a profiler trace" in str(failed.exception)
 
 
 def test_ranks_can_be_sampled(job) -> None:

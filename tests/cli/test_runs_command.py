@@ -40,7 +40,7 @@ def test_every_span_has_a_line(tmp_path) -> None:
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
     assert "0-4" in lines[4]
     assert lines[6].split()[-2:] == ["a", "b"]
-    assert "notes.txt: no profiler trace: a text" in "".join(lines[7:])
+    assert "notes.txt: not a profiler trace: a text file" in "".join(lines[7:])
 
 
 def test_json_has_every_recording(tmp_path) -> None:

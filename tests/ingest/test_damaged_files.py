@@ -1,4 +1,4 @@
-"""Damaged and hostile files: nothing is lost in silence, memory is bounded, and a signal ends the reading at once."""
+"""Damaged and hostile files: losses are reported, memory is bounded, and a signal stops the reading at once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def job(*kernels: str) -> bytes:
     ],
 )
 def test_no_event_costs_the_file(tmp_path, event) -> None:
-    """Args that a table has no column for, and keys that come twice, are kept, and so are the other events."""
+    """Args without a column and repeated keys are kept, and so are the other events."""
     rank_trace = opened(tmp_path / "rank0.json", HEAD + event.encode() + b"]}")
     assert "a" in names(rank_trace)
     assert rank_trace.health.event_count == 2
@@ -67,7 +67,7 @@ def test_no_event_costs_the_file(tmp_path, event) -> None:
 
 
 def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
-    """What follows it is read, the health says so, and `--strict` fails."""
+    """The events after it are read, the health record reports it, and `--strict` fails."""
     content = job("a", "b", "c")
     comma = content.index(b",", content.index(b"}", content.index(b'"a"')))
     rank_trace = opened(tmp_path / "rank0.json", content[:comma] + b"]" + content[comma + 1 :])
@@ -77,13 +77,13 @@ def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
 
 
 def rules(path: Path) -> list[tuple[str, str]]:
-    """Return which rules a file breaks, and how bad that is."""
+    """Return the rules that a file breaks, with their severities."""
     return [(each.rule, each.severity) for each in validate(holotrace.open_trace(path, cache=False))]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_documents_behind_the_first_are_read(tmp_path, pack) -> None:
-    """Whole files one after the other, as `cat` joins them, compressed or not."""
+    """Several whole files in one, as `cat` joins them, compressed or not."""
     rank_trace = opened(tmp_path / "rank0.json", pack(job("a", "b")) + pack(job("c")))
     assert names(rank_trace) == ["a", "b", "c"]
     assert lost(rank_trace) == {"another_document": ("repaired", 0, 0)}
@@ -91,7 +91,7 @@ def test_documents_behind_the_first_are_read(tmp_path, pack) -> None:
 
 
 def test_what_is_passed_over_is_counted(tmp_path) -> None:
-    """In events and in bytes; `holotrace check` and `--strict` say it."""
+    """In events and in bytes; `holotrace check` and `--strict` report it."""
     broken = b'{"ph":"X","name":"b"'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + broken + b',{"ph":"X","name":"c","ts":1,"dur":1}]}')
     assert names(rank_trace) == ["a", "c"]
@@ -110,14 +110,14 @@ def test_what_is_passed_over_is_counted(tmp_path) -> None:
     ],
 )
 def test_a_damaged_head_costs_no_event(tmp_path, head) -> None:
-    """The events are looked for behind the damage."""
+    """The reader finds the events after the damage."""
     rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
     assert names(rank_trace) == ["a"]
     assert lost(rank_trace)["lost_metadata"][0] == "dropped"
 
 
 def test_times_far_apart_are_dropped(tmp_path) -> None:
-    """Differences between the times that are kept fit 64 bits."""
+    """Differences between the remaining times fit 64 bits."""
     far = b'{"ph":"X","name":"b","ts":-5000000000000000.0,"dur":5},{"ph":"X","name":"c","ts":5000000000000000.0,"dur":5}]}'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + far)
     assert names(rank_trace) == ["a"]
@@ -125,7 +125,7 @@ def test_times_far_apart_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Sums of the durations that are kept fit 64 bits; a pair of begin and end counts as two events."""
+    """Sums of the remaining durations fit 64 bits; a pair of begin and end counts as two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
@@ -139,7 +139,7 @@ def test_durations_of_months_are_dropped(tmp_path) -> None:
 
 
 def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
-    """The value stays in the event's further args."""
+    """The value stays in the event's extra args."""
     kernel = (
         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
     )
@@ -149,7 +149,7 @@ def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
 
 
 def test_tables_that_do_not_fit_memory_are_an_error_of_ours(tmp_path, monkeypatch) -> None:
-    """Without a cache there is no other place for them."""
+    """Without a cache the tables must fit in memory."""
     monkeypatch.setattr(kineto._native, "read_trace", failing)
     with pytest.raises(UnreadableTraceError, match="too many"):
         _ = opened(tmp_path / "rank0.json", job("a")).health
@@ -172,18 +172,18 @@ print(json.dumps([(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) 
 
 
 def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list[dict[str, object]]]:
-    """Return the memory that reading a file takes, and what was found."""
+    """Return how much memory reading a file takes, and the findings."""
     folder.mkdir()
     command = [sys.executable, "-c", PEAK, str(path), str(folder), str(threads)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    told = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
-    peak, findings = json.loads(told.stdout)
+    finished = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
+    peak, findings = json.loads(finished.stdout)
     return peak, findings
 
 
 @pytest.mark.parametrize("threads", [1, 16])
 def test_a_hole_in_a_file_takes_little_memory(tmp_path, threads) -> None:
-    """A GiB of zeros, which take no room on the disk, between the head of a trace and its end."""
+    """A sparse file: 1 GiB of zeros between the beginning of a trace and its end."""
     path = tmp_path / "rank0.json"
     with path.open("wb") as file:
         file.write(HEAD)
@@ -219,7 +219,7 @@ _native.read_trace(sys.argv[1], None, 1)
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_reading(tmp_path, number) -> None:
-    """Also while the reader waits for bytes that never come."""
+    """Even while the reader waits for bytes that never arrive."""
     path = tmp_path / "rank0.json"
     os.mkfifo(path)
     started = subprocess.Popen(  # noqa: S603
@@ -248,6 +248,6 @@ def test_a_very_long_name_is_cut_where_it_is_shown(tmp_path) -> None:
     report = tmp_path / "report.html"
     for arguments in (["summary"], ["report", "-o", str(report)]):
         command = [sys.executable, "-m", "holotrace", arguments[0], str(tmp_path / "job"), *arguments[1:]]
-        told = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
-        assert len(told.stdout) < 500_000
+        finished = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)  # noqa: S603
+        assert len(finished.stdout) < 500_000
     assert report.stat().st_size < 12 << 20

@@ -1,4 +1,4 @@
-"""Which files are a job's, and which rank each is."""
+"""Which files belong to a job, and which rank each one is."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from holotrace.errors import (
     TraceNotFoundError,
     UnreadableTraceError,
 )
-from holotrace.ingest.discover import Found, TraceSource, discover, natural_order, rank_in_name
+from holotrace.ingest.discover import JobFiles, TraceSource, discover, natural_order, rank_in_name
 
 WriteTrace = Callable[..., Path]
 
 
 def read_nothing(path: str) -> int | None:
-    """Find no rank in any file, however long one reads."""
+    """Return None: reading the whole file gives no rank either."""
     del path
     return None
 
@@ -74,12 +74,12 @@ def skipped_names(source: TraceSource) -> dict[str, str]:
     ],
 )
 def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
-    """`rank` counts before `worker`; a rank along one axis, a word that ends in rank, and a time are no rank."""
+    """`rank` precedes `worker`; a rank along one axis, a word that ends in rank, and a time do not count."""
     assert rank_in_name(f"runs/rank9/{name}") == rank
 
 
 def test_numbers_in_names_sort_as_numbers() -> None:
-    """a2 comes before a10, with and without leading zeros; numbers stand before letters."""
+    """a2 comes before a10, with and without leading zeros; numbers sort before letters."""
     names = ["b", "a10", "a2", "a", "a02b", "10", "9"]
     assert sorted(names, key=natural_order) == ["9", "10", "a", "a2", "a02b", "a10", "b"]
 
@@ -92,13 +92,13 @@ def test_every_name_can_be_sorted(names: list[str]) -> None:
 
 
 def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
-    """A file that says no rank is rank 0; one that does keeps it."""
+    """A file that states no rank is rank 0; any other keeps its rank."""
     assert found_names(write_trace("trace.json")) == {0: "trace.json"}
     assert found_names(str(write_trace("other.json", rank=5))) == {5: "other.json"}
 
 
 def test_the_header_counts_before_the_name(write_trace: WriteTrace) -> None:
-    """The rank in distributedInfo holds, whatever the file is called."""
+    """The rank in distributedInfo takes precedence over the file name."""
     assert found_names(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
 
 
@@ -114,7 +114,7 @@ def test_a_number_too_large_for_a_rank_is_no_rank(write_trace: WriteTrace) -> No
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n", " : ")])
 def test_minified_and_spread_headers_say_the_same(tmp_path: Path, separators: tuple[str, str]) -> None:
-    """White space around the rank does not matter; a number called rank elsewhere is no rank."""
+    """White space around the rank does not matter; a number called rank elsewhere is ignored."""
     event = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "args": {"rank": 7}}
     for name, info in (("a.json", {"distributedInfo": {"rank": 4}}), ("b.json", {"user": {"rank": 9}})):
         document = json.dumps(info | {"traceEvents": [event]}, separators=separators)
@@ -140,7 +140,7 @@ def test_ranks_nobody_says_are_the_free_ones(write_trace: WriteTrace, tmp_path: 
 
 
 def test_reading_is_the_last_resort(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Only a file whose beginning and name say no rank is read for it, before numbers are given away."""
+    """Only a file whose beginning and name state no rank is read for it, before free numbers are assigned."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
@@ -162,7 +162,7 @@ def test_reading_is_the_last_resort(write_trace: WriteTrace, tmp_path: Path) -> 
 
 
 def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Traces count whatever they are called; the folder's subfolders and hidden files are left alone."""
+    """Traces count whatever their names; subfolders and hidden files are ignored."""
     write_trace("rank0.pt.trace.json")
     write_trace("rank1", rank=1)
     for rank, packed in ((2, "rank2.json.gz"), (3, "rank3.gz"), (4, "rank4.json")):
@@ -175,7 +175,7 @@ def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path
 
 
 def test_what_is_no_trace_is_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Every file left out says what it is."""
+    """Every skipped file has a reason that says what it is."""
     write_trace("rank0.json")
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
@@ -196,30 +196,30 @@ def test_what_is_no_trace_is_skipped_with_the_reason(write_trace: WriteTrace, tm
     assert found_names(tmp_path) == {0: "rank0.json"}
     reasons = skipped_names(tmp_path)
     assert set(reasons) == {*contents, "timeline.json.gz"}
-    assert reasons["et.json"] == "no profiler trace: a PyTorch execution trace"
-    assert reasons["truth.json"] == "no profiler trace: a JSON object without traceEvents"
-    assert reasons["empty.json"] == "no profiler trace: an empty file"
+    assert reasons["et.json"] == "not a profiler trace: a PyTorch execution trace"
+    assert reasons["truth.json"] == "not a profiler trace: a JSON object without traceEvents"
+    assert reasons["empty.json"] == "not a profiler trace: an empty file"
     assert "memory snapshot" in reasons["snapshot.pickle"]
     assert "unfinished" in reasons["crashed.json.tmp"]
     assert "counters added" in reasons["rank0_with_counters.json"]
     assert "critical path" in reasons["overlaid_critical_path_rank0.json"]
-    assert all(reason.startswith("no profiler trace: ") for reason in reasons.values())
+    assert all(reason.startswith("not a profiler trace: ") for reason in reasons.values())
 
 
 def rank_0_again(folder: Path) -> str:
-    """Return what the trace of rank 0 holds."""
+    """Return the content of the trace of rank 0."""
     return (folder / "rank0.json").read_text(encoding="utf-8")
 
 
 def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Of the spans a schedule wrote, the newest by the time in the name is taken; the reason opens the others."""
+    """The newest span of a schedule, by the time in the name, is opened; the reason says how to open the others."""
     times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
     spans = {unit: write_trace(f"worker0.{moment}.pt.trace.json") for unit, moment in times.items()}
     write_trace("worker1.1694128201545.pt.trace.json")
     assert found_names(tmp_path) == {0: spans["ms"].name, 1: "worker1.1694128201545.pt.trace.json"}
     reasons = skipped_names(tmp_path)
     assert set(reasons) == {spans["s"].name, spans["ns"].name}
-    assert f"the newest, {spans['ms'].name}, was taken" in reasons[spans["s"].name]
+    assert f"the newest, {spans['ms'].name}, was opened" in reasons[spans["s"].name]
     command = reasons[spans["s"].name].rpartition("holotrace.open_trace(")[2].rstrip(")")
     assert command == repr({0: str(spans["s"])})
 
@@ -234,13 +234,13 @@ def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_pa
 
 
 def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`*` stays in a folder, `**` goes deeper; what is no trace is skipped as in a folder."""
+    """`*` stays in a folder, `**` goes deeper; other files are skipped as in a folder."""
     write_trace("node0/rank0.json")
     write_trace("node1/deep/rank1.json")
     (tmp_path / "node0/notes.txt").write_text("a text", encoding="utf-8")
     assert found_names(f"{tmp_path}/node*/*") == {0: "rank0.json"}
     assert found_names(f"{tmp_path}/**/*.json") == {0: "rank0.json", 1: "rank1.json"}
-    assert skipped_names(f"{tmp_path}/node*/*") == {"notes.txt": "no profiler trace: a text"}
+    assert skipped_names(f"{tmp_path}/node*/*") == {"notes.txt": "not a profiler trace: a text file"}
 
 
 def test_a_name_with_brackets_is_a_name(write_trace: WriteTrace) -> None:
@@ -249,27 +249,27 @@ def test_a_name_with_brackets_is_a_name(write_trace: WriteTrace) -> None:
 
 
 def test_a_list_keeps_its_order_for_free_numbers(write_trace: WriteTrace) -> None:
-    """Files listed one by one that say no rank are numbered as they are listed."""
+    """Files without a rank are numbered in the order of the list."""
     paths = [write_trace(name) for name in ("c.json", "a.json", "b.json")]
     assert found_names(paths) == {0: "c.json", 1: "a.json", 2: "b.json"}
     assert found_names([*paths, paths[0]]) == {0: "c.json", 1: "a.json", 2: "b.json"}
 
 
 def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> None:
-    """Both were meant, so neither is dropped nor renumbered; the message names both and the way out."""
+    """Neither file is dropped or renumbered; the message names both and says what to do."""
     first, second = write_trace("a.json", rank=2), write_trace("rank2.json")
     with pytest.raises(DuplicateRankError) as caught:
         discover([first, second], read_nothing)
     assert str(caught.value) == (
-        f"{first} and {second} are both rank 2. Leave one out, or say which is which: "
+        f"{first} and {second} are both rank 2. Leave one out, or assign the ranks yourself: "
         f"holotrace.open_trace({{2: {str(first)!r}, 3: {str(second)!r}}})"
     )
 
 
 def test_a_dict_has_the_last_word(write_trace: WriteTrace) -> None:
-    """A rank given by the caller counts before everything the file says."""
+    """A rank given by the caller takes precedence over everything in the file."""
     first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
-    assert discover({9: second, 4: first}, read_nothing) == Found({4: first, 9: second})
+    assert discover({9: second, 4: first}, read_nothing) == JobFiles({4: first, 9: second})
 
 
 def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
@@ -286,17 +286,17 @@ def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) 
 
 
 def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
-    """What is skipped in a folder is an error where it was asked for by name; the message says what it is."""
+    """A file that a folder would skip is an error when named alone; the message says what it is."""
     path = tmp_path / "a.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
     sources: list[TraceSource] = [path, [path], {0: path}]
     for source in sources:
-        with pytest.raises(NotATraceError, match=r"a\.json is no profiler trace: found a JSON object"):
+        with pytest.raises(NotATraceError, match=r"a\.json is not a profiler trace: found a JSON object"):
             discover(source, read_nothing)
 
 
 def test_a_pipe_is_no_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Nobody waits for what a pipe may bring: in a folder it is skipped like a link that leads nowhere."""
+    """A pipe is never opened, as reading it might block: in a folder it is skipped like a broken link."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
     (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")
@@ -304,9 +304,9 @@ def test_a_pipe_is_no_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
         assert found_names(source) == {0: "rank0.json"}
         reasons = skipped_names(source)
         assert "a pipe" in reasons["rank1.json"]
-        assert "a link to a file that is not there" in reasons["rank2.json"]
+        assert "a link to a file that does not exist" in reasons["rank2.json"]
     for name, what in (("rank1.json", "a pipe"), ("rank2.json", "a link")):
-        with pytest.raises(NotATraceError, match=f"{name} is no profiler trace: found {what}"):
+        with pytest.raises(NotATraceError, match=f"{name} is not a profiler trace: found {what}"):
             discover(tmp_path / name, read_nothing)
 
 
@@ -317,33 +317,35 @@ def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A misspelt name is answered with the closest one, else with what lies there."""
+    """A misspelt name gets the closest name as a suggestion, else the content of the folder."""
     write_trace("rank0.json")
     with pytest.raises(TraceNotFoundError, match=r"does not exist; did you mean rank0\.json\?$"):
         discover(tmp_path / "rank_0.json", read_nothing)
-    with pytest.raises(TraceNotFoundError, match=rf"does not exist; {tmp_path} holds rank0\.json$"):
+    with pytest.raises(TraceNotFoundError, match=rf"does not exist; {tmp_path} contains: rank0\.json$"):
         discover(tmp_path / "no" / "such" / "folder", read_nothing)
 
 
 @pytest.mark.parametrize("source", ["/no/such/*.json", [], {}, "", " ", "a\0b.json"])
 def test_nothing_found_is_an_error(source: TraceSource) -> None:
-    """A pattern without match, an empty list or dict, an empty and an impossible name lead to no trace."""
+    """A pattern without a match, an empty list or dict, and an empty or invalid name raise TraceNotFoundError."""
     with pytest.raises(TraceNotFoundError):
         discover(source, read_nothing)
 
 
 def test_a_folder_without_traces_says_what_it_holds(tmp_path: Path) -> None:
-    """An empty folder, one with subfolders alone, and one with other files are told apart."""
-    with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the one"):
+    """The message differs for an empty folder, one with only subfolders, and one with other files."""
+    with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()
-    with pytest.raises(TraceNotFoundError, match=r"holds no trace, only: run1/$"):
+    with pytest.raises(TraceNotFoundError, match=r"contains no trace, only: run1/$"):
         discover(tmp_path, read_nothing)
     for number in range(12):
         (tmp_path / f"note{number}.txt").write_text("a text", encoding="utf-8")
     with pytest.raises(TraceNotFoundError) as caught:
         discover(tmp_path, read_nothing)
-    assert "note9.txt (no profiler trace: a text); 2 more. Its folders are not searched: run1" in str(caught.value)
+    assert "note9.txt (not a profiler trace: a text file); 2 more. Subfolders are not searched: run1" in str(
+        caught.value
+    )
 
 
 def test_an_unreadable_file_does_not_hide_the_others(
@@ -363,7 +365,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
 
 
 def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Damage that shows only when the whole file is read hides no other file of the folder either."""
+    """Damage that shows only when the whole file is read does not hide the other files of the folder."""
     write_trace("a.json")
     write_trace("b.json")
 
@@ -380,6 +382,6 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
 
 @given(st.text())
 def test_any_text_is_a_path_or_an_error_of_ours(text: str) -> None:
-    """Whatever is given as a path, nothing but an HolotraceError is raised."""
+    """Any text as a path raises nothing but HolotraceError."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)

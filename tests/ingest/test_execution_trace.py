@@ -43,21 +43,21 @@ def written(folder: Path, *nodes: object) -> Path:
 
 @pytest.mark.parametrize("node", [OLD, NEW], ids=["1.0", "1.1"])
 def test_both_schemas_give_the_same_row(tmp_path, node) -> None:
-    """Keys of the node, or its attributes."""
-    found = read_execution_trace(written(tmp_path, node))
-    assert found.nodes.rows() == [ROW]
-    assert found.header == {"schema": "1.0.1", "pid": 3}
+    """Schema 1.0 stores the values as keys of the node, schema 1.1 as attributes."""
+    execution_trace = read_execution_trace(written(tmp_path, node))
+    assert execution_trace.nodes.rows() == [ROW]
+    assert execution_trace.header == {"schema": "1.0.1", "pid": 3}
 
 
 def test_an_empty_trace_and_a_bare_node_are_read(tmp_path) -> None:
-    """What is missing is null or empty."""
+    """Missing values are null or empty."""
     assert read_execution_trace(written(tmp_path)).nodes.is_empty()
     row = read_execution_trace(written(tmp_path, {"id": 1})).nodes.row(0)
     assert row == (1, "", None, None, "", None, None, "[]", "[]", "[]", "[]")
 
 
 def test_other_files_are_errors(tmp_path) -> None:
-    """Missing, cut off, no JSON, and JSON of something else."""
+    """Missing, truncated, not JSON, and JSON in another format."""
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"{}" * 99)[:20])
     (tmp_path / "text.json").write_text("hello")
     (tmp_path / "trace.json").write_text('{"traceEvents": []}')
@@ -73,7 +73,7 @@ def test_other_files_are_errors(tmp_path) -> None:
 
 @pytest.mark.parametrize("arg", ["External id", "Record function id"])
 def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
-    """Not bookkeeping, not kernels with the same number, and not operators that only one recording has."""
+    """Bookkeeping nodes, kernels with the same number, and operators in only one of the recordings are not joined."""
     thread = {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "rf_id": 3}
     et = read_execution_trace(written(tmp_path, thread, OLD, {"id": 9, "name": "twice", "rf_id": 2}))
     builder = TraceBuilder()
@@ -104,7 +104,7 @@ def test_the_nodes_are_htas(real_traces, goldens) -> None:
 
 
 def test_a_column_that_does_not_exist_is_an_error(tmp_path) -> None:
-    """And so is a frame that was not correlated."""
+    """A frame that was not correlated is an error, too."""
     et = read_execution_trace(written(tmp_path, OLD))
     for frame, column in ((pd.DataFrame({"et_node": [4.0]}), "speed"), (pd.DataFrame(), "op_schema")):
         with pytest.raises(InvalidOptionError):

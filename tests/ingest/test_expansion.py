@@ -1,4 +1,4 @@
-"""Files that are small and yield gigabytes: they are refused before they fill memory or disk."""
+"""Small files that decompress to gigabytes are refused before they fill memory or disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"ti
 
 
 def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
-    """Write a gzip file of a head and then one unit over and over, 16 MiB for each member."""
+    """Write a gzip file: a head, then one repeated unit, 16 MiB per member."""
     path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
     return path
 
@@ -30,11 +30,13 @@ def some_trace(folder: Path) -> Path:
 
 
 def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
-    """2 GiB of one text in 2 MB; no more than 256 MiB of them are looked at."""
+    """2 GiB of one text in 2 MB; at most 256 MiB of it are decompressed."""
     bomb = write_bomb(tmp_path / "rank0.json.gz", b'{"traceEvents":[{"ph":"X","name":"', b"a", 128)
     cache = tmp_path / "cache"
 
-    with pytest.raises(UnreadableTraceError, match=r"yields more than 256 MiB.*HOLOTRACE_MOST_EXPANSION above 100"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"decompresses to more than 256 MiB.*HOLOTRACE_MOST_EXPANSION above 100"
+    ):
         holotrace.open_trace(bomb, cache=cache).ranks[0].table("events")
 
     assert bomb.stat().st_size < 4 << 20
@@ -47,7 +49,7 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     ids=["events", "nested", "before the events", "lists"],
 )
 def test_whatever_it_is_filled_with(tmp_path, monkeypatch, head, unit) -> None:
-    """With a small limit: in memory as well as for the cache, the file is refused and the others stay readable."""
+    """With a small limit, the file is refused with and without a cache, and the others stay readable."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)
@@ -61,7 +63,7 @@ def test_whatever_it_is_filled_with(tmp_path, monkeypatch, head, unit) -> None:
 
 
 def test_health_says_why(tmp_path, monkeypatch) -> None:
-    """The file, the limit, and how to raise it."""
+    """The message names the file, the limit, and how to raise it."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)
@@ -69,12 +71,12 @@ def test_health_says_why(tmp_path, monkeypatch) -> None:
         each.error for each in file_health(holotrace.open_trace(tmp_path, cache=False)) if each.state == "unreadable"
     ]
 
-    assert "rank-1.json.gz was not read: it is compressed so much" in error
+    assert "rank-1.json.gz was not read: it decompresses to more than" in error
     assert "set HOLOTRACE_MOST_EXPANSION above 100" in error
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
-    """The same file is read when it may yield any number of times its size; what is no number counts as unset."""
+    """A higher limit lets the same file be read; a value that is not a number counts as unset."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": at, "dur": 1, "pid": 1, "tid": 1} for at in range(2_000)]
     path = tmp_path / "rank0.json.gz"
@@ -89,7 +91,7 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
 
 
 def test_plain_files_are_read_whatever_their_size(tmp_path, monkeypatch) -> None:
-    """They yield what they hold."""
+    """The limit applies to compressed files only."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 10)
 
     assert len(holotrace.open_trace(some_trace(tmp_path), cache=False).ranks[0].table("events")) == 1

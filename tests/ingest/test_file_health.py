@@ -46,7 +46,7 @@ def test_the_origin_of_a_rank_is_told(tmp_path) -> None:
 
 
 def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
-    """Where neither header nor name says a rank, the collectives do."""
+    """If neither header nor name states a rank, the collectives do."""
     args = {"Rank": 6, "Collective name": "allreduce", "Process Group Name": "0"}
     builder = TraceBuilder().header(distributedInfo=None).kernel("nccl", start_us=0, duration_us=1, args=args)
     (tmp_path / "some.json").write_bytes(builder.json())
@@ -55,7 +55,7 @@ def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
 
 
 def test_a_file_that_lost_something_says_so(tmp_path) -> None:
-    """A file cut off in the middle is read as far as it goes."""
+    """A truncated file is read up to the break."""
     content = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=2, duration_us=1).json()
     (tmp_path / "rank0.json").write_bytes(content[: content.index(b'"b"')])
     file = health_of(tmp_path / "rank0.json")
@@ -63,7 +63,7 @@ def test_a_file_that_lost_something_says_so(tmp_path) -> None:
 
 
 def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> None:
-    """A damaged file that looked like a trace must not hide the health of the rest."""
+    """One unreadable file does not hide the health of the others."""
     paths = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1)
@@ -84,6 +84,6 @@ def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> Non
     [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
 )
 def test_the_worst_finding_makes_the_state(severities, state) -> None:
-    """A note is nothing to worry about, a loss is more than a repair."""
+    """Notes do not count, and a loss is worse than a repair."""
     findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
     assert FileHealth("a.json", 0, "file name", findings=findings).state == state

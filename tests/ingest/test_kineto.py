@@ -1,4 +1,4 @@
-"""The reader, from Python: valid files read as JSON says, bad ones as well as they can be."""
+"""The reader, from Python: valid files read exactly as JSON, damaged ones as far as possible."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def test_what_is_no_trace_is_named(open_bytes: Open, content: bytes, found: str)
     """The error says what was found instead of a trace."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
-    assert "trace.json is no profiler trace: found " in str(caught.value)
+    assert "trace.json is not a profiler trace: found " in str(caught.value)
     assert found in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b'{"traceEvents": []}', b"[]", b'{"traceEvents": [ ], "traceName": "a"}'])
 def test_a_trace_without_events_is_a_trace(open_bytes: Open, content: bytes) -> None:
-    """Nothing recorded is no fault: every table is there, without rows."""
+    """An empty recording is valid: every table exists, without rows."""
     rank_trace = open_bytes(content)
     assert all(rank_trace.table(name).is_empty() for name in TABLES)
     assert rank_trace.health.findings == ()
@@ -105,7 +105,7 @@ def test_a_trace_without_events_is_a_trace(open_bytes: Open, content: bytes) -> 
 
 
 def test_metadata_events_alone_are_a_trace(open_bytes: Open) -> None:
-    """A file of names of processes has no events, and its names are kept."""
+    """A file with only process names has no events, and the names are kept."""
     name = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 0, "args": {"name": "python"}}
     rank_trace = open_bytes(document(name))
     assert rank_trace.table("events").is_empty()
@@ -113,7 +113,7 @@ def test_metadata_events_alone_are_a_trace(open_bytes: Open) -> None:
 
 
 def test_a_truncated_gzip_keeps_what_came_before(open_bytes: Open) -> None:
-    """The events before the break are there, and the health record says that the rest is missing."""
+    """The events before the break are read, and the health record reports that the rest is missing."""
     events = [KERNEL | {"name": os.urandom(8).hex()} for _ in range(1_000)]
     packed = gzip.compress(document(*events))
     rank_trace = open_bytes(packed[: len(packed) // 2])
@@ -124,7 +124,7 @@ def test_a_truncated_gzip_keeps_what_came_before(open_bytes: Open) -> None:
 
 
 def test_a_gzip_cut_before_any_content_cannot_be_read(open_bytes: Open) -> None:
-    """Nothing is left to be had from it."""
+    """It raises an error, as nothing can be recovered."""
     with pytest.raises(UnreadableTraceError, match=r"trace\.json cannot be read: "):
         open_bytes(gzip.compress(document(KERNEL))[:10])
 
@@ -137,7 +137,7 @@ def test_a_file_that_breaks_off_keeps_its_whole_events(open_bytes: Open) -> None
 
 
 def test_an_unreadable_file_is_named() -> None:
-    """An error of the system comes out with the path and the system's words."""
+    """An error of the operating system comes with the path and the system's message."""
     unreadable = "/proc/self/mem"
     if not Path(unreadable).exists():
         pytest.skip("needs a file that exists and cannot be read")
@@ -148,7 +148,7 @@ def test_an_unreadable_file_is_named() -> None:
 
 
 def test_one_line_of_ten_megabytes(open_bytes: Open) -> None:
-    """A line, an event or a text may be as long as it likes."""
+    """Lines, events and texts may have any length."""
     long = "x" * 10_000_000
     rank_trace = open_bytes(document(KERNEL | {"args": {"stream": 7, "note": long}}, KERNEL))
     assert event_indices(rank_trace) == [0, 1]
@@ -158,7 +158,7 @@ def test_one_line_of_ten_megabytes(open_bytes: Open) -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
-    """Nesting no parser should follow, in an event or in the header, loses neither the event nor its neighbours."""
+    """Extremely deep nesting in an event or the header loses neither the event nor its neighbours."""
     deep = opening * 100_000 + "1" + closing * 100_000
     in_event = f'{{"traceEvents": [{json.dumps(KERNEL)[:-1]}, "deep": {deep}}}, {json.dumps(KERNEL)}]}}'
     in_header = f'{{"deep": {deep}, "traceEvents": [{json.dumps(KERNEL)}, {json.dumps(KERNEL)}]}}'
@@ -169,7 +169,7 @@ def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
 
 
 def test_numbers_beyond_64_bits(open_bytes: Open) -> None:
-    """A time that fits no int64 drops its event; any other number that does not fit is null; both are reported."""
+    """A time that does not fit int64 drops its event; any other such number becomes null; both are reported."""
     rank_trace = open_bytes(
         document(
             KERNEL,
@@ -201,7 +201,7 @@ def test_a_damaged_event_costs_no_other(open_bytes: Open) -> None:
 
 
 def test_compressed_files_read_the_same(open_bytes: Open) -> None:
-    """Plain and gzip, of one member or many, give the same tables, whatever the name says."""
+    """Plain and gzip files, with one member or many, give the same tables, whatever the file name."""
     plain = document(*[KERNEL] * 100)
     contents = [plain, gzip.compress(plain), gzip.compress(plain[:1_000]) + gzip.compress(plain[1_000:])]
     opened = [open_bytes(content) for content in contents]
@@ -210,7 +210,7 @@ def test_compressed_files_read_the_same(open_bytes: Open) -> None:
 
 
 def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
-    """Where the tables are kept changes nothing about them."""
+    """Tables in memory and in a folder are equal."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number}"} for number in range(10_000)]))
     in_memory, in_folder = (open_trace({0: path}, cache=cache).ranks[0] for cache in (False, True))
@@ -220,7 +220,7 @@ def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
 
 
 def test_one_thread_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of threads changes nothing about the tables."""
+    """The tables do not depend on the number of threads."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number % 1_000}"} for number in range(50_000)]))
     on_all_cores = read(path)
@@ -241,7 +241,7 @@ def test_one_thread_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_kind_has_had_many_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
-    """Writers of other years and vendors spell the same kind in their own way."""
+    """Other PyTorch versions and vendors spell the same kind differently."""
     events = [{**KERNEL, "cat": category} for category in categories]
     rank_trace = open_bytes(json.dumps({"traceEvents": events}).encode())
     assert rank_trace.event_counts() == {kind: len(categories)}
@@ -264,7 +264,7 @@ json_values = st.recursive(
 
 
 def microseconds(most: int) -> st.SearchStrategy[int | float]:
-    """Return times, whole and with three places."""
+    """Return times, whole and with three decimals."""
     return st.integers(0, most) | st.decimals(0, most, places=3).map(lambda time: json.loads(str(time)))
 
 
@@ -302,7 +302,7 @@ def opened(content: bytes) -> RankTrace:
 
 
 def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the args that no column holds; null stands for no value, as it does in a column."""
+    """Return the args without a column; null means no value, as in a column."""
     return {key: value for key, value in args.items() if key not in known and value is not None}
 
 
@@ -310,7 +310,7 @@ def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
 def test_valid_json_reads_as_json_says(
     written: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any], layout: dict[str, Any]
 ) -> None:
-    """Names, times, ids, unknown args and header keys are those that Python's parser finds, to the nanosecond."""
+    """Names, times, ids, unknown args and header keys equal those of Python's parser, to the nanosecond."""
     keys = before | {"baseTimeNanoseconds": 7, "traceEvents": written} | after
     text = json.dumps(keys, **layout)
     expected = json.loads(text, parse_float=Decimal)["traceEvents"]
@@ -338,7 +338,7 @@ def test_valid_json_reads_as_json_says(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """Bytes cut out, put in or changed anywhere give a trace or an HolotraceError, and the tables keep their types."""
+    """Removed, added or changed bytes give a trace or a HolotraceError, and the tables keep their types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)
@@ -359,7 +359,7 @@ def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]]
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_raise_nothing_but_our_errors(content: bytes) -> None:
-    """Whatever a file holds, it is a trace or an HolotraceError."""
+    """Any content gives a trace or a HolotraceError."""
     try:
         opened(b"[{" + content)
         opened(content)

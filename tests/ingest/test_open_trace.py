@@ -1,4 +1,4 @@
-"""From a path to a Trace."""
+"""Opening the traces at a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WriteTrace = Callable[..., Path]
 
 
 class Recorder:
-    """A progress display that remembers the files it was told of."""
+    """A progress display that records the file names it receives."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -46,7 +46,7 @@ def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> No
         10: "rank10.json",
     }
     assert [(Path(each.path).name, each.reason) for each in trace.skipped] == [
-        ("notes.txt", "no profiler trace: a text")
+        ("notes.txt", "not a profiler trace: a text file")
     ]
 
 
@@ -56,7 +56,7 @@ def test_it_is_the_name_users_know() -> None:
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """A file whose beginning says its rank is not read before a table is asked for, and once at most."""
+    """A file whose beginning states its rank is read when a table is first needed, and only once."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []
@@ -67,7 +67,7 @@ def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, cache: bool) -> None:
-    """What was read to find the rank serves the analyses as well, with and without cache."""
+    """A file read to find its rank is not read again by the analyses, with and without a cache."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", collective_ranks=(5,)), progress=progress, cache=cache)
     assert list(trace.ranks) == [5]
@@ -76,7 +76,7 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
 
 
 def test_the_rank_most_collectives_name(write_trace: WriteTrace) -> None:
-    """Where header and name are silent, collectives vote; of equals the smaller rank wins, and -1 is no rank."""
+    """If neither header nor name states a rank, the one most collectives name wins, else the smaller; -1 does not count."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
     assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]
@@ -84,7 +84,7 @@ def test_the_rank_most_collectives_name(write_trace: WriteTrace) -> None:
 
 
 def test_the_rank_behind_the_events(tmp_path: Path) -> None:
-    """On-demand captures write distributedInfo last; it is found all the same."""
+    """On-demand captures write distributedInfo last; it still counts."""
     event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
     path = tmp_path / "libkineto_activities_1234.json"
     path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")
@@ -92,7 +92,7 @@ def test_the_rank_behind_the_events(tmp_path: Path) -> None:
 
 
 def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """ranks= opens a part of the job, and names a rank that is not there."""
+    """`ranks=` opens part of the job; the error names a rank that does not exist."""
     for rank in range(3):
         write_trace(f"rank{rank}.json")
     assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
@@ -112,14 +112,14 @@ def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatc
 
 
 def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading ~ is the home folder, as a shell would have it."""
+    """A leading ~ is the home folder, as in a shell."""
     write_trace("a.json")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert open_trace("~/a.json").ranks[0].table("events").height == 1
 
 
 def test_a_trace_that_breaks_off_late_is_an_error_when_read(tmp_path: Path) -> None:
-    """A dict's file that is no trace is told at once, not when the analysis is half done."""
+    """A file in a dict that is not a trace raises an error at once, not halfway through an analysis."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):
@@ -139,6 +139,6 @@ REAL_JOBS = {
 
 @pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
-    """Folders of real recordings give their ranks, and skip what is no trace or an older span."""
+    """Folders of real recordings give their ranks, and skip other files and older spans."""
     trace = open_trace(real_traces / folder)
     assert (list(trace.ranks), [Path(each.path).name for each in trace.skipped]) == expected

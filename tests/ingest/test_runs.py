@@ -1,4 +1,4 @@
-"""What a log folder holds: runs, workers and spans."""
+"""The runs, workers and spans in a log folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spans_of(run: Run) -> dict[str, list[int]]:
 
 
 def reasons(runs: Runs) -> dict[str, str]:
-    """Return {file name: why it is left out}."""
+    """Return {file name: why it is skipped}."""
     return {Path(each.path).name: each.reason for each in runs.skipped}
 
 
@@ -55,7 +55,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_moves_no_other(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b did not write the second one; its third is of the time of a's third."""
+    """Worker b did not write its second recording; its third was made at the time of a's third."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -64,7 +64,7 @@ def test_a_missing_recording_moves_no_other(write_trace: WriteTrace, tmp_path) -
 
 
 def test_numbers_that_are_no_times_are_counted(write_trace: WriteTrace, tmp_path) -> None:
-    """Nothing says when 7 was."""
+    """Spans follow the order of the recordings when the numbers do not say when they were made."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -73,7 +73,7 @@ def test_numbers_that_are_no_times_are_counted(write_trace: WriteTrace, tmp_path
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """Whatever the times; spans rise with them and begin at 1."""
+    """For any times, spans increase with time and begin at 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:
@@ -85,7 +85,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
 
 
 def test_any_trace_counts_and_the_rest_has_a_reason(write_trace: WriteTrace, tmp_path) -> None:
-    """Names without `.pt.trace`, gzip without `.gz`; a text, a broken link, and a file that cannot be a trace."""
+    """Names without `.pt.trace` and gzip without `.gz` count; a text file, a broken link and other JSON do not."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
     (tmp_path / "notes.md").write_text("nothing")
@@ -95,21 +95,21 @@ def test_any_trace_counts_and_the_rest_has_a_reason(write_trace: WriteTrace, tmp
     runs = find_runs(tmp_path)
     assert [(each.worker, each.rank) for each in runs.runs[0].recordings] == [("first", 4), ("packed", 4)]
     assert reasons(runs).keys() == {"notes.md", "other.json", "gone.json"}
-    assert reasons(runs)["gone.json"].endswith("a link to a file that is not there")
+    assert reasons(runs)["gone.json"].endswith("a link to a file that does not exist")
 
 
 def test_a_second_copy_is_named_and_left_out(write_trace: WriteTrace, tmp_path) -> None:
-    """Plain and gzip of one recording; the plugin takes one of them without a word."""
+    """Plain and gzip files of one recording; the plugin silently takes one of them."""
     old = write_trace("w.1.pt.trace.json")
     (tmp_path / "w.1.pt.trace.json.gz").write_bytes(gzip.compress(old.read_bytes()))
     os.utime(old, ns=(0, 0))
     runs = find_runs(tmp_path)
     assert [Path(each.path).name for each in runs.runs[0].recordings] == ["w.1.pt.trace.json.gz"]
-    assert reasons(runs) == {"w.1.pt.trace.json": "of the same worker and span as w.1.pt.trace.json.gz, which is newer"}
+    assert reasons(runs) == {"w.1.pt.trace.json": "same worker and span as w.1.pt.trace.json.gz, which is newer"}
 
 
 def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None:
-    """Else from its name; else opening the span reads it."""
+    """Otherwise from its name; otherwise opening the span reads the whole file."""
     write_trace("rank7.1.pt.trace.json", rank=3)
     write_trace("rank5.1.pt.trace.json")
     write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
@@ -119,7 +119,7 @@ def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None
 
 
 def test_opening_takes_the_last_span_or_the_one_asked_for(write_trace: WriteTrace, tmp_path) -> None:
-    """An unknown one is an error that lists those there are."""
+    """An unknown span or run is an error that lists the existing ones."""
     for stamp in (1, 2):
         write_trace(f"rank0.{stamp}.pt.trace.json")
     run = find_runs(tmp_path).run(tmp_path.name)
@@ -131,7 +131,7 @@ def test_opening_takes_the_last_span_or_the_one_asked_for(write_trace: WriteTrac
 
 
 def test_two_jobs_in_one_folder_are_told(write_trace: WriteTrace, tmp_path) -> None:
-    """Both are rank 0; the newest is opened, and the other named."""
+    """Both are rank 0; the newest is opened, and the other is listed as skipped."""
     for host in ("a", "b"):
         os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
     trace = find_runs(tmp_path).runs[0].open(cache=False)
@@ -140,7 +140,7 @@ def test_two_jobs_in_one_folder_are_told(write_trace: WriteTrace, tmp_path) -> N
 
 
 def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
-    """A server asks again and again."""
+    """A server refreshes the folder again and again."""
     first = write_trace("run/w.1.pt.trace.json")
     before = find_runs(tmp_path)
     opened: list[str] = []
@@ -166,7 +166,7 @@ def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace
 
 
 def test_links_in_a_circle_end(write_trace: WriteTrace, tmp_path) -> None:
-    """And a folder that two paths lead to is one run."""
+    """And a folder reachable by two paths is one run."""
     write_trace("run/w.1.pt.trace.json")
     (tmp_path / "run" / "back").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "run")
@@ -182,7 +182,7 @@ def test_an_empty_folder_has_no_runs_and_may_fill_later(write_trace: WriteTrace,
 
 
 def test_what_is_no_folder_is_an_error(write_trace: WriteTrace, tmp_path) -> None:
-    """A path that leads nowhere, a file, and a folder that went away."""
+    """A path that does not exist, a file, and a folder that was deleted."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -196,7 +196,7 @@ def test_what_is_no_folder_is_an_error(write_trace: WriteTrace, tmp_path) -> Non
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_folders_have_the_workers_and_spans_of_the_plugin(name, real_traces, goldens) -> None:
-    """Its reserved worker `All` aside."""
+    """Except for the plugin's reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     found = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in found.items()} == {
@@ -205,7 +205,7 @@ def test_real_folders_have_the_workers_and_spans_of_the_plugin(name, real_traces
 
 
 def test_no_edge_case_of_the_plugin_is_left_out(goldens) -> None:
-    """Bare lists, wrong escapes, strings for numbers: 59 small files of which the plugin loses several."""
+    """Bare lists, wrong escapes, strings for numbers: 59 small files, several of which the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")
     found = {Path(each.path).parent.name for run in runs.runs for each in run.recordings if "input" in each.worker}
     assert found == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
@@ -213,7 +213,7 @@ def test_no_edge_case_of_the_plugin_is_left_out(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """It is a run all the same, and becomes one that can be opened once its file is whole."""
+    """It is still listed as a run, and can be opened once its file is complete."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")
@@ -222,9 +222,7 @@ def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
 
     assert (run.name, run.recordings, run.workers, run.spans) == ("run", (), (), ())
     assert [each.path for each in run.unreadable] == [str(path)]
-    with pytest.raises(
-        UnreadableTraceError, match=rf"run run has no file that can be read: {path.name} \(.*an empty file\)"
-    ):
+    with pytest.raises(UnreadableTraceError, match=rf"run run has no readable file: {path.name} \(.*an empty file\)"):
         run.open()
     path.write_bytes(content)
     (run,) = found.refresh().runs

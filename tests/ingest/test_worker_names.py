@@ -1,4 +1,4 @@
-"""Who recorded a file, as its name says."""
+"""The worker in a file name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_the_worker_is_what_stands_before_the_number(name, worker) -> None:
-    """Of any file name; other names are workers themselves."""
+    """In any file name; a name of another form is the worker as a whole."""
     assert worker_of(f"log/{name}") == worker
 
 
 def test_the_number_tells_recordings_apart() -> None:
-    """The last group of digits between dots; none is None."""
+    """The last group of digits between dots, else None."""
     assert worker_and_stamp("rank0.Apr.1102.pt.trace.json") == ("rank0.Apr", 1102)
     assert worker_and_stamp("rank0.json.gz") == ("rank0", None)

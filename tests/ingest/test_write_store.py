@@ -1,4 +1,4 @@
-"""A job as one store: the same tables and results, whole ranks or none, whoever interrupts."""
+"""A job as one store: the same tables and results; after any interruption, whole ranks or none."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_gives_what_its_traces_give(name, real_traces, tmp_path) -> None:
-    """Every table, header, health record and result of every analysis, for traces of all kinds of devices."""
+    """Tables, headers, health records and the results of every analysis are equal, for all kinds of devices."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     again = stored(trace, tmp_path)
     assert list(again.ranks) == list(trace.ranks)
@@ -99,14 +99,14 @@ def is_kernel(rank_trace) -> object:
 
 
 def test_events_of_a_store_can_be_selected(tmp_path) -> None:
-    """`where` does the same to both."""
+    """`where` selects the same events as in a trace."""
     trace = gpu_job().build()
     chosen = stored(trace, tmp_path).where(is_kernel)
     assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
 
 
 def test_other_engines_read_it(tmp_path) -> None:
-    """Texts are texts, dictionary-encoded, and the folders are Hive partitions."""
+    """Texts are dictionary-encoded strings, and the folders are Hive partitions."""
     stored(gpu_job().build(), tmp_path)
     pattern = str(tmp_path / "job.store" / "rank=*" / "events.parquet")
     rows = duckdb.read_parquet(pattern, hive_partitioning=True).filter("rank = 1").project("rank, kind, name")
@@ -125,7 +125,7 @@ def _columns(file: pq.ParquetFile) -> list:
 
 
 def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
-    """They are written some rows at a time, so memory does not grow with them, and come back in order."""
+    """Rows are written in batches, so memory does not grow with the table, and are read back in order."""
     monkeypatch.setattr(parquet_tables, "_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(parquet_tables, "_ROWS_OF_A_GROUP", 14)
     builder = TraceBuilder()
@@ -157,7 +157,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_a_changed_file_is_read_again(tmp_path) -> None:
-    """And only that one."""
+    """Only the changed file is read again."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     TraceBuilder().rank(1).kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
@@ -170,7 +170,7 @@ def test_a_changed_file_is_read_again(tmp_path) -> None:
 
 
 def test_ranks_can_be_added(tmp_path) -> None:
-    """Those that were not asked for stay."""
+    """Ranks outside the selection stay."""
     gpu_job().write(tmp_path / "traces")
     for rank in (1, 0):
         holotrace.write_store(holotrace.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
@@ -178,19 +178,19 @@ def test_ranks_can_be_added(tmp_path) -> None:
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
-    """A rank of another file is an error that names both; `overwrite` writes it in its place."""
+    """A rank of another file is an error that names both files; `overwrite` replaces the rank."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
     second = holotrace.open_trace(tmp_path / "second")
-    with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
+    with pytest.raises(InvalidOptionError, match=r"already has rank 0 from .*first.*, not from .*second"):
         holotrace.write_store(second, tmp_path / "job.store")
     assert len(holotrace.write_store(second, tmp_path / "job.store", overwrite=True).written) == 1
     assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
 def test_a_file_that_cannot_be_read_is_left_out_and_told(tmp_path) -> None:
-    """With on_error="skip"; the store holds the others, and says which is missing and why."""
+    """With on_error="skip", the store contains the others, and states which rank is missing and why."""
     paths = gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
@@ -224,7 +224,7 @@ holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 
 
 def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
-    """SIGKILL in the middle of a table: the rank does not count, the store says so, and the next run goes on."""
+    """After SIGKILL in the middle of a table, the rank does not count, the store reports it, and the next run continues."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     command = [sys.executable, "-c", KILLED, str(tmp_path / "traces"), str(store)]
@@ -235,7 +235,7 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
         pq.ParquetFile(path)  # every file that has its name is whole
-    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are there, and missing are: 1"):
+    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are complete, and these are missing: 1"):
         holotrace.open_trace(store)
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store)
     assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
@@ -253,7 +253,7 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
-    """It names the file and the way out, and the next run mends it."""
+    """The error names the file and what to do, and the next run repairs it."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -268,7 +268,7 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
 
 
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
-    """Its size stays; whoever reads it is told which file it is and what to do, and that mends it."""
+    """With the size unchanged, the error names the file and what to do, and doing that repairs it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
     holotrace.write_store(trace, store)
     before = everything(holotrace.open_trace(store))
@@ -283,7 +283,7 @@ def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
 
 
 def everything(trace: Trace) -> list[object]:
-    """Return all that is known of a job."""
+    """Return all tables, headers and health records of a job."""
     return [
         [{name: each.table(name).to_dict(as_series=False) for name in TABLES}, each.header, each.health]
         for each in trace.ranks.values()
@@ -292,7 +292,7 @@ def everything(trace: Trace) -> list[object]:
 
 @pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
 def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
-    """DuckDB reads files by itself, so they are compared with their checksums before."""
+    """DuckDB reads the files itself, so their checksums are verified first."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
     holotrace.write_store(gpu_job().build(), store)
     kernels = store / "rank=1" / "kernels.parquet"
@@ -300,13 +300,15 @@ def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
     content[len(content) // 2] ^= 1
     with drafted(kernels) as file:
         file.write(content)
-    with pytest.raises(UnreadableTraceError, match=r"rank=1/kernels.parquet cannot be read: its checksum does not fit"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"rank=1/kernels.parquet cannot be read: its checksum does not match"
+    ):
         holotrace.open_trace(store).sql("SELECT count(*) FROM stored.kernels")
     assert holotrace.open_trace(store).sql("SELECT count(*) FROM stored.strings").height == 1
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
-    """Whoever has it open is told so, instead of getting columns of both."""
+    """A reader that has the rank open gets an error, not columns of both versions."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
@@ -319,21 +321,21 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path) -> None:
-    """Neither saw a rank when it began; the second one to finish sees that of the first."""
+    """Neither job sees a rank at the start; the second to finish sees the rank of the first."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
 
     class Late(InProcessExecutor):
-        """Looks for what is there, and then lets the other one finish."""
+        """Lets the other job finish after looking for existing ranks."""
 
         def submit(self, fn, /, *args, **kwargs) -> Future:
-            """Work, the second time after the other."""
+            """Run the task; before writing, let the other job finish."""
             if fn.func.__name__ == "_write" and not (store / "rank=0").exists():
                 holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
             return super().submit(fn, *args, **kwargs)
 
-    with pytest.raises(InvalidOptionError, match=r"holds rank 0 of .*first.*which is not .*second"):
+    with pytest.raises(InvalidOptionError, match=r"already has rank 0 from .*first.*, not from .*second"):
         holotrace.write_store(holotrace.open_trace(tmp_path / "second"), store, executor=Late())
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
     assert {each.source for each in read_contents(store).ranks.values()} == {
@@ -343,7 +345,7 @@ def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
-    """Its files have the permissions of the trace, within the umask; a folder can be entered by who may read it."""
+    """Its files have the permissions of the trace, within the umask; users who may read a folder may enter it."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)
@@ -358,7 +360,7 @@ def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch) -> None:
-    """A power cut tears nothing that counts: every file and the folder are synced, then renamed, then it is said."""
+    """For safety in a power cut, every file and the folder are synced, then renamed, then recorded in the manifest."""
     happened: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: happened.append(named(number)) or sync(number))
@@ -378,7 +380,7 @@ def named(number: int) -> str:
 
 
 def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
-    """Of the same length, so that only Parquet's own structure tells."""
+    """With the length unchanged, only Parquet's own structure reveals the damage."""
     stored(gpu_job().build(), tmp_path)
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
     content = bytearray(broken.read_bytes())
@@ -391,7 +393,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
-    """And the next run mends it, from what each rank says of itself."""
+    """And the next run repairs it from the records of the ranks."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
@@ -406,7 +408,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
 def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
-    """A store comes from anywhere; what it says leads to no other folder."""
+    """A store may come from anyone; its records must not lead to other folders."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
@@ -415,17 +417,17 @@ def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
 
 
 def test_a_store_of_another_version_is_not_guessed_at(tmp_path, monkeypatch) -> None:
-    """It says so, and is written again on demand."""
+    """It raises an error, and the next run writes it again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
-    with pytest.raises(NotATraceError, match="was stored by another version of holotrace; run holotrace ingest again"):
+    with pytest.raises(NotATraceError, match="was written by another version of holotrace; run holotrace ingest again"):
         holotrace.open_trace(tmp_path / "job.store")
     assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
-    """What an older one read still opens."""
+    """A store by an older reader still opens."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):
@@ -435,13 +437,11 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
 
 
 def test_what_else_is_there_stays(tmp_path) -> None:
-    """A folder with other files is no place for a store, nor is a file."""
+    """Neither a folder with other files nor a file can become a store."""
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path / "traces", tmp_path / "notes.txt"):
-        with pytest.raises(
-            InvalidOptionError, match="is there already and is no store of holotrace; name a new folder"
-        ):
+        with pytest.raises(InvalidOptionError, match="already exists and is not a holotrace store; name a new folder"):
             holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), place)
 
 
@@ -452,7 +452,7 @@ class Overtaken(InProcessExecutor):
         self.other = other
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Work, then let the other run begin and end."""
+        """Run the task, then let the other run start and finish."""
         future = super().submit(fn, *args, **kwargs)
         if self.other:
             other, self.other = self.other, None
@@ -461,7 +461,7 @@ class Overtaken(InProcessExecutor):
 
 
 def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
-    """As an array of jobs does: whoever is last, both ranks are there."""
+    """As in a job array: whichever run finishes last, both ranks are there."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
@@ -471,7 +471,7 @@ def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
 
 
 def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
-    """The next run takes it, and the reason goes."""
+    """The next run reads it, and the reason disappears."""
     paths = gpu_job().write(tmp_path / "traces")
     whole = paths[1].read_bytes()
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
@@ -483,13 +483,13 @@ def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
 
 
 def no_room(*_: object) -> int:
-    """Fail as the system does where a disk is full."""
+    """Fail as the operating system does on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
-    """With its reason, and no rank is left out for it: the store stays unfinished."""
+    """The error states the reason, no rank is skipped for it, and the store stays unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
@@ -501,7 +501,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
 
 
 def test_a_store_that_appears_in_this_moment_is_one(tmp_path, monkeypatch) -> None:
-    """Another run may begin between looking for a store and looking into the folder."""
+    """Another run may create the store between two checks."""
     gpu_job().write(tmp_path / "traces")
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
     looks: list[Path] = []
@@ -525,7 +525,7 @@ class OnAnotherMachine(InProcessExecutor):
         self.folder = folder
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Work while the folder is away."""
+        """Run the task while the folder is moved away."""
         away = self.folder.with_name("away")
         if self.folder.exists():
             self.folder.rename(away)
@@ -537,7 +537,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_that_do_not_see_the_store(tmp_path) -> None:
-    """They say so, instead of writing where nobody looks."""
+    """They raise an error instead of writing to another file system."""
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
         holotrace.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
@@ -547,7 +547,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:
     """A store holds whole traces."""
     again = stored(gpu_job().build(), tmp_path)
-    with pytest.raises(InvalidOptionError, match="is in a store already; copy its folder"):
+    with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
     with pytest.raises(InvalidOptionError, match="has a selection of events"):
         holotrace.write_store(gpu_job().build().where(is_kernel), tmp_path / "second.store")
@@ -555,7 +555,7 @@ def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:
 
 
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """Its files are fetched once, compressed as they are."""
+    """Its files are fetched once, in compressed form."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2
@@ -570,7 +570,7 @@ def test_a_store_behind_a_url(tmp_path) -> None:
 
 
 def test_reading_takes_no_place_in_the_cache(tmp_path, monkeypatch) -> None:
-    """A trace of which all goes into a store is read through temporary files."""
+    """Writing a whole trace into a store uses temporary files, not the cache."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "traces")
     started = time.time()

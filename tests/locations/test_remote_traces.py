@@ -87,8 +87,8 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     assert counts(trace) == {0: 3, 1: 5}
     assert trace.ranks[1].source == "memory://job/b.json.gz"
     assert trace.ranks[1].health.format == "gzip"
-    assert [(each.path, each.reason[:20]) for each in trace.skipped] == [
-        ("memory://job/notes.json", "no profiler trace: a")
+    assert [(each.path, each.reason[:24]) for each in trace.skipped] == [
+        ("memory://job/notes.json", "not a profiler trace: a ")
     ]
 
 
@@ -142,7 +142,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
     with pytest.raises(TraceNotFoundError, match=r"does not exist"):
         holotrace.open_trace("memory://nothing/at/all.json")
     memory.pipe("/job/x.json", b"hello")
-    with pytest.raises(NotATraceError, match=r"^memory://job/x.json is no profiler trace: found"):
+    with pytest.raises(NotATraceError, match=r"^memory://job/x.json is not a profiler trace: found"):
         holotrace.open_trace("memory://job/x.json")
 
 

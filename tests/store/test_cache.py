@@ -549,7 +549,7 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
     """A file that turns out to be no trace makes no entry."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
-    with pytest.raises(ValueError, match="no profiler trace"):
+    with pytest.raises(ValueError, match="not a profiler trace"):
         TraceFile(str(path), KinetoReader()).table("events")
     assert list(cache_folder.rglob("*")) == []
 

@@ -198,7 +198,7 @@ def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
 
 def test_no_rank_at_all_is_refused(trace: Trace) -> None:
     """An empty list is a mistake, not a job without ranks."""
-    with pytest.raises(InvalidOptionError, match="no rank at all"):
+    with pytest.raises(InvalidOptionError, match="selects no rank"):
         trace.select([])
 
 
@@ -212,8 +212,8 @@ def test_files_that_cannot_be_read_are_left_out(
         rest = Trace({**trace.ranks, 5: bad}, trace.skipped).readable()
     assert list(rest.ranks) == [1, 3, 10]
     assert [each.path for each in rest.skipped] == ["notes.txt", bad.source]
-    assert "is no profiler trace" in rest.skipped[1].reason
-    assert caplog.messages == [f"left out: {rest.skipped[1].reason}"]
+    assert "is not a profiler trace" in rest.skipped[1].reason
+    assert caplog.messages == [f"skipped: {rest.skipped[1].reason}"]
     assert trace.readable() is trace
     with pytest.raises(NotATraceError):
         Trace({5: bad}).readable()
@@ -275,8 +275,8 @@ def test_a_failing_rank_can_be_left_out(
     assert (found, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
     reasons = [each.reason for each in lenient.skipped[1:]]
     assert reasons[0].startswith("rank 3: ZeroDivisionError: integer division or modulo by zero")
-    assert reasons[1].startswith(f"{bad.source} is no profiler trace: ")
-    assert caplog.messages == [f"left out: {reason}" for reason in reasons]
+    assert reasons[1].startswith(f"{bad.source} is not a profiler trace: ")
+    assert caplog.messages == [f"skipped: {reason}" for reason in reasons]
     assert lenient.map(miscounts_rank_3, executor) == found
     assert len(caplog.messages) == 2
 

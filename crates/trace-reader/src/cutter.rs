@@ -94,7 +94,7 @@ fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) ->
     match beginning {
         Beginning::SomethingElse(found) => Some(found.clone()),
         Beginning::NoEvents(_) if header.get("traceEvents").is_some() => {
-            Some("its traceEvents are no list".to_owned())
+            Some("its traceEvents is not a list".to_owned())
         }
         Beginning::NoEvents(_) => {
             Some(format!("a JSON object without traceEvents; its keys are: {}", keys()))

@@ -13,8 +13,8 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file was read, but it holds no profiler trace.
-    #[error("{path} is no profiler trace: {found}")]
+    /// The file was read, but it is not a profiler trace.
+    #[error("{path} is not a profiler trace: {found}")]
     NotATrace {
         /// The file.
         path: String,

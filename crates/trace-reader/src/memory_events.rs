@@ -29,7 +29,7 @@ pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
         .and_then(|mut source| source.fill_to_the_end(&mut text))
         .map_err(|source| ReadError::Io { path: name.clone(), source })?;
     parsed(&text).map_err(|at| {
-        let found = format!("no list of [time, action, bytes, category], all whole numbers, at byte {at}");
+        let found = format!("not a list of [time, action, bytes, category], all whole numbers, at byte {at}");
         ReadError::NotATrace { path: name, found }
     })
 }

@@ -386,7 +386,7 @@ fn no_trace() {
         (b"[1, 2]", "a list whose first element is"),
         (br#"[{"a": 1}]"#, "none of its elements is an event"),
         (br#"{"schema": 1, "nodes": []}"#, "a JSON object without traceEvents; its keys are: nodes, schema"),
-        (br#"{"traceEvents": null}"#, "its traceEvents are no list"),
+        (br#"{"traceEvents": null}"#, "its traceEvents is not a list"),
         (br#"{"schemaVersion": 1, "a"#, "it ends before any traceEvents"),
     ] {
         let error = read_bytes(bytes, 1 << 20).err().expect("it is refused").to_string();

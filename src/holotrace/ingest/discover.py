@@ -1,16 +1,16 @@
-"""Which files belong to a job, and which rank each is.
+"""Find the files of a job and the rank of each.
 
-A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict; each a path or a URL. The rank
-of a file comes from the first of these that says one:
+A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict; paths may be URLs. The rank of
+a file comes from the first of these that states one:
 
     1. `distributedInfo.rank` in the file
-    2. the name of the file: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
-    3. the collectives in the file, whose rows name the rank that recorded them; the file is read for that
-    4. the next number no other file has, in the natural order of the names (a2 before a10)
+    2. the file name: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
+    3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
+    4. the next free number, in the natural order of the names (a2 before a10)
 
-Two files never share a rank silently. In a folder or a pattern, several files of one rank are several recordings of
-it, such as the spans that a profiler schedule writes one after the other: the newest is taken, the others are skipped,
-and the reason says how to open them. Files listed one by one were each meant, so there a shared rank is an error.
+Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings,
+such as the spans that a profiler schedule writes one after the other: the newest is opened, the others are skipped with
+a reason that says how to open them. In a list every file was asked for, so a shared rank is an error.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TraceSource: TypeAlias = Address | Iterable[Address] | Mapping[int, Address]
 """What `holotrace.open_trace` accepts."""
 
 ReadRank: TypeAlias = Callable[[str], int | None]
-"""Reads a whole file to learn its rank; None where it says none."""
+"""Reads a whole file to learn its rank; None if the file does not state one."""
 
 _OTHER_FORMATS = {
     ".html": "a web page",
@@ -72,11 +72,11 @@ _OTHER_FORMATS = {
     ".sqlite": "a database",
     ".db": "a database",
     ".nsys-rep": "an Nsight Systems report",
-    ".txt": "a text",
-    ".log": "a text",
-    ".md": "a text",
-    ".py": "a program",
-    ".sh": "a program",
+    ".txt": "a text file",
+    ".log": "a text file",
+    ".md": "a text file",
+    ".py": "a script",
+    ".sh": "a script",
     ".png": "an image",
     ".svg": "an image",
 }
@@ -88,33 +88,33 @@ _RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<ran
 _WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
 _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
-_CALLED_LIKE_A_TRACE = ".pt.trace.json"
+_TRACE_NAME_PART = ".pt.trace.json"
 _SIGNS_OF_DAMAGE = ("an empty file", "JSON without traceEvents at its beginning", "it begins with")
-"""What is said of a file that may have been a trace; one of another kind is called by its kind."""
+"""Reasons that fit a damaged trace; a file of another format is named by its format instead."""
 
 _MOST_NAMES_SHOWN = 10
-_NO_FILES = "an empty list of files was given; there is no trace to open"
+_NO_FILES = "no trace to open: the list of files is empty"
 
 
 @dataclass(frozen=True)
-class Found:
-    """The files of a job, sorted by rank, and what was left out."""
+class JobFiles:
+    """The files of a job, sorted by rank, and the skipped files."""
 
     files: dict[int, str]
     skipped: tuple[SkippedFile, ...] = ()
 
 
-def discover(source: TraceSource, read_rank: ReadRank) -> Found:
+def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
     """Find the files of a job and the rank of each.
 
     Args:
         source: a file, a folder (its files, not its subfolders), a glob pattern, a list, or `{rank: file}`.
-        read_rank: asked for the rank of files whose beginning and name say none.
+        read_rank: called for files whose beginning and name do not state a rank.
 
     Raises:
-        TraceNotFoundError: there is no such path, or no trace among its files; the message lists what is there.
-        NotATraceError: a file named by itself, in a list or in a dict is no trace.
-        UnreadableTraceError: likewise, it cannot be read.
+        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists what is there.
+        NotATraceError: a file that was named alone, in a list or in a dict is not a trace.
+        UnreadableTraceError: a file that was named alone, in a list or in a dict cannot be read.
         DuplicateRankError: two files of a list have the same rank.
     """
     if isinstance(source, Mapping):
@@ -123,9 +123,9 @@ def discover(source: TraceSource, read_rank: ReadRank) -> Found:
         return _from_list([address_text(path) for path in source], read_rank)
     path = address_text(source)
     location = located(path)
-    if path and _is_there(
-        location
-    ):  # asked first: a folder that another process is just making never passes for a file
+    # Check that the path exists before asking for its type: a folder that another process creates in between is then
+    # never taken for a file.
+    if path and _path_exists(location):
         return _from_folder(path, read_rank) if location.is_dir() else _from_list([path], read_rank)
     if glob.has_magic(path):
         return _from_pattern(path, read_rank)
@@ -133,9 +133,9 @@ def discover(source: TraceSource, read_rank: ReadRank) -> Found:
 
 
 def rank_in_name(path: str) -> int | None:
-    """Return the rank that a file's name says, or None.
+    """Return the rank in a file name, or None.
 
-    `rank` counts before `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is not the rank of the process.
+    `rank` takes precedence over `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is ignored.
     """
     name = name_of(path)
     for match in reversed(list(_RANK_IN_NAME.finditer(name))):
@@ -151,23 +151,23 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
 
 
-def _from_mapping(source: Mapping[int, Address]) -> Found:
+def _from_mapping(source: Mapping[int, Address]) -> JobFiles:
     if not source:
         raise TraceNotFoundError(_NO_FILES)
     files = {_given_rank(rank, path): address_text(path) for rank, path in source.items()}
     _expect_traces(list(files.values()))
-    return Found(dict(sorted(files.items())))
+    return JobFiles(dict(sorted(files.items())))
 
 
 def _given_rank(rank: object, path: Address) -> int:
-    """Return the key of a dict as a rank; numpy's whole numbers are as good as Python's."""
+    """Return a dict key as a rank; NumPy integers are accepted too."""
     if isinstance(rank, SupportsIndex) and not isinstance(rank, bool) and 0 <= operator.index(rank) <= HIGHEST_RANK:
         return operator.index(rank)
     message = f"{{{rank!r}: {address_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
     raise InvalidOptionError(message)
 
 
-def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
+def _from_list(paths: list[str], read_rank: ReadRank) -> JobFiles:
     if not paths:
         raise TraceNotFoundError(_NO_FILES)
     known = {path: _read_if_unknown(path, rank, read_rank) for path, rank in _expect_traces(paths).items()}
@@ -177,143 +177,148 @@ def _from_list(paths: list[str], read_rank: ReadRank) -> Found:
             raise DuplicateRankError(_shared_rank(rank, taken[rank], path))
         if rank is not None:
             taken[rank] = path
-    return Found(_fill_up(taken, known))
+    return JobFiles(_fill_up(taken, known))
 
 
-def _from_folder(folder: str, read_rank: ReadRank) -> Found:
+def _from_folder(folder: str, read_rank: ReadRank) -> JobFiles:
     try:
-        found = [child.path for child in scan(folder) if not child.is_dir]
+        paths = [child.path for child in scan(folder) if not child.is_dir]
     except HolotraceError:
         raise
     except OSError as error:
         message = f"{folder} cannot be listed: {error.strerror}"
         raise UnreadableTraceError(message) from error
-    return found_among(folder, found, read_rank)
+    return traces_among(folder, paths, read_rank)
 
 
-def _from_pattern(pattern: str, read_rank: ReadRank) -> Found:
-    found = _matching(pattern)
-    if not found:
+def _from_pattern(pattern: str, read_rank: ReadRank) -> JobFiles:
+    paths = _matching(pattern)
+    if not paths:
         raise TraceNotFoundError(nothing_there(pattern))
-    return found_among(pattern, found, read_rank)
+    return traces_among(pattern, paths, read_rank)
 
 
 def _matching(pattern: str) -> list[str]:
     location = located(pattern)
     if isinstance(location, RemotePath):
-        return [str(each) for each in location.glob()]
+        return [str(match) for match in location.glob()]
     return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- the paths begin as the pattern does
 
 
-def found_among(source: str, paths: list[str], read_rank: ReadRank) -> Found:
-    """Find the traces among these files; of several recordings of a rank the newest. `source` names them in errors.
+def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles:
+    """Find the traces among these files, the newest of each rank. `source` names the files in errors.
 
     Raises:
-        TraceNotFoundError: none of them is a trace.
+        TraceNotFoundError: none of the files is a trace.
     """
     ranks: dict[str, int | None] = {}
     skipped: list[SkippedFile] = []
     ordered = sorted(paths, key=natural_order)
-    for path, seen in zip(ordered, side_by_side(_seen_trace, ordered), strict=True):
+    for path, rank_or_error in zip(ordered, side_by_side(_peek_rank, ordered), strict=True):
         try:
-            ranks[path] = _read_if_unknown(path, _stated(seen), read_rank)
+            ranks[path] = _read_if_unknown(path, _value_or_raise(rank_or_error), read_rank)
         except (NotATraceError, UnreadableTraceError) as error:  # noqa: PERF203 -- one file must not hide the others
             skipped.append(skipped_file(path, error))
     if not ranks:
         raise TraceNotFoundError(_no_trace_in(source, skipped))
     taken, older = _newest_of_each_rank(ranks)
-    return Found(_fill_up(taken, ranks), (*skipped, *older))
+    return JobFiles(_fill_up(taken, ranks), (*skipped, *older))
 
 
 def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
-    """Return the rank of a file found in a folder, or None.
+    """Return the rank of a file in a folder, or None.
 
     Raises:
-        NotATraceError: it is no trace; the message is the reason alone, without the path.
-        UnreadableTraceError: it cannot be read.
+        NotATraceError: the file is not a trace; the message is the reason alone, without the path.
+        UnreadableTraceError: the file cannot be read.
     """
-    return _read_if_unknown(path, _stated(_seen_trace(path)), read_rank)
+    return _read_if_unknown(path, _value_or_raise(_peek_rank(path)), read_rank)
 
 
-def _seen_trace(path: str) -> int | HolotraceError | None:
-    """Return the rank that the beginning or the name of a file says, or why it is no trace; other files are looked at."""
+def _peek_rank(path: str) -> int | HolotraceError | None:
+    """Return the rank that the beginning or the name of a file states, or the reason why the file is skipped.
+
+    The reason is returned, not raised, so that one bad file does not stop the check of the others.
+    """
     what = _no_file(path) or _other_format(path)
     try:
-        seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
+        beginning = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
     except UnreadableTraceError as error:
         return error
-    return _stated_rank(path, seen.rank) if seen.is_trace else NotATraceError(f"no profiler trace: {seen.what}")
+    if not beginning.is_trace:
+        return NotATraceError(f"not a profiler trace: {beginning.what}")
+    return _stated_rank(path, beginning.rank)
 
 
-def _stated(seen: int | HolotraceError | None) -> int | None:
-    if isinstance(seen, HolotraceError):
-        raise seen
-    return seen
+def _value_or_raise(rank_or_error: int | HolotraceError | None) -> int | None:
+    if isinstance(rank_or_error, HolotraceError):
+        raise rank_or_error
+    return rank_or_error
 
 
 def skipped_file(path: str, error: Exception) -> SkippedFile:
-    """Return the file with the reason why it is left out; one that cannot be read is also logged."""
+    """Return a skipped file with the reason; log a warning if the file cannot be read."""
     if isinstance(error, UnreadableTraceError):
-        logger.warning("left out: %s", error)
+        logger.warning("skipped: %s", error)
     reason = str(error).removeprefix(f"{path} ")
     return SkippedFile(path, reason, is_unreadable=_is_unreadable(path, error))
 
 
 def is_or_was_a_trace(path: str) -> bool:
-    """Whether a file is a trace, or would be one could it be read."""
-    seen = _seen_trace(path)
-    return not isinstance(seen, HolotraceError) or _is_unreadable(path, seen)
+    """Whether a file is a trace, or looks like a damaged one."""
+    rank_or_error = _peek_rank(path)
+    return not isinstance(rank_or_error, HolotraceError) or _is_unreadable(path, rank_or_error)
 
 
 def _is_unreadable(path: str, error: Exception) -> bool:
-    """Whether a file that is left out is called like a trace, and holds nothing that is whole."""
+    """Whether a skipped file is named like a trace but has no readable content."""
     name = name_of(path).lower()
     if isinstance(error, UnreadableTraceError):
         return ".json" in name or rank_in_name(path) is not None
-    is_called_so = _CALLED_LIKE_A_TRACE in name or rank_in_name(path) is not None
-    return is_called_so and any(sign in str(error) for sign in _SIGNS_OF_DAMAGE)
+    is_named_like_a_trace = _TRACE_NAME_PART in name or rank_in_name(path) is not None
+    return is_named_like_a_trace and any(sign in str(error) for sign in _SIGNS_OF_DAMAGE)
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
-    """Return {path: rank its beginning or its name says} for files that were named one by one."""
+    """Return {path: rank that its beginning or its name states} for files that were named one by one."""
     return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
 
 
 def _expect_trace(path: str) -> int | None:
     location = located(path)
-    if not _is_there(location):
+    if not _path_exists(location):
         raise TraceNotFoundError(nothing_there(path))
     if location.is_dir():
         message = f"{path} is a folder; in a list or a dict, name the files"
         raise NotATraceError(message)
     what = _no_file(path)
-    seen = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
-    if not seen.is_trace:
-        message = f"{path} is no profiler trace: found {seen.what}"
+    beginning = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
+    if not beginning.is_trace:
+        message = f"{path} is not a profiler trace: found {beginning.what}"
         raise NotATraceError(message)
-    return _stated_rank(path, seen.rank)
+    return _stated_rank(path, beginning.rank)
 
 
 def _no_file(path: str) -> str:
-    """Return what lies at a path that opening would wait for or not find, empty for a file."""
+    """Describe a broken link, a pipe or a device, which cannot be opened as a file; empty for a file."""
     location = located(path)
     if isinstance(location, RemotePath):
         return ""
     if not location.exists():
-        return "a link to a file that is not there"
+        return "a link to a file that does not exist"
     if location.is_file():
         return ""
-    return "a pipe or a device; write what comes out of it to a file first"
+    return "a pipe or a device; write its output to a file first"
 
 
 def _other_format(path: str) -> str:
-    """Return what a file is by its name alone, empty where it may be a trace."""
+    """Return the format that the file name alone gives away, empty if the file may be a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 
 
-def _is_there(location: Location) -> bool:
-    """Whether a path leads to something, be it a link that leads nowhere."""
+def _path_exists(location: Location) -> bool:
+    """Whether a path exists; a broken link counts."""
     return location.is_symlink() or location.exists()
 
 
@@ -338,20 +343,20 @@ def _newest_of_each_rank(ranks: Mapping[str, int | None]) -> tuple[dict[int, str
 def _older(path: str, rank: int, newest: str) -> SkippedFile:
     return SkippedFile(
         path,
-        f"another recording of rank {rank}; the newest, {name_of(newest)}, was taken. "
+        f"another recording of rank {rank}; the newest, {name_of(newest)}, was opened. "
         f"To open this one instead: holotrace.open_trace({{{rank}: {path!r}}})",
         rank=rank,
     )
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return when a file was recorded, from the time in its name or from the file system, then its name."""
+    """Return a sort key: the time in the file name, else when the file was last changed; then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 
 
 def _fill_up(taken: Mapping[int, str], ranks: Mapping[str, int | None]) -> dict[int, str]:
-    """Give files without a rank the numbers nobody has."""
+    """Give files without a rank the free numbers."""
     files = dict(taken)
     free = (number for number in range(len(files) + len(ranks) + 1) if number not in taken)
     for path, rank in ranks.items():
@@ -362,15 +367,15 @@ def _fill_up(taken: Mapping[int, str], ranks: Mapping[str, int | None]) -> dict[
 
 def _shared_rank(rank: int, first: str, second: str) -> str:
     return (
-        f"{first} and {second} are both rank {rank}. Leave one out, or say which is which: "
+        f"{first} and {second} are both rank {rank}. Leave one out, or assign the ranks yourself: "
         f"holotrace.open_trace({{{rank}: {first!r}, {rank + 1}: {second!r}}})"
     )
 
 
 def nothing_there(path: str) -> str:
-    """Say that a path leads nowhere, and what lies near it."""
+    """Return the message for a path that does not exist, with similar names or the content of its folder."""
     if not path.strip():
-        return f"{path!r} is no path; name a trace file or a folder of them"
+        return f"{path!r} is not a path; name a trace file or a folder of them"
     if glob.has_magic(path):
         return f"no file matches {path}"
     if (parent := _nearest_folder(located(path))) is None:
@@ -378,29 +383,29 @@ def nothing_there(path: str) -> str:
     children = _children(parent)
     close = difflib.get_close_matches(name_of(path), [child.name for child in children])
     return f"{path} does not exist; " + (
-        f"did you mean {close[0]}?" if close else f"{parent} holds {_listing(children)}"
+        f"did you mean {close[0]}?" if close else f"{parent} contains: {_listing(children)}"
     )
 
 
 def _no_trace_in(source: str, skipped: list[SkippedFile]) -> str:
     if not skipped:
         return _nothing_in(source)
-    shown = [f"{name_of(each.path)} ({each.reason})" for each in skipped[:_MOST_NAMES_SHOWN]]
+    shown = [f"{name_of(file.path)} ({file.reason})" for file in skipped[:_MOST_NAMES_SHOWN]]
     more = [f"{len(skipped) - len(shown)} more"] if len(skipped) > len(shown) else []
-    return f"{source} holds no trace, only: {'; '.join(shown + more)}{_subfolders(source)}"
+    return f"{source} contains no trace, only: {'; '.join(shown + more)}{_subfolders(source)}"
 
 
 def _nothing_in(source: str) -> str:
     location = located(source)
     if not location.is_dir():
-        return f"{source} holds no trace: no file"
+        return f"{source} contains no trace: no file"
     if children := _children(location):
-        return f"{source} holds no trace, only: {_listing(children)}"
-    return f"{source} is an empty folder; name the one that the profiler wrote its .json or .json.gz files to"
+        return f"{source} contains no trace, only: {_listing(children)}"
+    return f"{source} is an empty folder; name the folder into which the profiler wrote its .json or .json.gz files"
 
 
 def _nearest_folder(location: Location) -> Location | None:
-    """Return the nearest folder around a path that is there, of the web none: nobody can tell."""
+    """Return the nearest existing parent folder; None for a web page, since a web server cannot say what is a folder."""
     if isinstance(location, RemotePath):
         above = location.parent
         while not above.is_page and above != above.parent and not above.is_dir():
@@ -418,7 +423,7 @@ def _listing(children: list[Child]) -> str:
 def _subfolders(source: str) -> str:
     names = [child.name for child in _children(located(source)) if child.is_dir]
     listed = ", ".join(sorted(names)[:_MOST_NAMES_SHOWN])
-    return f". Its folders are not searched: {listed}; holotrace runs {source} says what they hold" if names else ""
+    return f". Subfolders are not searched: {listed}; holotrace runs {source} lists their traces" if names else ""
 
 
 def _children(folder: Location) -> list[Child]:

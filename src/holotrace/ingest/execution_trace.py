@@ -42,7 +42,7 @@ class ExecutionTrace(EqualByContent):
         name                str
         record_function_id  int64  joins `operators` of a profiler trace; null where the file has none
         parent              int64  node_id of the node around it; null where the file has none
-        operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty where the node is no operator
+        operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
         sequence_number     int64  joins forward and backward operators; null where the file has none
         thread              int64  PyTorch's number of the thread; null where the file has none
         input_shapes, input_types, output_shapes, output_types  str  JSON lists
@@ -57,14 +57,14 @@ def read_execution_trace(path: Address) -> ExecutionTrace:
     """Read an execution trace, plain or gzip, of any schema from 1.0 on, from a path or a URL.
 
     Raises:
-        TraceNotFoundError: there is no such file.
-        UnreadableTraceError: it cannot be read.
-        NotATraceError: it is no execution trace.
+        TraceNotFoundError: the file does not exist.
+        UnreadableTraceError: the file cannot be read.
+        NotATraceError: the file is not an execution trace.
     """
     content = _parsed(path)
     nodes = content.get("nodes") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) and "id" in node for node in nodes):
-        message = f"{path} is no execution trace: it has no list `nodes` of objects with an `id`"
+        message = f"{path} is not an execution trace: it has no list `nodes` of objects with an `id`"
         raise NotATraceError(message)
     header = {key: value for key, value in content.items() if key != "nodes"}
     return ExecutionTrace(
@@ -80,19 +80,19 @@ def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
     except HolotraceError:
         raise
     except FileNotFoundError as error:
-        message = f"there is no file {path}"
+        message = f"{path} does not exist"
         raise TraceNotFoundError(message) from error
     except (OSError, EOFError) as error:
         message = f"{path} cannot be read: {error}"
         raise UnreadableTraceError(message) from error
     except (ValueError, RecursionError) as error:
-        message = f"{path} is no execution trace: {error}"
+        message = f"{path} is not an execution trace: {error}"
         raise NotATraceError(message) from error
 
 
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
     """Return the columns of a node; from schema 1.1 on most are in a list of attributes."""
-    attributes = {each.get("name"): each.get("value") for each in node.get("attrs", ())}
+    attributes = {attribute.get("name"): attribute.get("value") for attribute in node.get("attrs", ())}
     known = {**attributes, **node}
     return (
         known["id"],
@@ -109,5 +109,4 @@ def _row(node: dict[str, Any]) -> tuple[object, ...]:
 def _described(node: dict[str, Any], side: str, what: str) -> str:
     """Return shapes or types as JSON: a key of its own or, from schema 1.1 on, inside `inputs` or `outputs`."""
     values = node.get(f"{side}s")
-    found = values.get(what, []) if isinstance(values, dict) else node.get(f"{side}_{what}", [])
-    return json.dumps(found)
+    return json.dumps(values.get(what, []) if isinstance(values, dict) else node.get(f"{side}_{what}", []))

@@ -1,4 +1,4 @@
-"""The health of a job's files: what each one is, which rank it is and why, and what the reader had to do to it."""
+"""The health of a job's files: format, rank and its origin, and what the reader repaired or dropped."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class FileHealth:
     """One file of a job.
 
     path           as given
-    rank           the rank it was opened as, and where that number comes from
+    rank           the rank the file was opened as; rank_origin: where that number comes from
     format         plain, gzip or zstd
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase
     gpu_event_count  kernels, copies and memsets among them
     options        profiler options that were on when it was recorded
     findings       what was repaired, dropped or noticed
-    error          why it could not be read, None where it could; then all of the above is empty or 0
+    error          why the file could not be read, else None; if set, the fields from format to findings are empty or 0
     """
 
     path: str
@@ -45,7 +45,7 @@ class FileHealth:
 
     @property
     def state(self) -> Literal["clean", "repaired", "with losses", "unreadable"]:
-        """How it went, in a word."""
+        """The overall result, as one label."""
         if self.error is not None:
             return "unreadable"
         severities = {finding.severity for finding in self.findings}
@@ -55,7 +55,7 @@ class FileHealth:
 
 
 def file_health(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[FileHealth, ...]:
-    """Return the health of each file of a job, sorted by rank; a file that cannot be read has its error instead."""
+    """Return the health of each file of a job, sorted by rank; `error` is set for files that cannot be read."""
     return tuple(trace.map(_of_rank, executor).values())
 
 
@@ -83,7 +83,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Tell where the rank came from, in the order in which discovery looks for it."""
+    """Return where the rank comes from, in the order in which discovery looks for it."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

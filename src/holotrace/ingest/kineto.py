@@ -23,35 +23,35 @@ from holotrace.store.header import rank_or_none
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
-"""How far to look for the events of a file whose header is unusually long, as with thousands of process groups."""
+"""How far to look for the events behind an unusually long header, for example with thousands of process groups."""
 
 EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
-"""Environment variable: how many times its size a compressed file may yield; `MOST_EXPANSION` where it is unset."""
+"""Environment variable: the highest ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Traces shrink to a tenth or a fiftieth. A file made to fill memory or disk shrinks to a thousandth, or far less."""
+"""Traces compress by a factor of 10 to 50; files made to fill memory or disk, by a factor of 1,000 and more."""
 
 _SMALL_BYTES = 256 << 20
-"""Any file may yield so much."""
+"""Decompressed size that is allowed for any file, whatever its ratio."""
 
 _MOST_BYTES = (1 << 63) - 1
 
 _CUT_OFF = "JSON without traceEvents at its beginning"
-"""What the native reader says of an object that does not end where its look does."""
+"""The native reader's answer when the inspected beginning ends inside the object."""
 
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 
 
 @dataclass(frozen=True)
 class KinetoReader:
-    """Reads what all versions of the PyTorch profiler, and the tools that rewrite its files, have written."""
+    """Reads traces of every PyTorch profiler version, including files that other tools rewrote."""
 
     def read(self, path: str | Location, folder: Path | None, progress: Progress) -> Reading:
-        """Read a file, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+        """Read a file and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
 
         Raises:
             CacheWriteError: `folder` cannot be written.
-            NotATraceError: the file holds no trace.
+            NotATraceError: the file is not a trace.
             UnreadableTraceError: the file cannot be read.
         """
         with (
@@ -65,7 +65,7 @@ class KinetoReader:
         return Reading(read["header"], read["health"], MemoryTables(_frames(read["tables"])))
 
     def content_hash(self, path: str | Location) -> str:
-        """Return what identifies the bytes of a file.
+        """Return a hash of the bytes of a file.
 
         Raises:
             UnreadableTraceError: the file cannot be read.
@@ -76,7 +76,12 @@ class KinetoReader:
 
 @dataclass(frozen=True)
 class Peek:
-    """What the beginning of a file shows: whether it is a trace, of which rank (None: not said), or what else it is."""
+    """What the beginning of a file shows.
+
+    is_trace  whether the file is a trace
+    rank      the rank it states, else None
+    what      what the file is if it is not a trace
+    """
 
     is_trace: bool
     rank: int | None
@@ -90,10 +95,10 @@ def peek(path: str) -> Peek:
         UnreadableTraceError: the file cannot be read.
     """
     with _errors_of(path):
-        seen = _peek(path)
-        if seen["what"] == _CUT_OFF:  # perhaps its header is longer than a peek
-            seen = _peek(path, _LONG_HEADER_BYTES)
-    return Peek(seen["is_trace"], rank_or_none(seen["rank"]), _named(seen))
+        beginning = _peek(path)
+        if beginning["what"] == _CUT_OFF:  # perhaps the header is longer than a peek
+            beginning = _peek(path, _LONG_HEADER_BYTES)
+    return Peek(beginning["is_trace"], rank_or_none(beginning["rank"]), _named(beginning))
 
 
 def _peek(path: str, *limit: int) -> dict[str, Any]:
@@ -102,7 +107,7 @@ def _peek(path: str, *limit: int) -> dict[str, Any]:
 
 
 def most_bytes(source: Path | RemoteStream) -> int | None:
-    """Return how much text a file may yield when its compression is undone; None where its size is not known."""
+    """Return the highest number of bytes a file may decompress to; None if the file size is unknown."""
     size = source.byte_count if isinstance(source, RemoteStream) else source.stat().st_size
     return max(_SMALL_BYTES, min(_most_expansion() * size, _MOST_BYTES)) if size else None
 
@@ -114,33 +119,33 @@ def _most_expansion() -> int:
 
 @contextmanager
 def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None]:
-    """Give how much text a file may yield, and say what to do where it yields more."""
+    """Yield the highest number of bytes a file may decompress to, and explain the error if it exceeds them."""
     try:
         yield most
     except _native.ExpansionError as error:
         message = (
-            f"{path} was not read: it is compressed so much that it may be made to fill memory or disk; it yields more "
-            f"than {size_text(most or 0)}. If it is a trace, set {EXPANSION_VARIABLE} above {_most_expansion()}: so "
-            f"many times its size a file may yield"
+            f"{path} was not read: it decompresses to more than {size_text(most or 0)}, over {_most_expansion()} times "
+            f"its size, and may be made to fill memory or disk. If it is a trace, set {EXPANSION_VARIABLE} above "
+            f"{_most_expansion()}, the highest ratio that is accepted"
         )
         raise UnreadableTraceError(message) from error
 
 
-def _named(seen: dict[str, Any]) -> str:
-    """Name formats that lie beside traces by their keys."""
-    if not seen["is_trace"] and _EXECUTION_TRACE_KEYS.issubset(seen["keys"]):
+def _named(beginning: dict[str, Any]) -> str:
+    """Name the format of a file that is not a trace, by its keys where they are characteristic."""
+    if not beginning["is_trace"] and _EXECUTION_TRACE_KEYS.issubset(beginning["keys"]):
         return "a PyTorch execution trace"
-    return str(seen["what"])
+    return str(beginning["what"])
 
 
 def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """Take over the tables one after the other, each in one piece, so that only one exists twice at a time."""
+    """Convert the tables one by one and release each source, so that at most one table is in memory twice."""
     return {name: pl.DataFrame(tables.pop(name)).rechunk() for name in list(tables)}
 
 
 @contextmanager
 def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
-    """Turn the reader's errors into ours; `is_kept` says that the tables go into a cache."""
+    """Turn errors of the native reader into ours; `is_kept` means that the tables go into a cache."""
     try:
         yield
     except HolotraceError:
@@ -160,9 +165,9 @@ def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]
 
 @contextmanager
 def _shown_on(progress: Progress, source: Path | RemoteStream) -> Iterator[Callable[[int, int], None]]:
-    """Give the callback that shows how far the reading is.
+    """Yield the callback that reports progress.
 
-    There always is one, even when nothing is shown: Python looks for Ctrl-C while it runs.
+    The reader always gets one, even if nothing is displayed: Python handles Ctrl-C while the callback runs.
     """
     shown = 0
 

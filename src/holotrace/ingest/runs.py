@@ -1,13 +1,13 @@
 """The runs in a log folder: which recordings belong together, by worker and by span.
 
-Every folder that holds traces is a run, named by its path below the log folder; files in the log folder itself make a
-run of its name. The log folder is a path or a URL. A file is named `<worker>.<number>.pt.trace.json.gz` by PyTorch; the number, the last one between dots,
-tells the recordings of a worker apart and is usually the time. Any other trace counts as well: its worker is the name
-without `.json` and so on. Compression is told by the content.
+Every folder with traces is a run, named by its path below the log folder; files directly in the log folder form a run
+with the folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`:
+the number, usually the time, distinguishes the recordings of a worker. Other file names work too: the worker is then
+the name without `.json` and similar suffixes. Compression is detected from the content.
 
-The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. Where workers have
-different numbers of recordings, those that were made at about the same time are one span; where the numbers are no
-times, the first of each worker are the first span, and so on.
+The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. If workers have
+different numbers of recordings, those made at about the same time are one span; if the numbers are not times, the first
+recordings of all workers are the first span, and so on.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ _DIGITS_OF_A_TIME = {10, 13, 16, 19}
 """Unix time in s, ms, µs or ns."""
 
 _State: TypeAlias = tuple[int, int, int | str]
-"""Size, time of the last change and number or version of a file: when they are the same, so is the file."""
+"""Size, time of the last change, and inode or version of a file; while they stay the same, so does the file."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
-"""What identifies a folder, and the state of the files in it; None for a folder."""
+"""The identity of a folder, and the state of each entry in it; None for a subfolder."""
 
 
-class _Seen(NamedTuple):
-    """What a file was when it was last looked at: a trace of a rank (None: not said), or why it is left out."""
+class _Inspected(NamedTuple):
+    """The result of inspecting a file: the rank of the trace (None: not stated), or why the file is skipped."""
 
     state: _State
     rank: int | None
-    left_out: SkippedFile | None
+    skipped: SkippedFile | None
 
 
 @dataclass(frozen=True)
 class Recording:
     """One trace file of a run.
 
-    path         below the folder that was given
-    worker       who recorded it, from the name of the file
-    span         which of the run's recordings it is, from 1
-    stamp        the number in the name of the file, None where there is none
-    rank         as the beginning or the name of the file says; None where they do not, and the file has to be read
+    path         path of the file, beginning with the given folder
+    worker       who recorded it, from the file name
+    span         span of the run, counted from 1
+    stamp        the number in the file name, else None
+    rank         the rank that the beginning or the name of the file states; None if the whole file must be read for it
     byte_count   size of the file
-    modified_ns  when it was last changed, ns since the Unix epoch
+    modified_ns  when the file was last changed, ns since the Unix epoch
     """
 
     path: str
@@ -75,7 +75,7 @@ class Recording:
 class Run:
     """The recordings in one folder, sorted by span and worker.
 
-    unreadable  files that would be recordings, could they be read; a run may have no others
+    unreadable  files that look like recordings but cannot be read; a run may consist of these alone
     """
 
     name: str
@@ -84,13 +84,13 @@ class Run:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Who recorded, in natural order."""
-        return tuple(sorted({each.worker for each in self.recordings}, key=natural_order))
+        """The workers, in natural order."""
+        return tuple(sorted({recording.worker for recording in self.recordings}, key=natural_order))
 
     @property
     def spans(self) -> tuple[int, ...]:
         """The spans, in numeric order."""
-        return tuple(sorted({each.span for each in self.recordings}))
+        return tuple(sorted({recording.span for recording in self.recordings}))
 
     def of_span(self, span: int) -> tuple[Recording, ...]:
         """Return the recordings of a span.
@@ -98,31 +98,31 @@ class Run:
         Raises:
             InvalidOptionError: there is no such span.
         """
-        found = tuple(each for each in self.recordings if each.span == span)
-        if not found:
+        recordings = tuple(recording for recording in self.recordings if recording.span == span)
+        if not recordings:
             message = f"run {self.name} has no span {span}; its spans are: {', '.join(map(str, self.spans))}"
             raise InvalidOptionError(message)
-        return found
+        return recordings
 
     def open(self, span: int | None = None, *, cache: CacheOption = True, progress: Progress | None = None) -> Trace:
-        """Open the workers of a span, by default of the last one, as one job.
+        """Open the workers of a span, by default the last one, as one job.
 
-        Where two of them have the same rank, because two jobs wrote into one folder, the newest is taken and the
-        other is among `skipped`.
+        If two recordings have the same rank, because two jobs wrote into one folder, the newest is opened and the other
+        is listed in `skipped`.
 
         Raises:
-            UnreadableTraceError: none of its files can be read.
+            UnreadableTraceError: no file of the run can be read.
         """
         if not self.recordings:
-            message = f"run {self.name} has no file that can be read: {_named_unreadable(self.unreadable)}"
+            message = f"run {self.name} has no readable file: {_named_unreadable(self.unreadable)}"
             raise UnreadableTraceError(message)
-        paths = [each.path for each in self.of_span(self.spans[-1] if span is None else span)]
+        paths = [recording.path for recording in self.of_span(self.spans[-1] if span is None else span)]
         return open_among(f"run {self.name}", paths, cache=cache, progress=progress)
 
 
 @dataclass(frozen=True)
 class RunChanges:
-    """What changed between two looks at a folder: paths of traces, each in natural order."""
+    """What changed between two scans of a folder: paths of traces, in natural order."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -135,19 +135,19 @@ class RunChanges:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs in a folder, sorted by name, and every file in it that cannot be opened with one, with the reason."""
+    """The runs in a folder, sorted by name, and the files that belong to no run, with the reason."""
 
     folder: str
     runs: tuple[Run, ...]
     skipped: tuple[SkippedFile, ...]
-    _seen: Mapping[str, _Seen] = field(repr=False, compare=False)
+    _inspected: Mapping[str, _Inspected] = field(repr=False, compare=False)
 
     def refresh(self) -> Runs:
-        """Look at the folder again. Only new and changed files are opened; of the others only the state is asked."""
-        return _look(self.folder, self._seen)
+        """Scan the folder again; only new and changed files are opened."""
+        return _scanned(self.folder, self._inspected)
 
     def changes_since(self, earlier: Runs) -> RunChanges:
-        """Say which traces were added, changed or removed since an earlier look."""
+        """Return which traces were added, changed or removed since an earlier scan."""
         before, now = earlier._traces(), self._traces()
         return RunChanges(
             added=_ordered(now.keys() - before.keys()),
@@ -156,7 +156,7 @@ class Runs:
         )
 
     def run(self, name: str) -> Run:
-        """Return the run of that name.
+        """Return the run with this name.
 
         Raises:
             InvalidOptionError: there is no such run.
@@ -169,63 +169,65 @@ class Runs:
         raise InvalidOptionError(message)
 
     def _traces(self) -> dict[str, _State]:
-        return {each.path: self._seen[each.path].state for run in self.runs for each in run.recordings}
+        return {
+            recording.path: self._inspected[recording.path].state for run in self.runs for recording in run.recordings
+        }
 
 
 def find_runs(folder: Address) -> Runs:
-    """Find the runs in a log folder and its subfolders; links are followed, hidden files and folders left out.
+    """Find the runs in a log folder and its subfolders; follow links, skip hidden files and folders.
 
-    Of each file only the beginning is read.
+    Only the beginning of each file is read.
 
     Raises:
-        TraceNotFoundError: there is no such folder.
-        UnreadableTraceError: it cannot be listed.
+        TraceNotFoundError: the folder does not exist.
+        UnreadableTraceError: the folder cannot be listed.
     """
     path = address_text(folder)
     location = located(path)
     if not location.is_dir():
         is_file = location.exists()
         raise TraceNotFoundError(f"{path} is a file; name the folder of its run" if is_file else nothing_there(path))
-    return _look(path, {})
+    return _scanned(path, {})
 
 
 def run_in(folder: str) -> Run | None:
-    """Return the run of a folder, without those below it; None where it holds no trace.
+    """Return the run in a folder, without its subfolders; None if the folder contains no trace.
 
     Raises:
-        OSError: it cannot be listed.
+        OSError: the folder cannot be listed.
     """
     _, entries = _listed(folder)
     files = {path: state for path, state in entries.items() if state is not None}
-    seen = dict(zip(files, side_by_side(partial(_look_at, files, {}), list(files)), strict=True))
-    kept, _ = _without_doubles([_named(path, each) for path, each in seen.items() if each.left_out is None])
+    inspected = dict(zip(files, side_by_side(partial(_inspect, files, {}), list(files)), strict=True))
+    kept, _ = _without_doubles([_recording(path, file) for path, file in inspected.items() if file.skipped is None])
     return Run(_run_name(folder, folder), _with_spans(kept)) if kept else None
 
 
-def _look(folder: str, known: Mapping[str, _Seen]) -> Runs:
+def _scanned(folder: str, known: Mapping[str, _Inspected]) -> Runs:
     skipped: list[SkippedFile] = []
-    seen: dict[str, _Seen] = {}
+    inspected: dict[str, _Inspected] = {}
     runs = []
     for below, files in _folders(folder, skipped):
-        seen |= dict(zip(files, side_by_side(partial(_look_at, files, known), list(files)), strict=True))
-        found = [_named(path, seen[path]) for path in files if seen[path].left_out is None]
-        kept, doubles = _without_doubles(found)
+        inspected |= dict(zip(files, side_by_side(partial(_inspect, files, known), list(files)), strict=True))
+        recordings = [_recording(path, inspected[path]) for path in files if inspected[path].skipped is None]
+        kept, doubles = _without_doubles(recordings)
         skipped += doubles
-        left_out = [each for path in files if (each := seen[path].left_out)]
-        unreadable = tuple(each for each in left_out if each.is_unreadable)
-        skipped += left_out
+        skipped_here = [file for path in files if (file := inspected[path].skipped)]
+        unreadable = tuple(file for file in skipped_here if file.is_unreadable)
+        skipped += skipped_here
         if kept or unreadable:
             runs.append(Run(_run_name(folder, below), _with_spans(kept) if kept else (), unreadable))
     return Runs(
         folder,
         tuple(sorted(runs, key=lambda run: natural_order(run.name))),
         tuple(sorted(skipped, key=lambda file: natural_order(file.path))),
-        seen,
+        inspected,
     )
 
 
 def _folders(folder: str, skipped: list[SkippedFile]) -> Iterator[tuple[str, dict[str, _State]]]:
-    """Yield each folder with the state of its files; a folder that two paths lead to comes once."""
+    """Yield each folder with the state of its files; a folder reachable by two paths is yielded once."""
     waiting, visited = [folder], set[Hashable]()
     while waiting:
         current = waiting.pop()
@@ -251,13 +253,14 @@ def _folders(folder: str, skipped: list[SkippedFile]) -> Iterator[tuple[str, dic
 def _listed(folder: str) -> _Content:
     children = sorted(scan(folder), key=lambda child: natural_order(child.path))
     if is_url(folder):
-        return folder, {each.path: None if each.is_dir else _state_behind(each.status) for each in children}
+        return folder, {child.path: None if child.is_dir else _remote_state(child.status) for child in children}
     status = Path(folder).stat()
-    return (status.st_dev, status.st_ino), {each.path: None if each.is_dir else _state(each.path) for each in children}
+    states = {child.path: None if child.is_dir else _state(child.path) for child in children}
+    return (status.st_dev, status.st_ino), states
 
 
 def _state(path: str) -> _State:
-    """Return the state of a file; of a link that leads nowhere, zeros."""
+    """Return the state of a file; zeros for a broken link."""
     try:
         status = Path(path).stat()
     except OSError:
@@ -265,47 +268,47 @@ def _state(path: str) -> _State:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _state_behind(status: Status | None) -> _State:
+def _remote_state(status: Status | None) -> _State:
     return (0, 0, 0) if status is None else (status.size or 0, status.mtime_ns, status.etag)
 
 
-def _look_at(states: Mapping[str, _State], known: Mapping[str, _Seen], path: str) -> _Seen:
-    """Return what a file is, without opening it where it is as it was."""
+def _inspect(states: Mapping[str, _State], known: Mapping[str, _Inspected], path: str) -> _Inspected:
+    """Return what a file is; open it only if it is new or has changed."""
     state = states[path]
     if path in known and known[path].state == state and any(state[1:]):
         return known[path]
     try:
-        return _Seen(state, rank_of_trace(path, _not_read), None)
+        return _Inspected(state, rank_of_trace(path, _not_read), None)
     except (NotATraceError, UnreadableTraceError) as error:
-        return _Seen(state, None, skipped_file(path, error))
+        return _Inspected(state, None, skipped_file(path, error))
 
 
 def _named_unreadable(files: Sequence[SkippedFile]) -> str:
-    named = "; ".join(f"{name_of(each.path)} ({each.reason})" for each in files[:_MOST_NAMED])
+    named = "; ".join(f"{name_of(file.path)} ({file.reason})" for file in files[:_MOST_NAMED])
     return f"{named}; {len(files) - _MOST_NAMED:,} more" if len(files) > _MOST_NAMED else named
 
 
 def _not_read(_: str) -> None:
-    """Leave the rank open where only reading the whole file would tell it."""
+    """Return None instead of reading the whole file for its rank."""
 
 
-def _named(path: str, seen: _Seen) -> Recording:
+def _recording(path: str, file: _Inspected) -> Recording:
     worker, stamp = worker_and_stamp(path)
-    size, modified_ns, _ = seen.state
-    return Recording(path, worker, 0, stamp, seen.rank, size, modified_ns)
+    size, modified_ns, _ = file.state
+    return Recording(path, worker, 0, stamp, file.rank, size, modified_ns)
 
 
-def _without_doubles(found: list[Recording]) -> tuple[list[Recording], list[SkippedFile]]:
-    """Keep the newest of the files that are of one worker and have one number, such as a.json and a.json.gz."""
+def _without_doubles(recordings: list[Recording]) -> tuple[list[Recording], list[SkippedFile]]:
+    """Keep the newest of the files with the same worker and number, such as a.json and a.json.gz."""
     by_name: dict[tuple[str, int | None], list[Recording]] = {}
-    for each in found:
-        by_name.setdefault((each.worker, each.stamp), []).append(each)
-    newest = {name: max(files, key=lambda each: (each.modified_ns, each.path)) for name, files in by_name.items()}
+    for recording in recordings:
+        by_name.setdefault((recording.worker, recording.stamp), []).append(recording)
+    newest = {name: max(files, key=lambda file: (file.modified_ns, file.path)) for name, files in by_name.items()}
     doubles = [
-        SkippedFile(each.path, f"of the same worker and span as {name_of(newest[name].path)}, which is newer")
+        SkippedFile(file.path, f"same worker and span as {name_of(newest[name].path)}, which is newer")
         for name, files in by_name.items()
-        for each in files
-        if each is not newest[name]
+        for file in files
+        if file is not newest[name]
     ]
     return list(newest.values()), doubles
 
@@ -319,17 +322,17 @@ def _run_name(folder: str, below: str) -> str:
 
 
 def _with_spans(recordings: list[Recording]) -> tuple[Recording, ...]:
-    """Number the spans; see the head of this file."""
+    """Number the spans as the module docstring describes."""
     by_worker: dict[str, list[Recording]] = {}
-    for each in sorted(recordings, key=lambda each: -1 if each.stamp is None else each.stamp):
-        by_worker.setdefault(each.worker, []).append(each)
+    for recording in sorted(recordings, key=lambda recording: -1 if recording.stamp is None else recording.stamp):
+        by_worker.setdefault(recording.worker, []).append(recording)
     span_of = _spans_by_time(list(by_worker.values()))
     numbered = [
-        _in_span(each, place if span_of is None else span_of(each))
+        _in_span(recording, number if span_of is None else span_of(recording))
         for files in by_worker.values()
-        for place, each in enumerate(files, start=1)
+        for number, recording in enumerate(files, start=1)
     ]
-    return tuple(sorted(numbered, key=lambda each: (each.span, natural_order(each.worker))))
+    return tuple(sorted(numbered, key=lambda recording: (recording.span, natural_order(recording.worker))))
 
 
 def _in_span(recording: Recording, span: int) -> Recording:
@@ -337,24 +340,24 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return the span of a recording by its time; None where counting is enough, or the numbers are no times.
+    """Return a function from a recording to its span by time; None if counting suffices or the numbers are not times.
 
-    Recordings are one span while they are nearer to its first one than half of the shortest time between two
-    recordings of one worker, so no worker is in a span twice.
+    A span contains the recordings that begin less than half the shortest interval between two recordings of one worker
+    after its first one, so no worker appears in a span twice.
     """
-    times = [[_time_ns(each) for each in files] for files in workers]
-    shortest = min((later - earlier for each in times for earlier, later in pairwise(each)), default=0)
-    if len({len(each) for each in times}) == 1 or min(map(min, times)) < 0 or shortest <= 0:
+    times = [[_time_ns(file) for file in files] for files in workers]
+    shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)
+    if len({len(worker) for worker in times}) == 1 or min(map(min, times)) < 0 or shortest <= 0:
         return None
     begins: list[int] = []
-    for time in sorted(time for each in times for time in each):
+    for time in sorted(time for worker in times for time in worker):
         if not begins or 2 * (time - begins[-1]) >= shortest:
             begins.append(time)
     return lambda recording: bisect_right(begins, _time_ns(recording))
 
 
 def _time_ns(recording: Recording) -> int:
-    """Return the time in the name of a file, -1 where the number is no time."""
+    """Return the time in the file name, -1 if the number is not a time."""
     digits = str(recording.stamp)
     return int(digits.ljust(19, "0")) if len(digits) in _DIGITS_OF_A_TIME else -1
 

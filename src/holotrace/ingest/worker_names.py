@@ -1,4 +1,4 @@
-"""Who recorded a file, and which of several recordings it is, as its name says."""
+"""The worker and the number of the recording in a file name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NAME = re.compile(r"(?P<worker>.+?)(\.(?P<stamp>\d+))?(\.pt)?(\.trace)?\.json(\
 
 
 def worker_of(path: str) -> str:
-    """Return the worker that the name of a file tells: `host_12` of `host_12.1694128201545.pt.trace.json.gz`."""
+    """Return the worker in a file name: `host_12` in `host_12.1694128201545.pt.trace.json.gz`."""
     return worker_and_stamp(path)[0]
 
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
-    """Return the worker and the number behind it, None where there is none; other names are workers themselves."""
+    """Return the worker and the number after it, else None; any other name is the worker as a whole."""
     name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:

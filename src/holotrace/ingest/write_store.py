@@ -1,4 +1,4 @@
-"""From the trace files of a job to a store that holds all of it."""
+"""Write the traces of a job into one store."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _NEW_LINE = "\n"
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of a job.
+    """The result of writing a job into a store.
 
-    store      where it is
+    store      address of the store
     written    ranks that were written
-    unchanged  ranks that were there already, read from the same bytes
-    contents   all that the store holds now
+    unchanged  ranks that were already stored, from the same bytes
+    contents   everything the store contains now
     """
 
     store: str
@@ -55,22 +55,21 @@ class Ingested:
 
 
 def write_store(trace: Trace, store: Address, *, overwrite: bool = False, executor: Executor = IN_PROCESS) -> Ingested:
-    """Write the traces of a job as one store: Parquet files, a folder for each rank, that `holotrace.open_trace` opens.
+    """Write the traces of a job as one store: Parquet files, a folder per rank, that `holotrace.open_trace` opens.
 
-    A rank that is there and was read from a file that has not changed since is left as it is, so a run that was ended
-    goes on where it ended. Ranks that the store holds beside those of `trace` stay, so that several runs may each write
-    some of the ranks of a job.
+    Stored ranks whose file has not changed are left as they are, so an interrupted run continues where it stopped.
+    Other ranks in the store stay, so several runs may write different ranks of a job.
 
     Args:
-        trace: as `holotrace.open_trace` gives it.
-        store: a folder, made where its parent exists, or a URL.
+        trace: as returned by `holotrace.open_trace`.
+        store: a folder, created if its parent exists, or a URL.
         overwrite: also replace ranks that were read from other files.
-        executor: works on the ranks; its workers need to reach the traces and the store.
+        executor: runs the work on the ranks; its workers must be able to reach the traces and the store.
 
     Raises:
-        InvalidOptionError: the store holds a rank of another file, a trace is a store already or a part of a trace, or
-            the folder holds something else.
-        NotATraceError, UnreadableTraceError: a file is no readable trace.
+        InvalidOptionError: the store contains a rank of another file, `trace` is itself a store or has a selection of
+            events, or the folder contains something else.
+        NotATraceError, UnreadableTraceError: a file is not a trace, or cannot be read.
         OSError: something cannot be written.
     """
     location = _absolute(store)
@@ -78,62 +77,63 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
     files = {rank: _trace_file(rank_trace) for rank, rank_trace in trace.ranks.items()}
     _expect_room(location)
     begin_store(location)
-    found = {} if overwrite else trace.map(functools.partial(_unchanged, store=location), executor)
-    unchanged = tuple(each for each in found.values() if each is not None)
-    missing = [rank for rank in trace.ranks if found.get(rank) is None]
+    present = {} if overwrite else trace.map(functools.partial(_unchanged, store=location), executor)
+    unchanged = tuple(rank for rank in present.values() if rank is not None)
+    missing = [rank for rank in trace.ranks if present.get(rank) is None]
     chosen = trace.select(missing) if missing else trace
     written: tuple[StoredRank, ...] = ()
     if missing:
         await_ranks(run, {rank: files[rank].address for rank in missing})
         written = tuple(chosen.map(functools.partial(_write, run=run), executor).values())
-    for rank in {*missing} - {each.rank for each in written}:
+    for rank in {*missing} - {stored.rank for stored in written}:
         remove_rank(location, rank)
-    for each in unchanged:
-        confirm_rank(location, each)
-    leave_out(location, [replace(each, path=str(_absolute(each.path))) for each in chosen.skipped])
-    take_in(location, [each.source for each in (*unchanged, *written)])
+    for stored in unchanged:
+        confirm_rank(location, stored)
+    leave_out(location, [replace(file, path=str(_absolute(file.path))) for file in chosen.skipped])
+    take_in(location, [stored.source for stored in (*unchanged, *written)])
     mend_contents(location)
     return Ingested(str(location), written, unchanged, read_contents(location))
 
 
 def _absolute(store: Address) -> Location:
-    """Return the folder as a worker finds it, wherever it works."""
+    """Return the folder as an absolute path, so that workers in other working directories find it."""
     location = located(store)
     return location.absolute() if isinstance(location, Path) else location
 
 
 def _expect_room(store: Location) -> None:
-    """See, before any work, that there is a store or room for one.
+    """Check, before any work, that there is a store or that one can be created.
 
     Raises:
-        InvalidOptionError: something else is there, or the folder around it is missing or cannot be written.
-        UnreachableError: there is no such bucket, or no way to it.
+        InvalidOptionError: the path is taken by something else, or its parent is missing or cannot be written.
+        UnreachableError: the bucket does not exist or cannot be reached.
     """
     if is_store(store):
         return
-    if store.exists() and not (store.is_dir() and (is_begun(store) or is_store(store))):  # by now, of another run
-        message = f"{store} is there already and is no store of holotrace; name a new folder"
+    # Ask a second time: another run may have created the store since.
+    if store.exists() and not (store.is_dir() and (is_begun(store) or is_store(store))):
+        message = f"{store} already exists and is not a holotrace store; name a new folder"
         raise InvalidOptionError(message)
     expect_writable_folder(store if store.exists() else store.parent)
     store.mkdir(exist_ok=True)
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the file of a rank, of which all has to be meant."""
+    """Return the file of a rank; raise an error if the rank comes from a store or has a selection of events."""
     if not isinstance(rank_trace.file, TraceFile):
-        message = f"rank {rank_trace.rank} is in a store already; copy its folder"
+        message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store holds whole traces; this one has a selection of events"
+        message = "a store takes whole traces, and this one has a selection of events; write it without the selection"
         raise InvalidOptionError(message)
     return rank_trace.file
 
 
 def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
-    """Return what the store holds of a rank, None where it has to be written.
+    """Return the stored rank, None if it must be written.
 
     Raises:
-        InvalidOptionError: it was read from another file.
+        InvalidOptionError: the stored rank was read from another file.
     """
     known, file = stored_rank(store, rank_trace.rank), _trace_file(rank_trace)
     if known is None:
@@ -143,9 +143,9 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 
 
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
-    """Write a rank; where an entry of the cache turns out damaged, from the trace itself."""
+    """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    if not is_store(store):  # it was begun before, where the caller is
+    if not is_store(store):  # the caller has created it, so this worker runs on another file system
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)
@@ -155,7 +155,7 @@ def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
             return write(entry)
         except _UNWRITTEN as error:
             logger.log(
-                logging.WARNING if isinstance(error, DamagedTableError) else logging.INFO, "read again: %s", error
+                logging.WARNING if isinstance(error, DamagedTableError) else logging.INFO, "reading again: %s", error
             )
             entry.remove()
     with file.borrowed() as entry:

@@ -1,4 +1,4 @@
-"""Who may read what is stored: nobody who may not read the trace."""
+"""File permissions of stored data: only users who may read the trace may read it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BITS_OF_A_CLASS = 3
 
 @contextmanager
 def narrowed(path: Path, source: str) -> Iterator[None]:
-    """Keep everybody else out of a new file or folder while the block runs, and then let in who may read `source` as well.
+    """Keep a new file or folder private while the block runs, then open it to users who may also read `source`.
 
-    The umask goes on to count. What is behind a URL has no permissions that could be compared.
+    The umask still applies. Files behind a URL have no permissions to compare.
 
     Raises:
         OSError: the permissions cannot be changed.
@@ -30,16 +30,16 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
     if path.is_dir():
         paths += path.iterdir()
     allowed = _allowed(path, source)
-    for each in paths:
-        mode = before if each == path else each.stat().st_mode
-        each.chmod(stat.S_IMODE(mode) & (allowed | (allowed & 0o444) >> 2 if each.is_dir() else allowed))
+    for inner in paths:
+        mode = before if inner == path else inner.stat().st_mode
+        inner.chmod(stat.S_IMODE(mode) & (allowed | (allowed & 0o444) >> 2 if inner.is_dir() else allowed))
 
 
 def _allowed(path: Path, source: str) -> int:
-    """Return the permissions that the trace gives, to its group only where that is the group of `path` as well."""
+    """Return the permissions of the trace; those of its group count only if `path` belongs to the same group."""
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS
-    found = os.stat(source)  # noqa: PTH116 -- the text of a path
-    others = found.st_mode & _OTHERS
-    of_group = found.st_mode & _GROUP if found.st_gid == path.stat().st_gid else others << _BITS_OF_A_CLASS
+    status = os.stat(source)  # noqa: PTH116 -- the text of a path
+    others = status.st_mode & _OTHERS
+    of_group = status.st_mode & _GROUP if status.st_gid == path.stat().st_gid else others << _BITS_OF_A_CLASS
     return _OWNER | of_group | others

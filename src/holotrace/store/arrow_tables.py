@@ -34,11 +34,11 @@ _POLARS_TYPES: dict[ColumnType, type[pl.DataType]] = {
 
 
 class DamagedTableError(HolotraceError):
-    """The file of a table is missing, or its bytes are not those that were written; the cache rebuilds it."""
+    """The file of a table is missing or was changed; the cache rebuilds it."""
 
 
 class Tables(Protocol):
-    """All tables of one rank, wherever they are kept."""
+    """All tables of one rank, in memory or in files."""
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Return `columns` of table `name`, both known to the schema."""
@@ -47,12 +47,12 @@ class Tables(Protocol):
         """Return `columns` of the events of these kinds, in file order."""
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` to be collected, in parts where it is large."""
+        """Return table `name` as a lazy frame, so that a large one can be collected in parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryTables(EqualByContent):
-    """Tables held in memory; a table nobody wrote has no rows."""
+    """Tables in memory; a table that was never written has no rows."""
 
     frames: Mapping[str, pl.DataFrame]
 
@@ -72,9 +72,9 @@ class MemoryTables(EqualByContent):
 
 @dataclass(frozen=True)
 class FolderTables:
-    """Tables kept as `<name>.arrow` in a folder; only the columns asked for are read, and compared with their checksums.
+    """Tables in files `<name>.arrow` of a folder; only the requested columns are read and verified.
 
-    `sums` of no table means that the files were written just now, by whoever reads them.
+    Empty `sums` mean that this process has just written the files itself.
     """
 
     folder: Path
@@ -82,10 +82,10 @@ class FolderTables:
     _verified: dict[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns` of table `name`, each in one piece so that numpy sees it without another copy.
+        """Return `columns` of table `name`, each contiguous, so that NumPy can use it without a copy.
 
         Raises:
-            DamagedTableError: the file is missing, or its bytes are not those that were written.
+            DamagedTableError: the file is missing or was changed.
         """
         with self._errors_named(name):
             self.verify(name, columns)
@@ -95,7 +95,7 @@ class FolderTables:
         """Return `columns` of the events of these kinds, without holding the columns of all events in memory.
 
         Raises:
-            DamagedTableError: the file is missing, or its bytes are not those that were written.
+            DamagedTableError: the file is missing or was changed.
         """
         with self._errors_named("events"):
             self.verify("events", [*columns, "kind"])
@@ -103,20 +103,20 @@ class FolderTables:
             return of_kinds(events, kinds).select(columns).collect().rechunk()
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` to be collected; errors are those of Polars.
+        """Return table `name` as a lazy frame; collecting it raises Polars errors.
 
         Raises:
-            DamagedTableError: the file is missing, or its bytes are not those that were written.
+            DamagedTableError: the file is missing or was changed.
         """
         with self._errors_named(name):
             self.verify(name, table_types(name).names())
         return pl.scan_ipc(_literal(arrow_file(self.folder, name)))
 
     def verify(self, name: str, columns: Sequence[str]) -> None:
-        """Compare columns of a table with their checksums, each once.
+        """Compare columns of a table with their checksums, each column once.
 
         Raises:
-            DamagedTableError: they differ.
+            DamagedTableError: a checksum differs.
             OSError: the file cannot be read, or is not an Arrow file.
         """
         expected, verified = self.sums.get(name), self._verified.setdefault(name, set())
@@ -125,7 +125,7 @@ class FolderTables:
             return
         path = arrow_file(self.folder, name)
         if not expected.fit(path, column_numbers(table_types(name).names(), wanted)):
-            message = f"{path} is damaged: its checksum does not fit"
+            message = f"{path} is damaged: its checksum does not match"
             raise DamagedTableError(message)
         verified.update(wanted)
 
@@ -139,7 +139,7 @@ class FolderTables:
 
 
 class ColumnMemo:
-    """The columns of one table, each loaded when first asked for."""
+    """The columns of one table, each loaded when first requested."""
 
     def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
         """Remember what `load(columns)` returns."""
@@ -148,7 +148,7 @@ class ColumnMemo:
         self._held: pl.DataFrame | None = None
 
     def get(self, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns`, loading those not held yet."""
+        """Return `columns`, loading those that are missing."""
         with self._lock:
             if self._held is None:
                 self._held = self._load(columns)
@@ -167,17 +167,17 @@ def of_kinds(events: Frame, kinds: Sequence[int]) -> Frame:
 
 
 def arrow_file(folder: Path, name: str) -> Path:
-    """Return where table `name` lies in `folder`."""
+    """Return the path of table `name` in `folder`."""
     return folder / f"{name}.arrow"
 
 
 def polars_type(column_type: ColumnType) -> type[pl.DataType]:
-    """Return the Polars type of a stored column; of a `string` or `json` that of its id."""
+    """Return the Polars type of a stored column; for `string` and `json` the type of the id."""
     return _POLARS_TYPES[column_type]
 
 
 def _literal(path: Path) -> str:
-    """Return a path as Polars takes it, which reads `*`, `?` and `[` as a pattern."""
+    """Escape a path for Polars, which treats `*`, `?` and `[` as a pattern."""
     return glob.escape(str(path))
 
 
@@ -193,10 +193,10 @@ def empty_table(name: str) -> pl.DataFrame:
 
 
 def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
-    """Return the columns asked for, all of them for None.
+    """Return the requested columns, all for None.
 
     Raises:
-        InvalidOptionError: there is no such table or column; the message lists those that exist.
+        InvalidOptionError: the table or column does not exist; the message lists those that exist.
     """
     if name not in TABLES:
         message = f"there is no table {name!r}; the tables are: {', '.join(TABLES)}"

@@ -1,15 +1,15 @@
-"""The cache: what was read from a trace file, kept as Arrow files so that the next opening takes milliseconds.
+"""The cache: the tables of a trace file, kept as Arrow files so that opening the trace again takes milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
-        manifest.json     what was read, from which bytes, when; checksums of the tables, and its own
+        manifest.json     header, health record, content hash and time; checksums of the tables and of itself
         <table>.arrow     one file for each table of the schema
 
-An entry is written into a temporary sibling folder and then renamed, so it is there whole or not at all, and two
-processes that read the same trace cannot disturb each other: the second finds the name taken and uses what is there.
-Only the user who wrote an entry can read it. What does not fit its checksum is read from the trace again.
+An entry is written into a temporary sibling folder and then renamed, so entries are always complete, and two processes
+that read the same trace do not disturb each other: the second finds the name taken and uses the existing entry.
+Only the user who wrote an entry can read it. Data that does not match its checksum is read from the trace again.
 
-A cache behind a URL is shared by several machines: entries are copied from there into the user's cache folder, and to
-there when a trace was read. Its folders have the same names.
+A cache behind a URL is shared by several machines: entries are copied from it into the user's cache folder, and to it
+after a trace was read. Its folders have the same names.
 """
 
 from __future__ import annotations
@@ -48,37 +48,38 @@ logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
 """True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: that folder; the URL of a folder:
-the user's cache folder, and that one shared with others; False: none."""
+the user's cache folder, and that folder shared with others; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the folder, or its URL, used instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
-"""Environment variable: how large the user's cache may grow before entries unused for longest are removed."""
+"""Environment variable: how large the user's cache may grow before the least recently used entries are removed."""
 
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
 
-# A file changed again within the resolution of its time stamp looks unchanged; two seconds is the coarsest in use (FAT).
+# A file changed again within the resolution of its time stamp looks unchanged. The coarsest in use is FAT's 2 seconds:
+# https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 _TRIES = 100
 
 
 class CacheWriteError(HolotraceError):
-    """Tables could not be written: the disk is full or the folder is read-only. Reading goes on in memory."""
+    """Tables could not be written: the disk is full or the folder is read-only. Reading continues in memory."""
 
 
 class DamagedEntryError(HolotraceError):
-    """An entry is not whole; it is built anew."""
+    """An entry is incomplete; it is rebuilt."""
 
 
 class OtherVersionError(DamagedEntryError):
-    """An entry was written by another version; it is built anew."""
+    """An entry was written by another version; it is rebuilt."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader hands over: two JSON texts, and the tables unless they were written to a folder."""
+    """The output of a reader: two JSON texts, and the tables unless they were written to a folder."""
 
     header: str
     health: str
@@ -86,13 +87,13 @@ class Reading:
 
     @property
     def content_hash(self) -> str:
-        """Return what identifies the bytes that were read."""
+        """Return the hash of the bytes that were read."""
         return str(json.loads(self.health)["content_hash"])
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What can be told of a file without reading it, and when that was looked up; see `holotrace.locations.Status`."""
+    """The status of a file (see `holotrace.locations.Status`), known without reading it, and when it was looked up."""
 
     size: int | None
     mtime_ns: int
@@ -103,10 +104,10 @@ class Stamp:
 
     @classmethod
     def of(cls, location: Location) -> Stamp:
-        """Look at a file now.
+        """Return the current stamp of a file.
 
         Raises:
-            UnreadableTraceError: it is not there any more, or not for us.
+            UnreadableTraceError: the file no longer exists, or may not be read.
         """
         taken_ns = time.time_ns()
         try:
@@ -116,12 +117,12 @@ class Stamp:
         except OSError as error:
             message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
             raise UnreadableTraceError(message) from error
-        is_untold = isinstance(location, RemotePath) and not status.mtime_ns
-        mtime_ns = taken_ns if is_untold else status.mtime_ns
+        is_time_unknown = isinstance(location, RemotePath) and not status.mtime_ns
+        mtime_ns = taken_ns if is_time_unknown else status.mtime_ns
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed since: same version, or same times, which are not too fresh to trust."""
+        """Whether the file cannot have changed since: same version, or same times that are old enough to be trusted."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -130,7 +131,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Entry:
-    """One trace file as it was read: two JSON texts and the tables."""
+    """The content of one trace file: two JSON texts and the tables."""
 
     header: str
     health: str
@@ -141,15 +142,15 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Keep a reading that no cache holds."""
+        """Wrap a reading that is in no cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
     def load(cls, folder: Path) -> Entry:
-        """Open the entry in `folder` and see that nothing is missing; rows are compared with checksums when they are read.
+        """Open the entry in `folder` and check that it is complete; checksums are verified when tables are read.
 
         Raises:
-            DamagedEntryError: it is not whole, or this version of holotrace reads otherwise.
+            DamagedEntryError: the entry is incomplete or was written by another version.
         """
         try:
             data = (folder / MANIFEST).read_bytes()
@@ -170,7 +171,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Whether the entry holds what `source` holds now; reads the file only where size and time leave a doubt."""
+        """Whether the entry matches the current content of `source`; reads the file only if size and time do not tell."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False
@@ -182,12 +183,12 @@ class Entry:
         return True
 
     def remove(self) -> None:
-        """Delete the entry's files, as far as the system lets us."""
+        """Delete the entry's files, ignoring errors."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _restamp(self, now: Stamp) -> None:
-        """Remember that the content was compared at `now`; a cache that cannot be written only compares again."""
+        """Record that the content was compared at `now`; if that cannot be written, it will be compared again."""
         if self.folder is not None:
             with suppress(OSError, DamagedEntryError):
                 _write_manifest(self.folder, replace(self, stamp=now))
@@ -195,7 +196,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries; `limit_bytes` None means it may grow without end, `shared` is one that others use as well."""
+    """A folder of entries; no `limit_bytes` means it may grow without limit, `shared` is used by others as well."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -203,10 +204,10 @@ class Cache:
 
     @classmethod
     def from_option(cls, option: CacheOption, source: Location) -> Cache | None:
-        """Return the cache that `option` asks for, None for no cache.
+        """Return the cache for `option`, None for no cache.
 
         Raises:
-            InvalidOptionError: `option` is none of those described at `CacheOption`.
+            InvalidOptionError: `option` is not one of those described at `CacheOption`.
         """
         if option is True:
             return cls(user_cache_folder(), _limit_bytes(), shared_folder(os.environ.get(FOLDER_VARIABLE)))
@@ -218,11 +219,11 @@ class Cache:
             return cls(user_cache_folder(), _limit_bytes(), shared)
         if isinstance(option, os.PathLike):
             return cls(Path(option))
-        message = f'cache={option!r} means nothing; give True, False, "beside", a pathlib.Path or the URL of a folder'
+        message = f'cache={option!r} is not valid; give True, False, "beside", a pathlib.Path or the URL of a folder'
         raise InvalidOptionError(message)
 
     def find(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
-        """Return the entry that holds what `source` holds now, or None."""
+        """Return the entry that matches the current content of `source`, or None."""
         return self._find_here(source, content_hash) or self._find_shared(source, content_hash)
 
     def _find_here(self, source: Location, content_hash: Callable[[Location], str]) -> Entry | None:
@@ -230,10 +231,10 @@ class Cache:
             try:
                 entry = Entry.load(folder)
             except OtherVersionError as error:
-                logger.info("a cache entry is rebuilt: %s", error)
+                logger.info("rebuilding a cache entry: %s", error)
                 continue
             except DamagedEntryError as error:
-                logger.warning("a cache entry is rebuilt from %s: %s", source, error)
+                logger.warning("rebuilding a cache entry from %s: %s", source, error)
                 continue
             if entry.is_of(source, content_hash):
                 _touch(folder)
@@ -246,7 +247,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # of another machine's file by that name; its bytes decide
+                if isinstance(source, Path):  # the stamp is of another machine's file with this path: compare bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -254,7 +255,7 @@ class Cache:
         return None
 
     def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
-        """Copy an entry of others; one that turns out damaged is removed, and the trace read."""
+        """Copy a shared entry; return None if it is damaged, after removing it, so that the trace is read instead."""
         with _temporary_folder(home) as temporary:
             fetch_entry(folder, temporary)
             try:
@@ -262,7 +263,7 @@ class Cache:
                 for name in TABLES:
                     copy.tables.scan(name)
             except (DamagedEntryError, DamagedTableError) as error:
-                logger.warning("a shared cache entry is rebuilt: %s: %s", folder, error)
+                logger.warning("rebuilding a shared cache entry: %s: %s", folder, error)
                 with suppress(OSError):
                     (folder / MANIFEST).unlink(missing_ok=True)
                 return None
@@ -271,7 +272,7 @@ class Cache:
         return kept
 
     def _share(self, source: Location, kept: Entry) -> None:
-        """Copy an entry to where others find it; where that fails, they read the trace themselves."""
+        """Copy an entry to the shared cache; if that fails, other machines read the trace themselves."""
         if self.shared is not None and kept.folder is not None:
             try:
                 share_entry(kept.folder, self.shared / _home_name(source) / kept.folder.name)
@@ -279,9 +280,9 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, and keep them; interrupted, leave nothing behind.
+        """Let `read` write the tables of `source` into a folder and keep it; if interrupted, leave nothing behind.
 
-        Nothing waits for the disk: what a power cut tears does not fit its checksums, and is read again.
+        Files are not synced to disk: after a power cut, damaged ones fail their checksums and are read again.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -302,7 +303,7 @@ class Cache:
         return kept
 
     def _home(self, source: Location) -> Path:
-        """Return the folder of all entries of `source`, one for each user: nobody else can look into it."""
+        """Return the folder of all entries of `source`, one per user, so that nobody else can read it."""
         return self.folder / _home_name(source, user=_user())
 
     def _entry_folders(self, source: Location) -> list[Path]:
@@ -312,18 +313,18 @@ class Cache:
             return []
 
     def _tidy(self, home: Path, *, keep: Entry) -> None:
-        """Remove what nobody will use again; whatever resists stays."""
+        """Remove outdated entries and leftovers, ignoring errors."""
         with suppress(OSError):
-            found = list(home.iterdir())
-            remove_left_behind(found)
-            for folder in found:
+            folders = list(home.iterdir())
+            remove_left_behind(folders)
+            for folder in folders:
                 if _is_outdated(folder, keep):
                     shutil.rmtree(folder, ignore_errors=True)
         make_room(self.folder, self.limit_bytes, keep=keep.folder)
 
 
 def user_cache_folder() -> Path:
-    """Return the folder that HOLOTRACE_CACHE_DIR names, if it names one of this machine, else the one the system keeps for caches of this user."""
+    """Return the folder in HOLOTRACE_CACHE_DIR if that is a local path, else the system's cache folder of this user."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named and not is_url(named):
         return Path(named).expanduser()
@@ -336,14 +337,14 @@ def _home_name(source: Location, *, user: str = "") -> str:
 
 
 def _user() -> str:
-    """Return the number of the user, after a character that no path has; empty where the system has none."""
+    """Return the user id after a NUL, which no path contains; empty on systems without user ids."""
     return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 
 def _limit_bytes() -> int:
     text = os.environ.get(LIMIT_VARIABLE, "")
     if text and not text.isdecimal():
-        message = f"{LIMIT_VARIABLE}={text!r} is no number of bytes"
+        message = f"{LIMIT_VARIABLE}={text!r} is not a number of bytes"
         raise InvalidOptionError(message)
     return int(text) if text else DEFAULT_LIMIT_BYTES
 
@@ -365,15 +366,15 @@ def _check_sizes(folder: Path, sums: Mapping[str, TableSums]) -> None:
 
 
 def _sums_of(folder: Path) -> dict[str, TableSums]:
-    """Return the checksums of all tables, side by side."""
+    """Return the checksums of all tables, computed in parallel."""
     with ThreadPoolExecutor(thread_name_prefix="holotrace-sum") as pool:
         return dict(zip(TABLES, pool.map(lambda name: TableSums.of(arrow_file(folder, name)), TABLES), strict=True))
 
 
 def _write_manifest(folder: Path, entry: Entry) -> None:
-    """Write the manifest beside the tables, whole or not at all."""
+    """Write the manifest beside the tables, atomically."""
     if not isinstance(entry.tables, FolderTables):
-        message = f"{folder} holds no tables"
+        message = f"{folder} contains no tables"
         raise DamagedEntryError(message)
     manifest = {
         "reader_version": READER_VERSION,

@@ -1,4 +1,4 @@
-"""How much a cache holds: its limit, what is removed above it, and what killed processes left behind."""
+"""The size of a cache: remove entries above its limit, and files that killed processes left behind."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holotrace.locations import is_temporary, remove_left_behind
 from holotrace.store.shared_entries import MANIFEST
 
 _SWEEP_SHARE = 16
-"""A bounded cache that is too large shrinks by this part of its limit at once, and a process adds at most as much
-before it looks again: looking at every entry each time one is added would take quadratic time in jobs of many ranks."""
+"""A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most as much before it measures
+the cache again: measuring all entries each time one is added would take quadratic time in jobs of many ranks."""
 
-_OF_ALL = 0o077
-_room_bytes: dict[tuple[Path, int | None], float] = {}  # what this process may still add before it looks again
+_GROUP_AND_OTHERS = 0o077
+_room_bytes: dict[tuple[Path, int | None], float] = {}  # what this process may still add before it measures again
 
 
 @dataclass(frozen=True, order=True)
@@ -30,7 +30,7 @@ class _Kept:
 
 
 def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> None:
-    """Remove entries where the cache has grown above its limit, and leftovers in any case; look only once in a while."""
+    """Remove leftovers and, above the limit, entries; measure the cache only once in a while."""
     added = 0 if keep is None else _kept(keep).byte_count
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:
@@ -43,39 +43,39 @@ def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> No
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left in any folder of the cache, and close folders that others can look into."""
+    """Remove what killed processes left in the cache, and make folders private that others can read."""
     for home in _folders_in(folder):
         with suppress(OSError):
-            if home.stat().st_mode & _OF_ALL:
+            if home.stat().st_mode & _GROUP_AND_OTHERS:
                 home.chmod(0o700)
         remove_left_behind(path for path in _paths_in(home) if is_temporary(path))
         for entry in _folders_in(home):
             remove_left_behind(path for path in _paths_in(entry) if is_temporary(path))
         with suppress(OSError):
-            home.rmdir()  # only where nothing is in it
+            home.rmdir()  # fails unless it is empty
 
 
 def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:
-    """Shrink a cache that is above its limit to somewhat below it; return how large it is then.
+    """Shrink a cache above its limit to somewhat below it; return its size afterwards.
 
-    What is being written counts, and stays.
+    Entries that are being written count, but are never removed.
     """
-    found = sorted(_kept(each) for home in _folders_in(folder) for each in _folders_in(home))
-    total = sum(each.byte_count for each in found)
+    entries = sorted(_kept(entry) for home in _folders_in(folder) for entry in _folders_in(home))
+    total = sum(entry.byte_count for entry in entries)
     target = limit_bytes if total <= limit_bytes else limit_bytes - limit_bytes // _SWEEP_SHARE
-    for each in found:
+    for entry in entries:
         if total <= target:
             break
-        if each.folder != keep and not is_temporary(each.folder):
-            shutil.rmtree(each.folder, ignore_errors=True)
+        if entry.folder != keep and not is_temporary(entry.folder):
+            shutil.rmtree(entry.folder, ignore_errors=True)
             with suppress(OSError):
-                each.folder.parent.rmdir()
-            total -= each.byte_count
+                entry.folder.parent.rmdir()
+            total -= entry.byte_count
     return total
 
 
 def _kept(folder: Path) -> _Kept:
-    """Look at a folder; of one that just vanished, the rest counts."""
+    """Return the size and last use of an entry, skipping files that have just been deleted."""
     used_ns = byte_count = 0
     for path in _paths_in(folder):
         with suppress(OSError):
@@ -92,6 +92,6 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 def _paths_in(folder: Path) -> list[Path]:
     try:
-        return [folder / name for name in os.listdir(folder)]  # noqa: PTH208 -- all of them at once, however many
+        return [folder / name for name in os.listdir(folder)]  # noqa: PTH208 -- one call for all names
     except OSError:
         return []

@@ -1,4 +1,4 @@
-"""Checksums of what is kept, XXH3 in hexadecimal, and manifests that carry their own."""
+"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and manifests that contain their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEALED = re.compile(rb'\{"checksum": "([0-9a-f]{16})",')
 
 @dataclass(frozen=True)
 class TableSums:
-    """What a table kept as an Arrow file has to be: its length, and the checksums of its structure and its columns."""
+    """The expected length of a table's Arrow file, and the checksums of its structure and its columns."""
 
     byte_count: int
     structure: str
@@ -28,42 +28,42 @@ class TableSums:
         """Read the whole file.
 
         Raises:
-            OSError: it cannot be read, or is not an Arrow file.
+            OSError: the file cannot be read, or is not an Arrow file.
         """
         structure, columns = _native.arrow_checksums(path)
         return cls(path.stat().st_size, structure, tuple(columns))
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> TableSums:
-        """Read what `vars` made of one.
+        """Restore an object from its `vars`.
 
         Raises:
-            KeyError, TypeError: it is something else.
+            KeyError, TypeError: `raw` is something else.
         """
         return cls(raw["byte_count"], raw["structure"], tuple(raw["columns"]))
 
     def fit(self, path: Path, columns: Collection[int]) -> bool:
-        """Whether these columns of the file, by their numbers, are as they were written; the others are not read.
+        """Whether these columns of the file, given by number, match their checksums; other columns are not read.
 
         Raises:
-            OSError: it cannot be read, or is not an Arrow file.
+            OSError: the file cannot be read, or is not an Arrow file.
         """
         wanted = sorted(columns)
-        structure, found = _native.arrow_checksums(path, wanted)
-        return (structure, found) == (self.structure, [self.columns[number] for number in wanted])
+        structure, checksums = _native.arrow_checksums(path, wanted)
+        return (structure, checksums) == (self.structure, [self.columns[number] for number in wanted])
 
 
 def file_checksum(path: Path) -> str:
     """Return the checksum of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     return _native.file_checksum(path)
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum of bytes, equal to that of a file that holds them."""
+    """Return the checksum of bytes, equal to `file_checksum` of a file with this content."""
     return _native.checksum(data)
 
 
@@ -74,23 +74,23 @@ def sealed(content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
 
 
 def unsealed(data: bytes) -> dict[str, Any]:
-    """Return what `sealed` was given.
+    """Return the content that was passed to `sealed`.
 
     Raises:
-        ValueError: a byte was changed, or it is something else.
+        ValueError: a byte was changed, or `data` is something else.
     """
     seal = _SEALED.match(data)
     if seal is None or checksum(data[seal.end() :]) != seal[1].decode():
-        message = "its checksum does not fit" if seal else "it has no checksum"
+        message = "its checksum does not match" if seal else "it has no checksum"
         raise ValueError(message)
     return dict(json.loads(b"{" + data[seal.end() :]))
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether a file claims a checksum, be it right or wrong."""
+    """Whether a file begins with a checksum, right or wrong."""
     return _SEALED.match(data) is not None
 
 
 def column_numbers(names: Sequence[str], wanted: Collection[str]) -> list[int]:
-    """Return where the wanted columns are among those of a table."""
+    """Return the numbers of the wanted columns in a table."""
     return [number for number, name in enumerate(names) if name in wanted]

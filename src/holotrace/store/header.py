@@ -1,4 +1,4 @@
-"""What a trace file says about itself outside its events."""
+"""The header of a trace file: everything outside its events."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _NO_INT64 = 2**63
 _MOST_DIGITS = 40
 
 HIGHEST_RANK = 2**31 - 1
-"""Ranks are kept as int32; a larger number in a file is no rank."""
+"""Ranks are stored as int32; a larger number in a file is not taken for a rank."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """Top-level keys of a trace; what the file does not say is None, 0 or empty.
+    """Top-level keys of a trace; missing ones are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device: its texts, and its numbers that fit 64 bits
+    device_properties           one dict per visible device: its strings, and its numbers that fit 64 bits
     base_time_ns                `baseTimeNanoseconds`; every stored time already has it added
     options                     every name of OPTION_NAMES: whether that profiler option was on
     host_name, trace_name       as written
@@ -42,7 +42,7 @@ class Header:
 
     @classmethod
     def from_json(cls, text: str) -> Header:
-        """Read the header as the reader hands it over: one JSON object."""
+        """Parse the header from the reader's output: one JSON object."""
         return cls.from_keys(json.loads(text, parse_int=_whole_number))
 
     @classmethod
@@ -55,7 +55,7 @@ class Header:
             rank=rank_or_none(_count(distributed.get("rank"))),
             world_size=_count(distributed.get("world_size")),
             backend=_text(distributed.get("backend")),
-            device_properties=[_properties(each) for each in devices if isinstance(each, dict)]
+            device_properties=[_properties(device) for device in devices if isinstance(device, dict)]
             if isinstance(devices, list)
             else [],
             base_time_ns=_count(raw.get("baseTimeNanoseconds")) or 0,
@@ -67,35 +67,35 @@ class Header:
 
 
 def rank_or_none(number: int | None) -> int | None:
-    """Return a number that can be a rank; PyTorch writes -1 for "not set", and a damaged file may hold anything."""
+    """Return the number if it can be a rank, else None; PyTorch writes -1 for "not set"."""
     return number if number is not None and 0 <= number <= HIGHEST_RANK else None
 
 
 def _whole_number(text: str) -> int | float:
-    """Read a number of JSON; Python refuses to make whole numbers of thousands of digits, which mean nothing here."""
+    """Parse a JSON number; Python limits the digits of integers (https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""
     return int(text) if len(text) <= _MOST_DIGITS else float(text)
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number from 0; -1, which PyTorch writes for "not set", counts as missing, as what no int64 holds."""
+    """Return a whole number from 0 that fits int64, else None; PyTorch writes -1 for "not set"."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_INT64 else None
 
 
 def _text(value: object) -> str | None:
-    """Return a text; half a surrogate pair, which no file can hold, becomes a question mark."""
+    """Return a text; half a surrogate pair, which UTF-8 cannot encode, becomes a question mark."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
 def _properties(device: dict[str, Any]) -> dict[str, Any]:
-    """Return what can be a property of a device: other values count as missing."""
+    """Return the properties of a device; values other than strings and numbers are dropped."""
     texts = {name: _text(value) for name, value in device.items() if isinstance(value, str)}
     return texts | {name: value for name, value in device.items() if _is_number(value)}
 
 
 def _is_number(value: object) -> bool:
-    """Whether this is a whole number that fits 64 bits, or a finite one."""
+    """Whether this is a whole number that fits 64 bits, or a finite float."""
     if isinstance(value, bool):
         return False
     return -_NO_INT64 <= value < _NO_INT64 if isinstance(value, int) else isinstance(value, float) and isfinite(value)

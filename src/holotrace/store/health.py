@@ -11,15 +11,15 @@ Severity = Literal["repaired", "dropped", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of fault and where it was met.
+    """One kind of fault and where it occurred.
 
     kind         a short name: `unescaped_quote`, `truncated_json`, …
-    severity     repaired: nothing was lost; dropped: something was; note: nothing was wrong
+    severity     repaired: nothing was lost; dropped: something was lost; note: nothing was wrong
     count        how often
     offsets      byte offsets of the first few, in the decompressed text
-    example      a piece of the text there
-    events_lost  events that are in no table because of it, as far as they can be counted
-    bytes_lost   bytes of text that were passed over, compressed ones where they could not be decoded
+    example      an excerpt of the text at the first offset
+    events_lost  events missing from the tables because of it, as far as they can be counted
+    bytes_lost   bytes of text that were skipped; compressed bytes if they could not be decoded
     """
 
     kind: str
@@ -32,13 +32,13 @@ class Finding:
 
     @property
     def loss(self) -> str:
-        """What was lost: `2 events in 1,205 bytes`; empty where nothing was, or where it cannot be counted."""
+        """What was lost, as `2 events in 1,205 bytes`; empty if nothing was lost or it cannot be counted."""
         return loss_text(self.events_lost, self.bytes_lost)
 
 
 @dataclass(frozen=True)
 class Health:
-    """How the reading of one file went.
+    """The health record of one file, written by the reader.
 
     format         plain, gzip or zstd
     bytes_read     size of the file
@@ -47,7 +47,7 @@ class Health:
     row_counts     rows of every table
     findings       what was repaired, dropped or noticed; empty for a clean file
     content_hash   identifies the bytes of the file
-    events_end     offset behind the bracket that closes the events, in the JSON text; None where it is missing
+    events_end     offset after the bracket that closes the events, in the JSON text; None if it is missing
     """
 
     format: str
@@ -61,7 +61,7 @@ class Health:
 
     @classmethod
     def from_json(cls, text: str) -> Health:
-        """Read the record as the reader hands it over: one JSON object."""
+        """Parse the record from the reader's output: one JSON object."""
         raw = json.loads(text)
         return cls(
             format=raw["format"],

@@ -1,24 +1,24 @@
 """The store of a job: its ranks as Parquet files in one folder, on any file system.
 
     <store>/
-        _holotrace_store.json           says that this is a store, and of which version
+        _holotrace_store.json     marks the folder as a store, with its version
         _holotrace_ranks/
-            0.json                whether the rank is there or still awaited, and which file it was read from
+            0.json                whether the rank is complete or still awaited, and which file it was read from
         _holotrace_left_out/
-            <hash>.json           a file that was found and left out, and why
+            <hash>.json           a file that was skipped, and why
         rank=0/
-            _holotrace_rank.json        header and health of the file, rows, bytes and checksum of each table
-            events.parquet        one file for each table that has rows, see `holotrace.store.parquet_tables`
+            _holotrace_rank.json  header and health of the file; rows, bytes and checksum of each table
+            events.parquet        one file for each table with rows, see `holotrace.store.parquet_tables`
             ...
 
-Any number of processes may write into a store at once, because no two of them change the same file, unless they write
-the same rank: the first file says the same whoever writes it, and what the store holds is what is found in `_holotrace_ranks`.
+Any number of processes may write into a store at once: no two of them change the same file unless they write the same
+rank. All of them write the same `_holotrace_store.json`, and `_holotrace_ranks` alone defines which ranks the store has.
 
-Every file is there whole or not at all. On this machine the folder of a rank is made under another name, and renamed when
-it is on the disk; of two processes that write the same rank, the last one to finish wins. Object stores cannot rename.
-There the first line of a rank says who writes it, its `_holotrace_rank.json` is written last, and checksums tell where files of
-two writers met. So a run that was killed leaves no half rank, and the next one goes on where it ended. While ranks are
-missing, the store says so and is not opened.
+Files are always complete. On a local disk the folder of a rank is created under another name, and renamed once it is
+synced; if two processes write the same rank, the last one to finish wins. Object stores cannot rename. There the state
+file of a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. So
+a killed run leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
+opened; the error lists them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from holotrace.store.store_files import (
     STORE,
     STORE_MANIFEST,
     Json,
-    damage_told,
+    damage_reported,
     names_in,
     rank_folder,
     read_sealed,
@@ -73,8 +73,8 @@ class StoredRank:
     """A rank of a store.
 
     source        the file it was read from: an absolute path or a URL
-    stamp         what could be told of that file without reading it
-    content_hash  identifies its bytes
+    stamp         size, times and version of that file
+    content_hash  hash of its bytes
     byte_count    size of the rank's tables in the store
     event_count   events of every phase in the file
     """
@@ -88,13 +88,13 @@ class StoredRank:
 
     @classmethod
     def from_json(cls, raw: Json) -> StoredRank:
-        """Read what `asdict` made of one.
+        """Restore an object from its `asdict`.
 
         Raises:
-            KeyError, TypeError, ValueError: it is something else, such as a rank that would be a path.
+            KeyError, TypeError, ValueError: `raw` is something else, for example has a path for a rank.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
-            message = "no rank"
+            message = "not a rank"
             raise ValueError(message)
         known = {name: raw[name] for name in cls.__dataclass_fields__}
         return cls(**{**known, "stamp": Stamp(**raw["stamp"])})
@@ -102,11 +102,11 @@ class StoredRank:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds.
+    """The contents of a store.
 
-    ranks       those that are there
-    unfinished  ranks that were asked for and are not there yet
-    skipped     files that were found and left out
+    ranks       complete ranks
+    unfinished  ranks that a run has announced but not finished
+    skipped     files that were found and skipped
     """
 
     ranks: Mapping[int, StoredRank]
@@ -115,7 +115,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Say whether a job was stored there; not where nothing can be reached, which whoever opens it is told anyway."""
+    """Whether a location is a store; False if it cannot be reached, since opening it will raise the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -123,18 +123,18 @@ def is_store(location: Location) -> bool:
 
 
 def read_contents(store: Location) -> Contents:
-    """Look at what a store holds now.
+    """Return the current contents of a store.
 
     Raises:
-        NotATraceError: it is not a store, or one of another version of holotrace.
+        NotATraceError: it is not a store, or was written by another version of holotrace.
         UnreadableTraceError: it cannot be read, or is damaged.
     """
     read_sealed(store / STORE_MANIFEST, STORE)
     states = _read_states(store)
     ranks = {rank: state for rank, state in sorted(states.items()) if state is not None}
     unfinished = ({*states} | {*rank_folders(store)}) - {*ranks}
-    sources = {each.source for each in ranks.values()}
-    skipped = tuple(each for each in read_left_out(store) if each.path not in sources)
+    sources = {stored.source for stored in ranks.values()}
+    skipped = tuple(file for file in read_left_out(store) if file.path not in sources)
     return Contents(ranks, tuple(sorted(unfinished)), skipped)
 
 
@@ -142,28 +142,29 @@ def open_store(store: Location) -> Trace:
     """Open the job in a store; its tables are read when they are first needed.
 
     Raises:
-        NotATraceError: it was written by another version of holotrace.
-        UnreadableTraceError: it is damaged, or not all of its ranks are there yet.
+        NotATraceError: the store was written by another version of holotrace.
+        UnreadableTraceError: the store is damaged, or some of its ranks are missing.
     """
     contents = read_contents(store)
     if contents.unfinished:
-        missing, found = ", ".join(map(str, contents.unfinished[:20])), len(contents.ranks)
+        missing, complete_count = ", ".join(map(str, contents.unfinished[:20])), len(contents.ranks)
         message = (
-            f"{store} is unfinished: {found:,} ranks are there, and missing are: {missing}; run holotrace ingest again"
+            f"{store} is unfinished: {complete_count:,} ranks are complete, and these are missing: {missing}; "
+            "run holotrace ingest again"
         )
         raise UnreadableTraceError(message)
     if not contents.ranks:
         message = f"{store} is a store without ranks; run holotrace ingest again"
         raise NotATraceError(message)
-    opened = {
-        rank: RankTrace(rank, StoredFile(store, rank, each.source, each.content_hash))
-        for rank, each in contents.ranks.items()
+    rank_traces = {
+        rank: RankTrace(rank, StoredFile(store, rank, stored.source, stored.content_hash))
+        for rank, stored in contents.ranks.items()
     }
-    return Trace(opened, contents.skipped)
+    return Trace(rank_traces, contents.skipped)
 
 
 def stored_rank(store: Location, rank: int) -> StoredRank | None:
-    """Return what is known of a rank that is there, None for one that is not, or was read by another version."""
+    """Return the record of a stored rank; None if it is missing, damaged, or was read by another version."""
     try:
         raw = read_sealed(rank_folder(store, rank) / RANK_MANIFEST, RANK)
         stored = StoredRank.from_json(raw)
@@ -173,7 +174,7 @@ def stored_rank(store: Location, rank: int) -> StoredRank | None:
 
 
 def is_whole(store: Location, rank: int) -> bool:
-    """Read every file of a rank that is there, and say whether all are as they were written."""
+    """Read every file of a stored rank, and return whether all match their checksums."""
     try:
         _, tables = open_rank(store, rank)
         tables.verify()
@@ -183,10 +184,10 @@ def is_whole(store: Location, rank: int) -> bool:
 
 
 class StoredFile:
-    """The file of a rank as a store holds it, with the interface of `TraceFile`; it pickles as its address."""
+    """A rank of a store, with the interface of `TraceFile`; it pickles as its address."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Name the store, the rank, the file that it was read from, and what identifies the bytes of that."""
+        """Take the store, the rank, the file that it was read from, and the hash of that file."""
         self.path = source
         self._store = store
         self._rank = rank
@@ -200,12 +201,12 @@ class StoredFile:
         return StoredFile, (self._store, self._rank, self.path, self._content_hash)
 
     def __repr__(self) -> str:
-        """Show where it is."""
+        """Show the folder."""
         return f"StoredFile({str(self.folder)!r})"
 
     @property
     def folder(self) -> Location:
-        """Where the tables are."""
+        """The folder of the tables."""
         return rank_folder(self._store, self._rank)
 
     @property
@@ -215,13 +216,13 @@ class StoredFile:
 
     @functools.cached_property
     def header(self) -> Header:
-        """What the trace said about itself outside its events."""
+        """The header of the trace: everything outside its events."""
         return Header.from_keys(self._open()[0]["header"])
 
     @functools.cached_property
     def health(self) -> Health:
         """What the reader repaired, dropped or noticed when the trace was read."""
-        with damage_told(self.folder / RANK_MANIFEST):
+        with damage_reported(self.folder / RANK_MANIFEST):
             return Health.from_json(json.dumps(self._open()[0]["health"]))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -237,12 +238,12 @@ class StoredFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; they are not remembered."""
+        """Return columns of the events of these kinds, in file order; nothing is kept in memory."""
         wanted = known_columns("events", columns)
         return self._checked(lambda tables: tables.read_events(wanted, kinds))
 
     def put_table(self, name: str, target: Path) -> None:
-        """Link the file of a table to `target`, a path of this machine, or copy it there.
+        """Link the file of a table to `target`, a local path, or copy it there.
 
         Raises:
             UnreadableTraceError: the store is damaged.
@@ -250,10 +251,10 @@ class StoredFile:
         self._checked(lambda tables: tables.put(name, target))
 
     def expect_unchanged(self) -> None:
-        """See that the rank is still the one that was opened.
+        """Check that the rank is still the one that was opened.
 
         Raises:
-            UnreadableTraceError: it was written again.
+            UnreadableTraceError: the rank was written again.
         """
         self.forget()
         self._open()
@@ -268,7 +269,7 @@ class StoredFile:
         return self._checked(lambda tables: tables.read(name, columns))
 
     def _checked(self, read: Callable[[ParquetTables], T]) -> T:
-        """Read from the tables; again where somebody just puts the same rank in their place."""
+        """Read from the tables; retry in case another process is just replacing the rank."""
         for _ in range(_TRIES - 1):
             with suppress(DamagedTableError):
                 return read(self._open()[1])
@@ -294,7 +295,7 @@ class StoredFile:
 
 
 def _tried(read: Callable[[], T]) -> T:
-    """Read what is known to be there; again where somebody just puts something in its place."""
+    """Read a file that is known to exist; retry in case another process is just replacing it."""
     for _ in range(_TRIES - 1):
         with suppress(UnreadableTraceError):
             return read()
@@ -306,18 +307,18 @@ def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
     """Return the manifest of a rank, and its tables.
 
     Raises:
-        NotATraceError, UnreadableTraceError: it is not there, damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: the rank is missing, damaged, or of another version of holotrace.
     """
     folder = rank_folder(store, rank)
     manifest = read_sealed(folder / RANK_MANIFEST, RANK)
-    with damage_told(folder / RANK_MANIFEST):
+    with damage_reported(folder / RANK_MANIFEST):
         parts = {str(name): StoredTable.from_json(table) for name, table in manifest["tables"].items()}
         manifest["content_hash"], manifest["header"], manifest["health"]
     return manifest, ParquetTables(folder, parts)
 
 
 def _read_states(store: Location) -> dict[int, StoredRank | None]:
-    """Return what is said of each rank: None of those that are awaited."""
+    """Return the state of each rank: None if it is still awaited."""
     folder = store / RANKS_FOLDER
     names = [name for name in names_in(folder) if name.endswith(".json") and _is_number(name.removesuffix(".json"))]
     states = side_by_side(
@@ -327,13 +328,13 @@ def _read_states(store: Location) -> dict[int, StoredRank | None]:
 
 
 def read_state(path: Location) -> StoredRank | None:
-    """Return what is said of a rank; None where it is awaited.
+    """Return the state of a rank; None if it is still awaited.
 
     Raises:
-        NotATraceError, UnreadableTraceError: it is missing, damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: the file is missing, damaged, or of another version of holotrace.
     """
     raw = read_sealed(path, STATE)
-    with damage_told(path):
+    with damage_reported(path):
         if raw["rank"] != int(path.stem):
             message = "of another rank"
             raise ValueError(message)
@@ -341,20 +342,20 @@ def read_state(path: Location) -> StoredRank | None:
 
 
 def read_left_out(store: Location) -> list[SkippedFile]:
-    """Return the files that were left out, sorted by their paths.
+    """Return the skipped files, sorted by path.
 
     Raises:
-        NotATraceError, UnreadableTraceError: one of them is damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: one of the records is damaged, or of another version of holotrace.
     """
     folder = store / LEFT_OUT_FOLDER
     names = sorted(name for name in names_in(folder) if name.endswith(".json"))
-    found = side_by_side(lambda address: _read_skipped(located(address)), [str(folder / name) for name in names])
-    return sorted(found, key=lambda each: each.path)
+    skipped = side_by_side(lambda address: _read_skipped(located(address)), [str(folder / name) for name in names])
+    return sorted(skipped, key=lambda file: file.path)
 
 
 def _read_skipped(path: Location) -> SkippedFile:
     raw = read_sealed(path, LEFT_OUT)
-    with damage_told(path):
+    with damage_reported(path):
         rank = raw.get("rank")
         return SkippedFile(
             str(raw["path"]), str(raw["reason"]), raw.get("is_unreadable") is True, None if rank is None else int(rank)
@@ -362,7 +363,7 @@ def _read_skipped(path: Location) -> SkippedFile:
 
 
 def rank_folders(store: Location) -> list[int]:
-    """Return the ranks that have a folder, whatever is in it."""
+    """Return the ranks that have a folder, complete or not."""
     numbers = (name.removeprefix(RANK_FOLDER) for name in names_in(store) if name.startswith(RANK_FOLDER))
     return sorted(int(number) for number in numbers if _is_number(number))
 

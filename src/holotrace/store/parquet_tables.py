@@ -1,9 +1,9 @@
-"""The tables of one rank as Parquet files that any engine reads, and read back as the tables of `holotrace.schema`.
+"""The tables of one rank as Parquet files that any engine can read, and reading them back.
 
-The columns are those of `holotrace.schema.TABLES`, made readable: a `string` or `json` is its text, the `kind` of an event is
-its name in lower case, and `collectives.rank` is called `recorded_rank`, since the folder is named after the rank.
-Texts are dictionary-encoded. Their numbers are not stored: they are found again in `strings`, which keeps its order.
-A table without rows has no file, but for those of `ALWAYS_WRITTEN`.
+The columns are those of `holotrace.schema.TABLES`, made readable: `string` and `json` columns contain the text, the
+`kind` of an event is its name in lower case, and `collectives.rank` is called `recorded_rank`, since the folder is
+named after the rank. Texts are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which
+keeps its order. A table without rows has no file, except those in `ALWAYS_WRITTEN`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALWAYS_WRITTEN = ("events", "tracks", "strings")
 """Written even without rows, so that a pattern such as `rank=*/events.parquet` finds every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
-"""What `EventKind` is called in a file, by its number."""
+"""The name of each `EventKind` in a file, by number."""
 
 _ROWS_AT_ONCE = 1 << 17
 _ROWS_OF_A_GROUP = 1 << 18
@@ -37,12 +37,12 @@ _ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def parquet_name(table: str, column: str) -> str:
-    """Return what a column is called in the file of a table."""
+    """Return the name of a column in the file of a table."""
     return _NAMES.get((table, column), column)
 
 
 def is_text(table: str, column: Column) -> bool:
-    """Say whether a column is a text in the file: texts, JSON and the kind of an event."""
+    """Whether a column is text in the file: texts, JSON and the kind of an event."""
     return column.type in ("string", "json", "text") or (table, column.name) == ("events", "kind")
 
 
@@ -58,23 +58,23 @@ def parquet_types(table: str) -> pl.Schema:
 
 
 def write_parquet(rows: pl.LazyFrame, row_count: int, table: str, strings: pl.Series, file: IO[bytes]) -> None:
-    """Write a table, some rows after the other, so that memory does not grow with it.
+    """Write a table in batches of rows, so that memory does not grow with it.
 
     Args:
-        rows: the table as `holotrace.schema` has it.
-        row_count: its rows.
-        table: its name.
+        rows: the table with the columns of `holotrace.schema`.
+        row_count: number of rows.
+        table: name of the table.
         strings: the text of every string id.
         file: where to write.
 
     Raises:
-        OSError: that failed.
+        OSError: writing failed.
     """
 
     def slices(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        del with_columns, predicate, n_rows, batch_size  # a sink asks for everything
+        del with_columns, predicate, n_rows, batch_size  # a sink needs all rows and columns
         for start in range(0, row_count, _ROWS_AT_ONCE):
             yield readable(rows.slice(start, _ROWS_AT_ONCE).collect(), table, strings)
 
@@ -89,7 +89,7 @@ def write_parquet(rows: pl.LazyFrame, row_count: int, table: str, strings: pl.Se
 
 
 class _Written(io.RawIOBase):
-    """Passes on what is written, and remembers why that failed, which Polars does not tell."""
+    """Passes data on to a file, and remembers the OSError of a failed write, which Polars does not report."""
 
     def __init__(self, file: IO[bytes]) -> None:
         """Write to `file`."""
@@ -97,11 +97,11 @@ class _Written(io.RawIOBase):
         self.error: OSError | None = None
 
     def writable(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 -- whatever has bytes
-        """Pass it on."""
+        """Pass data on to the file."""
         try:
             return self._file.write(data)
         except OSError as error:
@@ -110,7 +110,7 @@ class _Written(io.RawIOBase):
 
 
 def readable(rows: pl.DataFrame, table: str, strings: pl.Series) -> pl.DataFrame:
-    """Return rows of a table as they are in its file."""
+    """Return rows of a table with the columns of its file."""
     return rows.select(_readable(rows[column.name], table, column, strings) for column in TABLES[table])
 
 
@@ -123,7 +123,7 @@ def _readable(values: pl.Series, table: str, column: Column, strings: pl.Series)
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What the file of a table has to be: its rows, its length and its checksum."""
+    """The expected rows, length and checksum of a table's file."""
 
     rows: int
     byte_count: int
@@ -131,19 +131,19 @@ class StoredTable:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> StoredTable:
-        """Read what `vars` made of one.
+        """Restore an object from its `vars`.
 
         Raises:
-            KeyError, TypeError, ValueError: it is something else.
+            KeyError, TypeError, ValueError: `raw` is something else.
         """
         return cls(int(raw["rows"]), int(raw["byte_count"]), str(raw["checksum"]))
 
 
 @dataclass(frozen=True)
 class ParquetTables(Tables):
-    """The tables of a rank in the folder of a store, compared with their checksums before they are read.
+    """The tables of a rank in a store, verified with their checksums before they are read.
 
-    `parts` are those that have a file.
+    `parts` are the tables that have a file.
     """
 
     folder: Location
@@ -155,7 +155,7 @@ class ParquetTables(Tables):
         """Return `columns` of table `name`.
 
         Raises:
-            DamagedTableError: the file is missing, or is not the one that was written.
+            DamagedTableError: the file is missing or was changed.
         """
         return self._collected(name, columns, None)
 
@@ -163,15 +163,15 @@ class ParquetTables(Tables):
         """Return `columns` of the events of these kinds, in file order.
 
         Raises:
-            DamagedTableError: the file is missing, or is not the one that was written.
+            DamagedTableError: the file is missing or was changed.
         """
         return self._collected("events", columns, [KIND_NAMES[int(kind)] for kind in kinds])
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as it is in the file, to be collected.
+        """Return table `name` with the columns of its file, as a lazy frame.
 
         Raises:
-            DamagedTableError: the file is missing, or is not the one that was written.
+            DamagedTableError: the file is missing or was changed.
         """
         if name not in self.parts:
             return pl.LazyFrame(schema=parquet_types(name))
@@ -192,7 +192,7 @@ class ParquetTables(Tables):
             raise self._damaged(name, error) from error
 
     def _stored(self, table: str, column: Column) -> pl.Expr:
-        """Turn a column of the file back into that of `holotrace.schema`."""
+        """Convert a column of the file back to that of `holotrace.schema`."""
         values = pl.col(parquet_name(table, column.name))
         if column.type in ("string", "json"):
             values = values.cast(self._string_ids).to_physical()
@@ -205,17 +205,17 @@ class ParquetTables(Tables):
         return pl.Enum(self.read("strings", ["text"])["text"])
 
     def put(self, name: str, target: Path) -> None:
-        """Link the file of a table to `target`, a path of this machine, or copy it there.
+        """Link the file of a table to `target`, a local path, or copy it there.
 
         Raises:
-            DamagedTableError: the file is missing, or is not the one that was written.
+            DamagedTableError: the file is missing or was changed.
         """
         try:
             source = self._source(name)
         except OSError as error:
             raise self._damaged(name, error) from error
         if isinstance(source, Path):
-            with suppress(OSError):  # not every system has links
+            with suppress(OSError):  # not every file system has links
                 target.symlink_to(source.absolute())
                 return
             target.write_bytes(source.read_bytes())
@@ -226,14 +226,14 @@ class ParquetTables(Tables):
         """Read all files, and compare them with their checksums.
 
         Raises:
-            OSError: one is missing, or is not the one that was written.
+            OSError: a file is missing or was changed.
         """
         for name in self.parts:
             self._source(name)
             self._fetched.pop(name, None)
 
     def _source(self, name: str) -> Path | io.BytesIO:
-        """Return where Polars reads a table; one that is elsewhere is fetched once, compressed as it is."""
+        """Return the source for Polars: the local file, or the bytes of a remote one, fetched once."""
         location = self.folder / f"{name}.parquet"
         if isinstance(location, Path):
             status = status_of(location)
@@ -253,7 +253,7 @@ class ParquetTables(Tables):
             message = f"{size:,} bytes instead of {expected.byte_count:,}"
             raise OSError(message)
         if checksum_of() != expected.checksum:
-            message = "its checksum does not fit"
+            message = "its checksum does not match"
             raise OSError(message)
 
     def _damaged(self, name: str, error: BaseException) -> DamagedTableError:

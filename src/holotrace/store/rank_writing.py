@@ -1,4 +1,4 @@
-"""Writing the ranks of a store, while any number of other processes may write others."""
+"""Write the ranks of a store, while other processes may write other ranks."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 class Writing:
     """A run that writes ranks of a store.
 
-    store      its folder
-    writer     names the run, among all that there are
-    overwrite  also write in place of ranks that were read from other files
+    store      folder of the store
+    writer     unique name of the run
+    overwrite  also replace ranks that were read from other files
     """
 
     store: Location
@@ -77,7 +77,7 @@ def begin_store(store: Location) -> None:
     """Make a folder a store of this version, and remove what killed processes left in it.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder cannot be written.
     """
     if isinstance(store, Path):
         remove_left_behind(list(store.glob(".*")))
@@ -100,31 +100,31 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Say whether a folder holds nothing but what `begin_store` writes at first: another process is just beginning."""
-    return all(each.name.startswith(f".{STORE_MANIFEST}.") or each.name == STORE_MANIFEST for each in folder.iterdir())
+    """Whether a folder contains only the first files of `begin_store`: another process is just creating the store."""
+    return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Say that a run is going to write these ranks, and of which files: until it has, the store is unfinished.
+    """Announce which ranks a run will write, from which files; until it has, the store is unfinished.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the store cannot be written.
     """
     (run.store / RANKS_FOLDER).mkdir(exist_ok=True)
 
-    def say(address: str) -> None:
+    def announce(address: str) -> None:
         rank = int(located(address).stem)
         state = {"rank": rank, "source": sources[rank], "is_there": False, "writer": run.writer}
         write_sealed(state_file(run.store, rank), STATE, state, source=sources[rank])
 
-    side_by_side(say, [str(state_file(run.store, rank)) for rank in sources])
+    side_by_side(announce, [str(state_file(run.store, rank)) for rank in sources])
 
 
 def confirm_rank(store: Location, stored: StoredRank) -> None:
-    """Say that a rank is there, where the store says something else.
+    """Record that a rank is complete, unless the store already says so.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the store cannot be written.
     """
     with suppress(NotATraceError, UnreadableTraceError):
         if read_state(state_file(store, stored.rank)) == stored:
@@ -135,10 +135,10 @@ def confirm_rank(store: Location, stored: StoredRank) -> None:
 
 
 def mend_contents(store: Location) -> None:
-    """Say again which ranks are there, where that was lost or damaged, from what each rank says of itself.
+    """Restore missing or damaged state files from the manifests of the ranks.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the store cannot be written.
     """
     for rank in rank_folders(store):
         stored = None if _has_state(store, rank) else stored_rank(store, rank)
@@ -155,42 +155,41 @@ def _has_state(store: Location, rank: int) -> bool:
 
 
 def leave_out(store: Location, skipped: Iterable[SkippedFile]) -> None:
-    """Say which files were left out, and why.
+    """Record which files were skipped, and why.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the store cannot be written.
     """
-    known = {each.path: each for each in read_left_out(store)}
-    for each in skipped:
-        if known.get(each.path) != each:
+    known = {file.path: file for file in read_left_out(store)}
+    for file in skipped:
+        if known.get(file.path) != file:
             (store / LEFT_OUT_FOLDER).mkdir(exist_ok=True)
-            write_sealed(left_out_file(store, each.path), LEFT_OUT, asdict(each))
+            write_sealed(left_out_file(store, file.path), LEFT_OUT, asdict(file))
 
 
 def take_in(store: Location, sources: Iterable[str]) -> None:
-    """Forget that these files were left out once.
+    """Remove the records that these files were skipped.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the store cannot be written.
     """
-    taken = {*sources}
-    for each in read_left_out(store):
-        if each.path in taken:
-            left_out_file(store, each.path).unlink(missing_ok=True)
+    included = {*sources}
+    for file in read_left_out(store):
+        if file.path in included:
+            left_out_file(store, file.path).unlink(missing_ok=True)
 
 
 def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write the tables of a rank; they are there once all of them are, in place of those that were.
+    """Write the tables of a rank; they count once all are written, and replace earlier ones.
 
     Args:
-        run: the one that `await_ranks` was given.
+        run: the run that was passed to `await_ranks`.
         rank: the rank.
         source: the file that it was read from.
-        entry: what was read.
+        entry: the content of that file.
 
     Raises:
-        InvalidOptionError: another process writes this rank at the same time, from another file or where that cannot be
-            kept apart.
+        InvalidOptionError: another process writes this rank at the same time, from another file or on an object store.
         OSError: something cannot be written.
     """
     store = run.store
@@ -199,14 +198,17 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    while (now := stored_rank(store, rank)) not in (stored, None):  # another process was faster, and both are whole
+    while (now := stored_rank(store, rank)) not in (
+        stored,
+        None,
+    ):  # another process was faster, and both wrote a complete rank
         stored = now or stored
         confirm_rank(store, stored)
     return stored
 
 
 def remove_rank(store: Location, rank: int) -> None:
-    """Remove what is there of a rank, first what makes it count."""
+    """Remove a rank, first the files that make it count."""
     state_file(store, rank).unlink(missing_ok=True)
     folder = rank_folder(store, rank)
     if (folder / RANK_MANIFEST).exists():
@@ -215,21 +217,21 @@ def remove_rank(store: Location, rank: int) -> None:
 
 
 def expect_source(store: Location, known: StoredRank, source: str) -> None:
-    """See that a rank that is there was read from this file.
+    """Check that a stored rank was read from this file.
 
     Raises:
-        InvalidOptionError: it was read from another one.
+        InvalidOptionError: it was read from another file.
     """
     if known.source != source:
         message = (
-            f"{store} holds rank {known.rank} of {known.source}, which is not {source}; choose another store, or ask for "
-            "it to be overwritten"
+            f"{store} already has rank {known.rank} from {known.source}, not from {source}; choose another store, or "
+            "ask for the rank to be overwritten"
         )
         raise InvalidOptionError(message)
 
 
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
-    """Write a rank on this machine: make its folder beside the one that is there, and rename it."""
+    """Write a rank on a local disk: create its folder under another name, and rename it."""
     draft = store / temporary_name()
     draft.mkdir()
     try:
@@ -247,11 +249,11 @@ def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrit
 
 
 def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -> None:
-    """Give the folder of a rank its name; one that has it goes.
+    """Give the folder of a rank its final name, replacing an older one.
 
     Raises:
-        InvalidOptionError: it is of another file.
-        OSError: it cannot be renamed.
+        InvalidOptionError: the older one was read from another file.
+        OSError: the folder cannot be renamed.
     """
     folder = store / f"{RANK_FOLDER}{stored.rank}"
     for _ in range(_TRIES):
@@ -267,7 +269,7 @@ def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -
 
 
 def _renamed(draft: Path, folder: Path) -> bool:
-    """Rename a folder unless there is one of that name that holds something."""
+    """Rename a folder unless a non-empty one of that name exists."""
     try:
         draft.rename(folder)
     except OSError as error:
@@ -285,7 +287,7 @@ def _take_away(store: Path, folder: Path) -> None:
 
 
 def _write_objects(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write a rank where nothing can be renamed: first what makes it count goes, and that comes last."""
+    """Write a rank on an object store, which cannot rename: remove its manifest first, and write it last."""
     folder = rank_folder(run.store, rank)
 
     @contextmanager
@@ -308,19 +310,19 @@ def _write_objects(run: Writing, rank: int, source: str, entry: Entry) -> Stored
 
 
 def _expect_writer(run: Writing, rank: int) -> None:
-    """See that nobody else has begun to write a rank.
+    """Check that no other run has begun to write a rank.
 
     Raises:
-        InvalidOptionError: somebody has.
+        InvalidOptionError: another run has begun.
     """
     state = read_sealed(state_file(run.store, rank), STATE)
     if state.get("writer") != run.writer:
-        message = f"another holotrace ingest writes rank {rank} of {run.store} at the same time; when it has ended, run this again"
+        message = f"another holotrace ingest is writing rank {rank} of {run.store}; run this again when it has finished"
         raise InvalidOptionError(message)
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows; yield the name of each, and what there is to say of its file."""
+    """Write the tables that have rows; yield the name of each, and the record of its file."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:
@@ -338,7 +340,7 @@ def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, 
 
 def _stored(rank: int, source: str, entry: Entry, tables: Mapping[str, StoredTable]) -> StoredRank:
     if entry.stamp is None:
-        message = "what is read into memory has no stamp"
+        message = "an entry that was read into memory has no stamp"
         raise ValueError(message)
     byte_count = sum(table.byte_count for table in tables.values())
     event_count = Health.from_json(entry.health).event_count

@@ -1,4 +1,4 @@
-"""Cache entries behind a URL, which several machines share: copied from there instead of reading the trace again."""
+"""Cache entries behind a URL, shared by several machines, which copy them instead of reading the trace again."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from holotrace.store.checksums import unsealed
 logger = logging.getLogger("holotrace")
 
 MANIFEST = "manifest.json"
-"""Written last, so an entry with a manifest is whole."""
+"""Written last, so an entry with a manifest is complete."""
 
 _COPIED_AT_ONCE = 8 << 20
 
 
 def shared_manifests(home: RemotePath) -> Iterator[tuple[RemotePath, dict[str, Any]]]:
-    """Yield the folder and the manifest of each whole entry that this version can read; what cannot be read is left out."""
+    """Yield the folder and the manifest of each complete entry of this version; skip entries that cannot be read."""
     for folder in _entry_folders(home):
         try:
             yield folder, unsealed((folder / MANIFEST).read_bytes())
         except (OSError, ValueError) as error:  # noqa: PERF203 -- one entry must not hide the others
-            logger.info("a shared cache entry is not used: %s", error)
+            logger.info("ignoring a shared cache entry: %s", error)
 
 
 def fetch_entry(folder: RemotePath, to: Path) -> None:
     """Copy the files of an entry into an empty folder.
 
     Raises:
-        OSError: they cannot be copied.
+        OSError: the files cannot be copied.
     """
     for name in TABLES:
         with closing((folder / f"{name}.arrow").open()) as source, arrow_file(to, name).open("wb") as target:
@@ -44,10 +44,10 @@ def fetch_entry(folder: RemotePath, to: Path) -> None:
 
 
 def share_entry(folder: Path, to: RemotePath) -> None:
-    """Copy an entry to a URL, its manifest last; one that is there already stays.
+    """Copy an entry to a URL, its manifest last; an existing entry stays.
 
     Raises:
-        OSError: it cannot be written there.
+        OSError: the entry cannot be written there.
     """
     if (to / MANIFEST).exists():
         return
@@ -66,7 +66,7 @@ def shared_folder(option: object) -> RemotePath | None:
 
 def _entry_folders(home: RemotePath) -> list[RemotePath]:
     try:
-        found = [child.name for child in scan(home) if child.is_dir]
+        names = [child.name for child in scan(home) if child.is_dir]
     except FileNotFoundError:
         return []
-    return [home / name for name in sorted(found) if name.endswith(f"-r{READER_VERSION}")]
+    return [home / name for name in sorted(names) if name.endswith(f"-r{READER_VERSION}")]

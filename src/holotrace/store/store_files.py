@@ -1,4 +1,4 @@
-"""The files of ours in the store of a job: what they are called, and that no byte of them was changed."""
+"""The JSON files in the store of a job: their names, and checks that they were not changed."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ STORE_MANIFEST = "_holotrace_store.json"
 """The file that makes a folder a store."""
 
 RANKS_FOLDER = "_holotrace_ranks"
-"""The folder of a store with a file for each of its ranks."""
+"""The folder of a store with one state file per rank."""
 
 LEFT_OUT_FOLDER = "_holotrace_left_out"
 RANK_MANIFEST = "_holotrace_rank.json"
 RANK_FOLDER = "rank="
 STORE, STATE, LEFT_OUT, RANK = "holotrace store", "state of a rank", "file left out", "rank of an holotrace store"
-"""What each kind of file says that it is."""
+"""The `format` in each kind of file."""
 
 Json: TypeAlias = dict[str, Any]
 
 
 def rank_folder(store: Location, rank: int) -> Location:
-    """Return where the tables of a rank are."""
+    """Return the folder of a rank's tables."""
     return store / f"{RANK_FOLDER}{rank}"
 
 
 def state_file(store: Location, rank: int) -> Location:
-    """Return where the store says whether a rank is there."""
+    """Return the file that says whether a rank is complete."""
     return store / RANKS_FOLDER / f"{rank}.json"
 
 
 def left_out_file(store: Location, path: str) -> Location:
-    """Return where the store says why the file at `path` was left out."""
+    """Return the file that says why the trace file at `path` was skipped."""
     return store / LEFT_OUT_FOLDER / f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:24]}.json"
 
 
 def names_in(folder: Location) -> list[str]:
-    """Return what is in a folder; nothing where there is none.
+    """Return the names in a folder; none if it does not exist.
 
     Raises:
-        UnreadableTraceError: it cannot be listed.
+        UnreadableTraceError: the folder cannot be listed.
     """
     try:
         return [child.name.rstrip("/") for child in scan(folder)]
@@ -67,23 +67,21 @@ def names_in(folder: Location) -> list[str]:
 
 
 def read_sealed(path: Location, kind: str) -> Json:
-    """Read a file of ours and see that no byte of it was changed.
+    """Read a JSON file of a store and verify its checksum.
 
     Raises:
-        NotATraceError: it is something else, or of another version of holotrace.
-        UnreadableTraceError: it cannot be read, or is damaged.
+        NotATraceError: the file is something else, or was written by another version of holotrace.
+        UnreadableTraceError: the file cannot be read, or is damaged.
     """
-    with damage_told(path):
+    with damage_reported(path):
         data = path.read_bytes()
         raw = unsealed(data) if is_sealed(data) else dict(json.loads(data))
         known = raw["format"], raw["version"], raw["schema"]
     if known[0] != kind:
-        message = f"{path} does not belong to a store of holotrace"
+        message = f"{path} does not belong to a holotrace store"
         raise NotATraceError(message)
     if known[1:] != (VERSION, schema_fingerprint()):
-        message = (
-            f"{path.parent} was stored by another version of holotrace; run holotrace ingest again, or use that version"
-        )
+        message = f"{path.parent} was written by another version of holotrace; run holotrace ingest again, or use that version"
         raise NotATraceError(message)
     if not is_sealed(data):
         message = f"{path} is damaged; run holotrace ingest again"
@@ -92,10 +90,10 @@ def read_sealed(path: Location, kind: str) -> Json:
 
 
 def write_sealed(path: Location, kind: str, content: Json, *, source: str = "", replace: bool = True) -> None:
-    """Write a file of ours, whole or not at all, for nobody to read who may not read the trace `source`; see `drafted`.
+    """Write a JSON file of a store atomically (see `drafted`), readable only to users who may read the trace `source`.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with drafted(path, replace=replace) as file:
         file.write(sealed_file(kind, content))
@@ -106,14 +104,14 @@ def write_sealed(path: Location, kind: str, content: Json, *, source: str = "", 
 
 
 def sealed_file(kind: str, content: Json) -> bytes:
-    """Return a file of ours: what kind it is, of which version, and `content`, after their checksum."""
+    """Return the bytes of a JSON file of a store: checksum, format, versions and `content`."""
     versions = {"version": VERSION, "schema": schema_fingerprint(), "reader_version": READER_VERSION}
     return sealed({"format": kind, **versions, **content}, indent=1)
 
 
 @contextmanager
-def damage_told(path: Location) -> Iterator[None]:
-    """Turn what goes wrong with a file of ours into one sentence."""
+def damage_reported(path: Location) -> Iterator[None]:
+    """Turn any error with a JSON file of a store into an UnreadableTraceError with a clear message."""
     try:
         yield
     except HolotraceError:

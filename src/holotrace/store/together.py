@@ -1,8 +1,8 @@
-"""Several questions about a job, each rank asked all of them in one go.
+"""Run several analyses with a single visit to each rank.
 
-Analyses map over the ranks one by one, so many of them open each rank as many times, and link its launches anew each
-time. Asked together they share one visit to each rank: what they send to the ranks is found out first, by running
-them up to that point, then sent in one piece, and the answers are handed to each.
+Every analysis maps a function over the ranks, so several of them would open each rank, and link its launches, several
+times. `asked_together` shares one visit: it runs each analysis up to its first `map` to learn the function, sends all
+functions to each rank in one piece of work, and gives each analysis its results.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ T = TypeVar("T")
 
 
 def asked_together(trace: Trace, asks: Mapping[str, Callable[[Trace], object]], executor: Executor) -> dict[str, Trace]:
-    """Return a trace for each of `asks`, by its name, on which it gets what it asks the ranks first without delay.
+    """Return {name: trace} for `asks`; on its trace, each analysis finds the results of its first `map` precomputed.
 
     Args:
         trace: the job.
-        asks: each goes over the ranks with `Trace.map`, for results that may be held in memory all at once. It is run
-            up to its first `map` here, so what it does before that must not matter.
-        executor: where the ranks are visited.
+        asks: analyses that use `Trace.map`; their results must fit in memory together. Each is run up to its first
+            `map` here, so it must not have side effects before that.
+        executor: runs the work on the ranks.
     """
     questions = {name: question for name, ask in asks.items() if (question := _first_question(trace, ask))}
     answers = trace.map(partial(_answers, questions), executor)
-    known = {name: {rank: each[name] for rank, each in answers.items()} for name in questions}
+    known = {name: {rank: by_name[name] for rank, by_name in answers.items()} for name in questions}
     return {name: _Answered(trace, known[name]) if name in known else trace for name in asks}
 
 
 def _first_question(trace: Trace, ask: Callable[[Trace], object]) -> Callable[[RankTrace], Any] | None:
-    """Return what `ask` wants to know of each rank; None where it never gets so far."""
+    """Return the function that `ask` maps over the ranks first; None if it ends before that."""
     try:
         ask(_Asking(trace.ranks, trace.skipped, trace.on_error))
     except _AskedError as asked:
         return asked.question
     except HolotraceError:
-        return None  # and again when it is asked in earnest
+        return None  # the real run will raise it again
     return None
 
 
@@ -49,7 +49,7 @@ def _answers(questions: Mapping[str, Callable[[RankTrace], Any]], rank_trace: Ra
 
 
 def _answer(question: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
-    """Return the answer, or the error where that costs this question alone."""
+    """Return the answer, or an error that concerns this question alone."""
     try:
         return question(rank_trace)
     except ABOUT_THE_QUESTION as error:
@@ -57,7 +57,7 @@ def _answer(question: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:
 
 
 class _AskedError(HolotraceError):
-    """Ends an analysis where it asks the ranks."""
+    """Stops an analysis at its first `map`."""
 
     def __init__(self, question: Callable[[RankTrace], Any]) -> None:
         super().__init__()
@@ -65,14 +65,14 @@ class _AskedError(HolotraceError):
 
 
 class _Asking(Trace):
-    """A trace that wants to know what it is asked, and does not answer."""
+    """A trace that captures the function of the first `map` instead of running it."""
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> NoReturn:  # noqa: ARG002
         raise _AskedError(function)
 
 
 class _Answered(Trace):
-    """A trace that knows the answers of its ranks to the first question."""
+    """A trace with the results of its first `map` precomputed."""
 
     def __init__(self, trace: Trace, answers: Mapping[int, Any]) -> None:
         super().__init__(trace.ranks, trace.skipped, trace.on_error)

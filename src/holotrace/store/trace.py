@@ -1,4 +1,4 @@
-"""A job's trace: ranks, and the tables of each."""
+"""The trace of a job: its ranks and their tables."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ logger = logging.getLogger("holotrace")
 T = TypeVar("T")
 
 OnError: TypeAlias = Literal["fail", "skip"]
-"""What becomes of a rank that cannot be worked on: its error ends the work, or the rank is reported and left out."""
+"""If work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
 
 ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
-"""Errors that are not about one rank; they end the work in any case."""
+"""Errors that do not concern a single rank; they always stop the work."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that take no more work and know no way to go on; neither are they about one rank."""
+"""Errors of executors that cannot continue; they do not concern a single rank either."""
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""How many events of a trace, of some 100 bytes each, a process holds in memory before it forgets the ranks that it
-worked on longest ago. Any rank counts as so many more: what is remembered of an empty one takes a megabyte, too."""
+"""A process keeps this many events (some 100 bytes each) in memory, then forgets the least recently used ranks. Every
+rank counts as `_EVENTS_OF_ANY_RANK` more, since even an empty one takes a megabyte."""
 
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that was found and left out.
+    """A file that was found and skipped.
 
-    is_unreadable  whether it would be a trace, could it be read
-    rank           the rank that it is another recording of, None for other files
+    is_unreadable  whether it looks like a trace but cannot be read
+    rank           the rank, if the file is another recording of a rank, else None
     """
 
     path: str
@@ -62,7 +62,7 @@ class SkippedFile:
 
 
 class RankFile(Protocol):
-    """Where a rank's tables come from: a trace file, or a store. It pickles as its address."""
+    """The source of a rank's tables: a trace file or a store. It pickles as its address."""
 
     @property
     def path(self) -> str:
@@ -70,7 +70,7 @@ class RankFile(Protocol):
 
     @property
     def header(self) -> Header:
-        """What the trace says about itself outside its events."""
+        """The header of the trace: everything outside its events."""
 
     @property
     def health(self) -> Health:
@@ -87,14 +87,14 @@ class RankFile(Protocol):
 
 
 class RankTrace:
-    """What one rank recorded, as the tables of `holotrace.schema.TABLES`.
+    """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
     Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections), so a worker opens
     its own copy.
     """
 
     def __init__(self, rank: int, file: RankFile, selections: tuple[Selection, ...] = ()) -> None:
-        """Name the rank, its file, and the selections its events have to pass; `holotrace.open_trace` does this."""
+        """Take the rank, its file, and the selections of its events; `holotrace.open_trace` calls this."""
         self.rank = rank
         self._file = file
         self._selections = selections
@@ -117,22 +117,22 @@ class RankTrace:
 
     @property
     def file(self) -> RankFile:
-        """Where the tables come from."""
+        """The source of the tables."""
         return self._file
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        """What its events have to pass."""
+        """The selections that the events must pass."""
         return self._selections
 
     @property
     def has_selections(self) -> bool:
-        """Whether only some of its events are meant."""
+        """Whether the events are filtered by selections."""
         return bool(self._selections)
 
     @property
     def header(self) -> Header:
-        """What the file says about itself outside its events."""
+        """The header of the file: everything outside its events."""
         return self._file.header
 
     @property
@@ -142,7 +142,7 @@ class RankTrace:
 
     @property
     def unselected(self) -> RankTrace:
-        """The same rank with all of its events; itself where nothing was selected."""
+        """The same rank with all events; itself if there are no selections."""
         if not self._selections:
             return self
         if self._unselected is None:
@@ -159,14 +159,13 @@ class RankTrace:
         return self.unselected.strings[ids].alias(ids.name)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Return columns of a table, all of them for None, with the types of `holotrace.schema`.
+        """Return columns of a table, all for None, with the types of `holotrace.schema`.
 
-        A table without rows comes back empty. Rows are in file order; only the rows of `events` are selected, side
-        tables stay whole and join by `event_index`.
+        Rows are in file order. Selections apply to `events` only; side tables stay complete and join by `event_index`.
 
         Raises:
-            InvalidOptionError: there is no such table or column.
-            NotATraceError, UnreadableTraceError: the file, opened at first use, turns out to be no readable trace.
+            InvalidOptionError: the table or column does not exist.
+            NotATraceError, UnreadableTraceError: the file, opened at first use, is not a trace or cannot be read.
         """
         self._is_used = True
         if name != "events" or not self._selections:
@@ -176,8 +175,8 @@ class RankTrace:
     def events_of(self, kinds: Iterable[EventKind], columns: Sequence[str]) -> pl.DataFrame:
         """Return columns of the selected events of these kinds, in file order.
 
-        Much lighter than filtering `table("events")` where the kinds are few: other events are never held in memory.
-        Nothing is remembered; an analysis remembers what it makes of them through `derive`.
+        For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
+        Nothing is kept in memory; an analysis keeps its own results through `derive`.
         """
         self._is_used = True
         if not self._selections:
@@ -194,27 +193,27 @@ class RankTrace:
         return result
 
     def where(self, selection: Selection) -> RankTrace:
-        """Return this rank with fewer events: those where `selection` and all earlier selections say true.
+        """Return this rank with only the events for which `selection` and all earlier selections are true.
 
-        `selection` gets the rank with all of its events and returns one bool for each row of `events`. It is a
-        module-level function, or a `functools.partial` of one, so that the result pickles.
+        `selection` receives the rank with all events and returns one bool for each row of `events`. Use a module-level
+        function, or a `functools.partial` of one, so that the result pickles.
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection))
         selected._unselected = self.unselected  # shares what was already derived
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
-        """Return how many of the selected events are of each kind, kinds without events left out."""
+        """Return {kind: number of selected events}, without kinds that have none."""
         counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
         return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
 
     @property
     def events_held(self) -> int:
-        """How many events are held in memory, roughly; 0 where nothing but header and health was asked for."""
+        """Roughly how many events are in memory; 0 if only header and health were used."""
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
-        except HolotraceError:  # its file cannot be read, and who was asked about it has answered all the same
+        except HolotraceError:  # the file cannot be read, but the caller had an answer without it
             return 0
 
     def forget(self) -> None:
@@ -241,7 +240,7 @@ class RankTrace:
 
     @functools.cached_property
     def _is_selected(self) -> npt.NDArray[np.bool_]:
-        """Say of each `event_index` whether its event is selected."""
+        """Whether the event of each `event_index` is selected."""
         event_index = self.unselected.table("events", ["event_index"])["event_index"].to_numpy()
         is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
         is_selected[event_index] = self._mask.to_numpy()
@@ -249,34 +248,34 @@ class RankTrace:
 
 
 Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
-"""Says of each event of a rank whether to keep it."""
+"""Returns one bool for each event of a rank: whether to keep it."""
 
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be asked about device work alone: the fifth of a trace that many questions are about."""
+    """A selection that can be evaluated for device work alone, the fifth of a trace that many analyses need."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Say of each row of `holotrace.enrich.device.device_work.device_rows` whether to keep it, as calling the selection does."""
+        """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`, as calling the selection would."""
 
 
 class Trace:
     """The ranks of one job.
 
     ranks     {rank: RankTrace}, sorted by rank
-    skipped   files that were found and left out, with the reason
-    on_error  "skip": a rank that cannot be worked on is logged and moves from `ranks` to `skipped`; "fail": its error
-              is raised
+    skipped   files that were found and skipped, with the reason
+    on_error  if work on a rank fails: "skip" logs the error and moves the rank from `ranks` to `skipped`; "fail" raises
+              the error
     """
 
     def __init__(
         self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = (), on_error: OnError = "fail"
     ) -> None:
-        """Join ranks to a job; `holotrace.open_trace` does this."""
+        """Take the ranks of a job; `holotrace.open_trace` calls this."""
         self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
         self.skipped = tuple(skipped)
         self.on_error = on_error
-        self._events_held: dict[int, int] = {}  # by rank, that worked on longest ago first
+        self._events_held: dict[int, int] = {}  # by rank, least recently used first
 
     def __reduce__(self) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError]]:
         """Pickle the addresses of the ranks."""
@@ -287,30 +286,30 @@ class Trace:
         return f"Trace(ranks={list(self.ranks)})"
 
     def select(self, ranks: Iterable[int] | None) -> Trace:
-        """Return the trace of these ranks alone, of all for None.
+        """Return the trace with only these ranks, with all for None.
 
         Raises:
-            UnknownRankError: the job does not have such a rank.
-            InvalidOptionError: no rank at all is asked for.
+            UnknownRankError: the job does not have one of the ranks.
+            InvalidOptionError: `ranks` is empty.
         """
         if ranks is None:
             return self
         chosen = {rank: self._rank(rank) for rank in ranks}
         if not chosen:
-            message = "ranks=[] asks for no rank at all; leave it out to take all of them"
+            message = "ranks=[] selects no rank; leave it out to take all of them"
             raise InvalidOptionError(message)
         return Trace(chosen, self.skipped, self.on_error)
 
     def where(self, selection: Selection) -> Trace:
         """Return the trace with fewer events on each rank; see `RankTrace.where`."""
-        chosen = {rank: each.where(selection) for rank, each in self.ranks.items()}
+        chosen = {rank: rank_trace.where(selection) for rank, rank_trace in self.ranks.items()}
         return Trace(chosen, self.skipped, self.on_error)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
-        """Return the trace of the ranks whose files can be read; the others are among `skipped`, with the error.
+        """Return the trace with only the ranks whose files can be read; the others are in `skipped`, with the error.
 
         Raises:
-            NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first.
+            NotATraceError, UnreadableTraceError: no file can be read; the error of the first one.
         """
         errors = {rank: error for rank, error in self.map(_reading_error, executor).items() if error is not None}
         if not errors:
@@ -322,9 +321,9 @@ class Trace:
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
         """Return {rank: function(rank_trace)}, sorted by rank.
 
-        The first error is raised, and work not yet begun is cancelled; unless the trace was opened with
-        `on_error="skip"` and the error is one rank's alone: then that rank is left out, here and from now on. For an
-        executor of processes, `function` is a module-level function or a `functools.partial` of one.
+        The first error is raised, and work that has not started is cancelled. If the trace was opened with
+        `on_error="skip"` and the error concerns one rank, that rank is skipped instead, from now on. For an executor
+        with processes, `function` must be a module-level function or a `functools.partial` of one.
         """
         futures: dict[int, Future[T]] = {}
         try:
@@ -340,7 +339,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; return its error where that costs the rank alone, and raise any other."""
+        """Wait for a call; return its error if only the rank is to be skipped, and raise any other."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
@@ -352,17 +351,17 @@ class Trace:
         return None
 
     def _leave_out(self, errors: Mapping[int, Exception]) -> None:
-        """Move ranks from `ranks` to `skipped`; where none would be left, raise the error of the first."""
+        """Move ranks from `ranks` to `skipped`; if none would be left, raise the first error."""
         if errors and len(errors) == len(self.ranks):
             raise next(iter(errors.values()))
         for rank, error in errors.items():
-            told = _told(rank, error)
-            logger.warning("left out: %s", told, exc_info=None if isinstance(error, HolotraceError) else error)
-            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, told, is_unreadable=True))
-        self.ranks = {rank: each for rank, each in self.ranks.items() if rank not in errors}
+            reason = _reason(rank, error)
+            logger.warning("skipped: %s", reason, exc_info=None if isinstance(error, HolotraceError) else error)
+            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, reason, is_unreadable=True))
+        self.ranks = {rank: rank_trace for rank, rank_trace in self.ranks.items() if rank not in errors}
 
     def _make_room(self, latest: RankTrace) -> None:
-        """Forget the ranks worked on longest ago, where this process holds more events than it should."""
+        """Forget the least recently used ranks if this process keeps too many events in memory."""
         self._events_held.pop(latest.rank, None)
         self._events_held[latest.rank] = latest.events_held
         while len(self._events_held) > 1 and sum(self._events_held.values()) > _MOST_EVENTS_HELD:
@@ -414,7 +413,7 @@ class Trace:
 
 
 def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceError | None:
-    """Open the file of a rank; return the error where that fails."""
+    """Open the file of a rank; return the error if that fails."""
     try:
         _ = rank_trace.health
     except (NotATraceError, UnreadableTraceError) as error:
@@ -422,8 +421,8 @@ def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceErr
     return None
 
 
-def _told(rank: int, error: Exception) -> str:
-    """Say what went wrong; errors about files name the file themselves."""
+def _reason(rank: int, error: Exception) -> str:
+    """Return the message of an error, with the rank unless it names the file."""
     if isinstance(error, (NotATraceError, UnreadableTraceError)):
         return str(error)
     return (

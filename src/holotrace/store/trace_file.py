@@ -1,4 +1,4 @@
-"""One trace file and what was read from it, opened when first needed."""
+"""One trace file, read when first needed."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ logger = logging.getLogger("holotrace")
 
 
 class Reader(Protocol):
-    """What a trace format offers; instances pickle, so that a worker can read as well."""
+    """Reads one trace format; instances pickle, so that workers can read, too."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
-        """Read `path`, writing the tables into the empty `folder`, or keeping them in memory where it is None.
+        """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
 
         Raises:
             CacheWriteError: `folder` cannot be written.
-            NotATraceError: the file holds no trace.
+            NotATraceError: the file is not a trace.
             UnreadableTraceError: the file cannot be read.
         """
 
     def content_hash(self, path: Location) -> str:
-        """Return what identifies the bytes of `path`; equals `content_hash` of the health record of a reading."""
+        """Return the hash of the bytes of `path`; equals `content_hash` in the health record of a reading."""
 
 
 class TraceFile:
-    """One trace file: its address, and what was read from it so far.
+    """One trace file: its address, and the tables read so far.
 
     It pickles as its address, so a worker opens its own copy; through the cache that takes milliseconds.
     """
@@ -83,7 +83,7 @@ class TraceFile:
 
     @functools.cached_property
     def header(self) -> Header:
-        """What the file says about itself outside its events."""
+        """The header of the file: everything outside its events."""
         return Header.from_json(self._opened().header)
 
     @functools.cached_property
@@ -103,7 +103,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; they are not remembered."""
+        """Return columns of the events of these kinds, in file order; nothing is kept in memory."""
         wanted = known_columns("events", columns)
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds))
 
@@ -120,7 +120,7 @@ class TraceFile:
 
     @property
     def reader(self) -> Reader:
-        """What reads the file."""
+        """The reader of the file's format."""
         return self._reader
 
     def read_by(self, reader: Reader) -> TraceFile:
@@ -129,12 +129,12 @@ class TraceFile:
 
     @contextmanager
     def borrowed(self) -> Iterator[Entry]:
-        """Give what the file holds now: from the cache, or read into a temporary folder that is removed afterwards.
+        """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
 
-        For those who need all of it once, and would only crowd the cache.
+        For callers that need the whole content once and should not fill the cache with it.
 
         Raises:
-            NotATraceError, UnreadableTraceError: the file is no readable trace, or there is no room for it.
+            NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or there is no room for it.
         """
         cache = Cache.from_option(self._cache, self._location)
         kept = cache and cache.find(self._location, self._reader.content_hash)
@@ -146,16 +146,16 @@ class TraceFile:
             try:
                 reading = self._reader.read(self._location, folder, self._progress)
             except CacheWriteError as error:
-                message = f"{self.path} is read into {folder}, and {error}; TMPDIR may name another folder"
+                message = f"{self.path} could not be read into {folder}: {error}; set TMPDIR to use another folder"
                 raise UnreadableTraceError(message) from error
             tables = FolderTables(folder)
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Whether the file is what it was at `stamp`, when its bytes had this hash.
+        """Whether the file is unchanged since `stamp`, when its bytes had this hash.
 
         Raises:
-            UnreadableTraceError: it cannot be read.
+            UnreadableTraceError: the file cannot be read.
         """
         known = Entry("", "", content_hash, MemoryTables({}), stamp=stamp)
         return known.is_of(self._location, self._reader.content_hash)
@@ -164,11 +164,11 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read(name, columns))
 
     def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
-        """Read from the tables, once more from the trace itself where the cache turns out damaged or was cleared."""
+        """Read from the tables; if the cache is damaged or was cleared, read the trace again."""
         try:
             return read(self._opened().tables)
         except DamagedTableError as error:
-            logger.warning("a cache entry is rebuilt from %s: %s", self.path, error)
+            logger.warning("rebuilding a cache entry from %s: %s", self.path, error)
             self._opened().remove()
             self._entry = None
             return read(self._opened().tables)
@@ -186,7 +186,7 @@ class TraceFile:
             if cache is not None:
                 return cache.find(self._location, self._reader.content_hash) or self._add(cache)
         except CacheWriteError as error:
-            _warn_once(f"{error}: traces are read into memory instead, and will be read again next time")
+            _warn_once(f"{error}: reading traces into memory instead; the next run will read them again")
         return Entry.in_memory(self._reader.read(self._location, None, self._progress))
 
     def _add(self, cache: Cache) -> Entry:
@@ -194,7 +194,7 @@ class TraceFile:
         return cache.add(location, lambda folder: self._reader.read(location, folder, self._progress))
 
     def _expect_same_content(self, entry: Entry) -> None:
-        """Refuse to mix columns of a file with those of its next version."""
+        """Raise an error if the file has changed, so that columns of two versions never mix."""
         if self._content_hash not in (None, entry.content_hash):
             message = f"{self.path} was changed while it was in use; open it again with holotrace.open_trace"
             raise UnreadableTraceError(message)
@@ -207,5 +207,5 @@ class TraceFile:
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    """Say it once, however many ranks meet it."""
+    """Log a message once, not once per rank."""
     logger.warning("%s", message)
