@@ -194,7 +194,7 @@ FOLDERS: dict[str, Write] = {
 }  # fmt: skip
 
 
-EXPECTED = {"missing": "is no folder", "a file": "is no folder", "not writable": "cannot be written"}
+EXPECTED = {"missing": "is not a folder", "a file": "is not a folder", "not writable": "cannot be written"}
 """Messages by what is wrong with a folder."""
 
 
@@ -275,7 +275,7 @@ def test_a_plot_that_cannot_be_saved_is_told_before_it_is_shown(tmp_path, monkey
     (tmp_path / "images").write_text("mine")
     shown: list[Any] = []
     monkeypatch.setattr(go.Figure, "show", shown.append)
-    with pytest.raises(InvalidOptionError, match="images is no folder"):
+    with pytest.raises(InvalidOptionError, match="images is not a folder"):
         MemoryAnalysis("raw.json").plot_memory_timeline(save_graph=True)
     assert shown == []
     assert (tmp_path / "images").read_text() == "mine"

@@ -48,7 +48,7 @@ def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_pa
     gpu_job().write(tmp_path)
     path = tmp_path / "missing" / "report.html"
     assert run_main(monkeypatch, "report", str(tmp_path), "-o", str(path), "--no-cache") == 1
-    assert capsys.readouterr().err == f"holotrace: {path.parent} is no folder; make it first, or choose another\n"
+    assert capsys.readouterr().err == f"holotrace: {path.parent} is not a folder; create it first, or choose another\n"
 
 
 def test_a_wrong_option_has_exit_code_2(monkeypatch, capsys) -> None:

@@ -143,7 +143,7 @@ def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
 
 def test_folders_are_checked_before_any_work(job, tmp_path) -> None:
     """Nothing is written where one of them cannot be."""
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(job, "--save", tmp_path / "graphs", "--overlay", tmp_path / "missing" / "out")
     assert not (tmp_path / "graphs").exists()
 

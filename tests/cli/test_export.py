@@ -54,5 +54,5 @@ def test_a_second_run_needs_force(job, tmp_path) -> None:
 
 def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
     """Not even the traces are looked for."""
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")

@@ -108,5 +108,5 @@ def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
 
 def test_a_missing_folder_is_an_error(tmp_path) -> None:
     """Before any work."""
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         free_overlaid_path("rank0.json", tmp_path / "nowhere")

@@ -58,5 +58,5 @@ def test_nothing_is_overwritten_unless_asked(trace, tmp_path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_an_error(trace, tmp_path) -> None:
     """Its parent is missing."""
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         export_tables(trace, tmp_path / "a" / "b", "csv")

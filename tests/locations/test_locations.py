@@ -166,7 +166,7 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
 def test_a_time_out_that_is_no_number_is_refused(monkeypatch) -> None:
     """The message names the variable."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
-    with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is no number of seconds$"):
+    with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is not a number of seconds$"):
         located("https://host/a.json").exists()
 
 

@@ -230,7 +230,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
         return fetch(self, start, end)
 
     monkeypatch.setattr(reading.RemoteBytes, "fetch", fetch_and_change)
-    with pytest.raises(UnreadableTraceError, match=r"was changed while it was read"):
+    with pytest.raises(UnreadableTraceError, match=r"was changed while it was being read"):
         counts(trace)
 
 
@@ -355,9 +355,9 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
 def test_nothing_is_written_to_the_web(memory) -> None:
     """That is said before any work."""
     memory.pipe("/job/a.json", trace_json(0))
-    with pytest.raises(UnreachableError, match=r"is an address of the web, which files are read from"):
+    with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
         run_hta("report", "memory://job", "-o", "http://127.0.0.1:9/report.html")
-    with pytest.raises(UnreachableError, match="address of the web"), drafted(located("http://127.0.0.1:9/a.txt")):
+    with pytest.raises(UnreachableError, match="is a web address"), drafted(located("http://127.0.0.1:9/a.txt")):
         pass
 
 

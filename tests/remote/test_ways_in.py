@@ -155,6 +155,6 @@ def test_a_name_node_that_is_not_there_is_told_in_one_line(monkeypatch) -> None:
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, url, package, extra) -> None:
     """For each scheme, by somebody who does not have it."""
     monkeypatch.setitem(sys.modules, package, None)
-    way_out = rf" is an address that needs {package}: pip install 'holotrace\[{extra}\]'$"
+    way_out = rf"^opening .* needs {package}: pip install 'holotrace\[{extra}\]'$"
     with pytest.raises(UnreachableError, match=way_out):
         holotrace.open_trace(url)

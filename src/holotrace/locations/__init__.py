@@ -1,4 +1,4 @@
-"""Files wherever they are: paths of this machine, which fsspec is never imported for, and URLs."""
+"""Access to files: local paths, without importing fsspec, and URLs."""
 
 from holotrace.locations.leftovers import (
     draft_name,

@@ -1,4 +1,4 @@
-"""The file system of fsspec for a URL, set up by the environment variables that people already use.
+"""The fsspec file system for a URL, configured by the environment variables that people already use.
 
 fsspec and the package of the scheme are extras; they are imported when the first URL is opened.
 """
@@ -29,36 +29,36 @@ _EXTRAS = {
     "webhdfs": ("hdfs", "requests"),
     **dict.fromkeys(("http", "https"), ("remote", "aiohttp")),
 }
-"""Scheme: the extra of this package that brings it, and the module to look for."""
+"""Scheme: the extra of this package that installs its support, and the module that must be importable."""
 
 _AZURE_URL = re.compile(r"https://(?P<account>[\w-]+)\.(?:blob|dfs)\.(?P<cloud>core\.[\w.]+)/?(?P<path>.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][\w.+-]*(?=:)")
 _ROOT = re.compile(r"[A-Za-z][\w.+-]*:/{2,3}[^/]*")
 _VARIABLES = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_", "HOLOTRACE_TIMEOUT_S")
 TIMEOUT_VARIABLE = "HOLOTRACE_TIMEOUT_S"
-"""Environment variable: after how many seconds without an answer a connection counts as cut."""
+"""Environment variable: seconds without an answer after which a connection counts as lost."""
 
 _PATIENCE_S = 60.0
 HADOOP = {"hdfs", "viewfs"}
-"""Schemes whose client takes no options but those of Hadoop."""
+"""Schemes whose client accepts only Hadoop options."""
 
 _FIRST_PAUSE_OF_AZURE_S = 1
 _one_at_a_time = threading.Lock()
 _TALKATIVE = ("fsspec", "s3fs", "gcsfs", "adlfs", "azure", "aiobotocore", "botocore")
 _TRIES_OF_HADOOP = "6"
-"""How often a NameNode is asked that does not answer: for 15 seconds, where Hadoop's own 15 tries take minutes."""
+"""Tries for a NameNode that does not answer: 6 tries take 15 seconds, Hadoop's default of 15 takes minutes."""
 
 _MOST_FILESYSTEMS = 64
 
 
 def translated(url: str) -> str:
-    """Return the URL as fsspec knows it: blobs of Azure are written as web addresses, too."""
+    """Return the URL in fsspec's form; Azure blobs may be given as web addresses."""
     match = _AZURE_URL.fullmatch(url)
     return url if match is None else f"az://{match['path']}"
 
 
 def scheme_of(url: str) -> str:
-    """Return `s3` of `s3://bucket/trace.json`, and of `zip://trace.json::s3://bucket/traces.zip`."""
+    """Return `s3` for `s3://bucket/trace.json` and for `zip://trace.json::s3://bucket/traces.zip`."""
     match = _SCHEME.match(translated(url.rpartition("::")[2]))
     return match[0].lower() if match else ""
 
@@ -67,18 +67,18 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     """Return the file system, and the path in it.
 
     Raises:
-        UnreachableError: an extra is missing, the scheme is not known, or the credentials make no sense.
+        UnreachableError: an extra is missing, the scheme is unknown, or the credentials are invalid.
     """
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # threads that look at files of one bucket share its connections
+    with _one_at_a_time:  # so that threads share the connections to a bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- how fsspec itself gets a path out of a URL
 
 
 def _root(url: str) -> str:
-    """Return the part of a URL that a file system is for: all but the path in it."""
+    """Return the part of a URL that identifies the file system: everything except the path in it."""
     first, chain, behind = url.partition("::")
     match = _ROOT.match(first)
     host = "" if chain or match is None else match[0]
@@ -87,13 +87,13 @@ def _root(url: str) -> str:
 
 @functools.lru_cache(_MOST_FILESYSTEMS)
 def _filesystem(root: str, secret: Secret, environment: _Environment) -> AbstractFileSystem:
-    """Make a file system; another environment makes another one, so a changed credential is seen."""
+    """Create a file system; the environment is part of the cache key, so a changed credential takes effect."""
     scheme = scheme_of(root)
     _expect_extra(root, scheme)
     import fsspec  # noqa: PLC0415 -- local paths never need it
 
     with_user = root.replace("://", f"://{secret.user}", 1)
-    for name in _TALKATIVE:  # what they log is said again by the error, in one line
+    for name in _TALKATIVE:  # our error repeats what they log, in one line
         logging.getLogger(name).addHandler(logging.NullHandler())
     options = _options(root, scheme, secret, dict(environment))
     if scheme not in HADOOP:
@@ -106,7 +106,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
         raise UnreachableError(message) from None
     made: AbstractFileSystem = filesystem
     _limit_waiting(made, _patience_s(dict(environment)))
-    if scheme in {"gs", "gcs"}:  # later gcsfs would ask a login that refuses six times, for half a minute
+    if scheme in {"gs", "gcs"}:  # fail now: later gcsfs retries a refused login six times, for half a minute
         made.credentials.maybe_refresh()
     return made
 
@@ -115,19 +115,19 @@ def _expect_extra(url: str, scheme: str) -> None:
     extra, module = _EXTRAS.get(scheme, ("remote", "fsspec"))
     missing = [name for name in ("fsspec", module) if importlib.util.find_spec(name) is None]
     if missing:
-        message = f"{url} is an address that needs {missing[-1]}: pip install 'holotrace[{extra}]'"
+        message = f"opening {url} needs {missing[-1]}: pip install 'holotrace[{extra}]'"
         raise UnreachableError(message)
 
 
 def _options(root: str, scheme: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return what the file system is told besides what it finds out by itself."""
+    """Return the options for the file system, beyond those it finds by itself."""
     patience_s = _patience_s(environment)
     if scheme in {"s3", "s3a"}:
         endpoint = environment.get("S3_ENDPOINT")
         timeouts = {"connect_timeout": patience_s, "read_timeout": patience_s}
         return {"config_kwargs": timeouts, **({"endpoint_url": endpoint} if endpoint else {})}
     if scheme in {"gs", "gcs"}:
-        # Else gcsfs asks over gRPC, before it reads anything, which kind each bucket is of.
+        # Otherwise gcsfs first asks for the type of each bucket over gRPC.
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         return {"requests_timeout": patience_s}
     if scheme in {"az", "abfs", "abfss"}:
@@ -147,12 +147,12 @@ def _patience_s(environment: dict[str, str]) -> float:
     try:
         return float(text) if text else _PATIENCE_S
     except ValueError:
-        message = f"{TIMEOUT_VARIABLE}={text!r} is no number of seconds"
+        message = f"{TIMEOUT_VARIABLE}={text!r} is not a number of seconds"
         raise InvalidOptionError(message) from None
 
 
 def _azure_options(root: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return the account that the address names, and what opens it; a connection string is of one account only."""
+    """Return the account in the address and its credentials; a connection string is valid for one account only."""
     match = _AZURE_URL.fullmatch(root)
     if match is None:
         return {"sas_token": secret.query} if secret.query else {}
@@ -168,12 +168,13 @@ def _web_options(patience_s: float) -> dict[str, Any]:
     import aiohttp  # noqa: PLC0415 -- see _expect_extra
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=patience_s, sock_read=patience_s)
-    # A server that compressed a part of a file on its way would send other bytes than were asked for.
+    # With compression in transit, byte ranges would refer to the compressed bytes:
+    # https://www.rfc-editor.org/rfc/rfc9110.html#name-range-requests
     return {"client_kwargs": {"timeout": timeout}, "headers": {"Accept-Encoding": "identity"}}
 
 
 def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
-    """Set what clients have no option for: that of WebHDFS waits for ever, that of Azure a minute before its third try."""
+    """Set timeouts that have no option: WebHDFS waits forever, Azure pauses a minute before its third try."""
     session = getattr(filesystem, "session", None)
     if "webhdfs" in filesystem.protocol and session is not None:
         session.request = functools.partial(session.request, timeout=patience_s)

@@ -1,4 +1,4 @@
-"""Temporary files whose names say which process writes them, so that what killed processes left behind can be removed."""
+"""Temporary files named after the process that writes them, so that leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from platform import node
 _WRITER = re.compile(r"(?:(?P<machine>[0-9a-f]{8})-)?(?P<process>\d+)-[0-9a-f]+")
 _NAME = re.compile(rf"(?:\.tmp-|holotrace-(?:sql-)?|\..*\.){_WRITER.pattern}(?:\.tmp)?", re.DOTALL)
 _OF_ANOTHER_MACHINE_AFTER_S = 86_400
-"""After so long without a change, what a process of another machine began counts as left behind."""
+"""Files of another machine's process count as left behind after this long without a change."""
 
 
 def writer() -> str:
-    """Return a text that names this process among those of all machines, and differs each time."""
+    """Return a new unique name that identifies this process and machine."""
     return f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def temporary_name() -> str:
-    """Return a name, hidden and used by nobody else, for what gets its own name when it is complete."""
+    """Return a unique hidden name, for a file or folder that is renamed when complete."""
     return f".tmp-{writer()}"
 
 
 def draft_name(name: str) -> str:
-    """Return such a name for a file that will be called `name`."""
+    """Return a unique hidden name for a file that will be renamed to `name`."""
     return f".{name}.{writer()}.tmp"
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return the drafts of a file, whoever writes them."""
-    begins = f".{path.name}."
+    """Return the drafts of a file, by any process."""
+    prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
-            found = [each.name for each in entries if each.name.startswith(begins) and each.name.endswith(".tmp")]
+            names = [entry.name for entry in entries if entry.name.startswith(prefix) and entry.name.endswith(".tmp")]
     except OSError:
         return []
-    return [path.with_name(name) for name in found if _WRITER.fullmatch(name[len(begins) : -len(".tmp")])]
+    return [path.with_name(name) for name in names if _WRITER.fullmatch(name[len(prefix) : -len(".tmp")])]
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a name is one of those that this module gives."""
+    """Whether the name was created by this module."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def is_left_behind(path: Path) -> bool:
-    """Whether a process that is gone left this behind; of another machine, whether nothing changed in it for a day."""
+    """Whether the process that wrote this has ended; for another machine, whether nothing has changed for a day."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -64,7 +64,7 @@ def is_left_behind(path: Path) -> bool:
 
 
 def remove_left_behind(paths: Iterable[Path]) -> None:
-    """Remove those files and folders among `paths` that are left behind; whatever resists stays."""
+    """Remove the files and folders among `paths` that were left behind, ignoring errors."""
     for path in paths:
         with suppress(OSError):
             if not is_left_behind(path):
@@ -77,10 +77,10 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 
 @contextmanager
 def scratch_folder(what: str = "") -> Iterator[Path]:
-    """Give a new folder among the temporary files of the system, readable by this user alone, and remove it afterwards.
+    """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    Its name begins with `holotrace-` and `what`, which is empty or `sql-`.
-    Those that killed processes left there are removed, too.
+    Its name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed,
+    too.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)
@@ -94,14 +94,14 @@ def scratch_folder(what: str = "") -> Iterator[Path]:
 
 @functools.cache
 def _sweep_scratch(around: Path) -> None:
-    """Remove what is left behind there, once in the life of a process."""
+    """Remove leftovers there, once per process."""
     with suppress(OSError):
         remove_left_behind(list(around.glob("holotrace-*")))
 
 
 @functools.cache
 def _machine() -> str:
-    """Return what the processes that see each other have in common: a machine since its start, and in it a container."""
+    """Return an id shared by processes that can see each other's ids: same machine, boot and container."""
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
@@ -110,15 +110,15 @@ def _machine() -> str:
 
 
 def _last_change_s(path: Path) -> float:
-    """Return when a file was last written; of a folder, when it or a file in it was."""
-    found = path.stat().st_mtime
+    """Return when a file, or a folder or a file in it, was last changed."""
+    changed_s = path.stat().st_mtime
     if path.is_dir():
-        found = max([found, *(child.stat().st_mtime for child in path.iterdir())])
-    return found
+        changed_s = max([changed_s, *(child.stat().st_mtime for child in path.iterdir())])
+    return changed_s
 
 
 def _is_running(process_id: int) -> bool:
-    if os.name != "posix":  # elsewhere os.kill ends the process it asks about
+    if os.name != "posix":  # on Windows os.kill ends the process: https://docs.python.org/3/library/os.html#os.kill
         return False
     try:
         os.kill(process_id, 0)

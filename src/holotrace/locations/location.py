@@ -1,4 +1,4 @@
-"""From what somebody wrote to what is read: a path of this machine or a URL."""
+"""Turn an address, as the user wrote it, into a location: a local path or a URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.locations.remote_path import RemotePath
 
 Address: TypeAlias = str | os.PathLike[str] | RemotePath
 Location: TypeAlias = Path | RemotePath
-"""A `pathlib.Path`, or what has its methods behind a URL."""
+"""A local `pathlib.Path`, or a `RemotePath` with the same methods for a URL."""
 
 T = TypeVar("T")
 
@@ -24,12 +24,12 @@ _MOST_AT_ONCE = 16
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is an address such as `s3://bucket/trace.json`, and no path; `file://` is a path."""
+    """Whether a text is a URL such as `s3://bucket/trace.json`; `file://` counts as a path."""
     return _URL.match(text) is not None and _FILE.match(text) is None
 
 
 def address_text(address: Address) -> str:
-    """Return the text by which a file is called from now on: `~` written out, without the secrets of a URL."""
+    """Return the text that names a file from now on: `~` expanded, without the secrets of a URL."""
     text = str(address) if isinstance(address, RemotePath) else os.fspath(address)
     if is_url(text):
         return str(RemotePath.of(text))
@@ -38,7 +38,7 @@ def address_text(address: Address) -> str:
 
 
 def located(address: Address) -> Location:
-    """Return what an address names; nothing is opened or asked."""
+    """Return the location of an address, without any access to it."""
     if isinstance(address, RemotePath):
         return address
     text = os.fspath(address)
@@ -51,7 +51,7 @@ def name_of(address: str) -> str:
 
 
 def side_by_side(function: Callable[[str], T], addresses: Sequence[str]) -> list[T]:
-    """Return `function(address)` of each; behind URLs, where most of the time is waiting, of several at once."""
+    """Return `function(address)` for every address; for URLs, where most of the time is waiting, in parallel."""
     if not any(map(is_url, addresses)):
         return [function(address) for address in addresses]
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(addresses)), thread_name_prefix="holotrace-look") as pool:

@@ -1,8 +1,8 @@
-"""Bytes behind a URL, brought piece by piece while others are at work on those that came before.
+"""Bytes behind a URL, fetched piece by piece while the previous pieces are parsed.
 
-Where parts of a file can be asked for, several are on their way at once. Otherwise the file is read in order, ahead of
-whoever takes the bytes. A connection that is cut is opened again and asked for what comes after the last byte that
-came, a bounded number of times; then the reading fails as a whole.
+If the server supports ranges, several pieces are fetched at once. Otherwise the file is read in order, ahead of the
+consumer. If the connection is lost, it is reopened after the last byte received, a limited number of times; then
+reading fails.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 FIRST_PIECE = 1 << 18
-"""Bytes asked for at first; the beginning of most files is all that is looked at."""
+"""Size of the first piece in bytes; for most files only the beginning is inspected."""
 
 LARGEST_PIECE = 8 << 20
-"""Bytes asked for at once, after pieces that grow fourfold."""
+"""Size of the largest piece in bytes; pieces grow fourfold up to it."""
 
 PIECES_ON_THEIR_WAY = 4
 TRIES = 4
 FIRST_PAUSE_S = 0.2
-"""Pause before the second try; it doubles each time, and differs by up to a half so that thousands do not try at once."""
+"""Pause before the second try; it doubles each time, with up to 50 % random jitter so that thousands of clients do not
+retry at once."""
 
 _LOOK_UP_S = 0.2
 
 
 class _Source(Protocol):
-    """Brings bytes from `start` up to `end`; fewer where the file or the connection ends."""
+    """Fetches the bytes from `start` to `end`; fewer if the file or the connection ends."""
 
     at_once: int
-    """How many may be asked for at the same time."""
+    """How many calls of `fetch` may run at the same time."""
 
     def fetch(self, start: int, end: int) -> bytes: ...
 
@@ -56,7 +57,7 @@ class _Source(Protocol):
 
 
 class _Parts:
-    """Asks for each part by itself."""
+    """Fetches each part with its own request."""
 
     at_once = PIECES_ON_THEIR_WAY
 
@@ -65,15 +66,15 @@ class _Parts:
         self._path = path
 
     def fetch(self, start: int, end: int) -> bytes:
-        found = self._filesystem.cat_file(self._path, start=start, end=end)
-        return found if isinstance(found, bytes) else bytes(found)
+        content = self._filesystem.cat_file(self._path, start=start, end=end)
+        return content if isinstance(content, bytes) else bytes(content)
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
 
 class _InOrder:
-    """Reads an open file; asked for another place than the one reached, goes or reads on to it."""
+    """Reads an open file in order; seeks, or reads on, if another offset is requested."""
 
     at_once = 1
 
@@ -85,12 +86,12 @@ class _InOrder:
     def fetch(self, start: int, end: int) -> bytes:
         try:
             file = self._opened_at(start)
-            found = file.read(end - start)
+            content = file.read(end - start)
         except BaseException:
             self.close()
             raise
-        self._at += len(found)
-        return found
+        self._at += len(content)
+        return content
 
     def close(self) -> None:
         file, self._file = self._file, None
@@ -108,7 +109,7 @@ class _InOrder:
 
 
 class _WebPage:
-    """Asks for parts, as long as the server knows what a part is; then reads in order."""
+    """Requests byte ranges if the server supports them, else reads in order."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None) -> None:
         self._parts = _InOrder(
@@ -124,7 +125,7 @@ class _WebPage:
             if self._has_parts:
                 try:
                     return self._parts.fetch(start, end)
-                except ValueError:  # fsspec's answer to a server that sends all of the file whatever is asked for
+                except ValueError:  # fsspec raises this if the server ignores the range and sends the whole file
                     self._has_parts = False
             return self._whole.fetch(start, end)
 
@@ -134,14 +135,14 @@ class _WebPage:
 
 
 class RemoteBytes:
-    """The bytes of a file behind a URL, any part of them, asked for again where a connection is cut."""
+    """Random access to the bytes of a file behind a URL, with retries after lost connections."""
 
     def __init__(self, location: RemotePath) -> None:
-        """Ask for size and version; the bytes come later.
+        """Look up size and version; no bytes are fetched yet.
 
         Raises:
-            FileNotFoundError: nothing is there.
-            UnreachableError: it cannot be reached.
+            FileNotFoundError: the file does not exist.
+            UnreachableError: the file cannot be reached.
         """
         self.location = location
         self.status = status_of(location)
@@ -150,22 +151,22 @@ class RemoteBytes:
 
     @property
     def at_once(self) -> int:
-        """How many parts may be fetched at the same time."""
+        """How many calls of `fetch` may run at the same time."""
         return self._source.at_once
 
     def fetch(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` up to `end`, all of them unless the file is known to end or its size is not known.
+        """Return the bytes from `start` to `end`; fewer only at the end of the file.
 
         Raises:
-            UnreadableTraceError: they did not come, tried several times.
+            UnreadableTraceError: several tries failed.
         """
         end = end if self.status.size is None else min(end, self.status.size)
-        found: list[bytes] = []
+        pieces: list[bytes] = []
         failures = 0
         while start < end:
             piece, error = self._tried(start, end)
             if piece:
-                found.append(piece)
+                pieces.append(piece)
                 start += len(piece)
                 failures = 0
                 continue
@@ -176,20 +177,20 @@ class RemoteBytes:
                 with explained_errors(self.location):
                     raise error or self._cut_short(start)
             self._closed.wait(FIRST_PAUSE_S * 2 ** (failures - 1) * random.uniform(1, 1.5))  # noqa: S311 -- no secret
-        return b"".join(found)
+        return b"".join(pieces)
 
     def expect_unchanged(self) -> None:
-        """Look at the file again.
+        """Check that the file is still the same.
 
         Raises:
-            UnreadableTraceError: it is another one than when the reading began, so the parts may not fit together.
+            UnreadableTraceError: the file has changed since reading began, so the parts may not fit together.
         """
         if status_of(self.location) != self.status:
-            message = f"{self.location} was changed while it was read; read it again"
+            message = f"{self.location} was changed while it was being read; read it again"
             raise UnreadableTraceError(message)
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Stop retrying."""
         self._closed.set()
 
     def release(self) -> None:
@@ -198,34 +199,34 @@ class RemoteBytes:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody wants the bytes any more."""
+        """Whether `close` was called."""
         return self._closed.is_set()
 
     def _tried(self, start: int, end: int) -> tuple[bytes, Exception | None]:
         try:
             return self._source.fetch(start, end), None
-        except Exception as error:  # noqa: BLE001 -- told by `fetch`, unless another try helps
+        except Exception as error:  # noqa: BLE001 -- `fetch` raises it unless a retry helps
             return b"", error
 
     def _cut_short(self, at: int) -> UnreadableTraceError:
         return UnreadableTraceError(
-            f"{self.location} cannot be read: no bytes come after {at:,} of {self.status.size:,}, tried {TRIES} times"
+            f"{self.location} cannot be read: no bytes arrive after {at:,} of {self.status.size:,}, tried {TRIES} times"
         )
 
 
 class RemoteStream:
-    """A file from its beginning to its end, as the native reader takes it: pieces, fetched ahead.
+    """A file as a sequence of pieces for the native reader, fetched ahead.
 
-    name        how messages call it
-    byte_count  its size, 0 where that is not known
+    name        name of the file in messages
+    byte_count  size of the file, 0 if unknown
     """
 
     def __init__(self, location: RemotePath, *, ahead: bool = True) -> None:
-        """Open the file; without `ahead`, nothing is fetched that is not asked for.
+        """Open the file; without `ahead`, fetch only the pieces that are read.
 
         Raises:
-            FileNotFoundError: nothing is there.
-            UnreachableError: it cannot be reached.
+            FileNotFoundError: the file does not exist.
+            UnreachableError: the file cannot be reached.
         """
         self._bytes = RemoteBytes(location)
         self.name = str(location)
@@ -240,7 +241,7 @@ class RemoteStream:
         """Return the next piece, empty at the end.
 
         Raises:
-            UnreadableTraceError: it did not come, or the file was changed meanwhile.
+            UnreadableTraceError: the piece did not arrive, or the file was changed.
         """
         self._ask(1 + self._ahead)
         piece = self._arrived(self._coming.popleft()) if self._coming else b""
@@ -253,7 +254,7 @@ class RemoteStream:
         self._bytes.close()
 
     def release(self) -> None:
-        """Fetch nothing any more and close what is open, without waiting for what is on its way."""
+        """Cancel pending pieces and close the file, without waiting for pieces in transit."""
         self.close()
         for piece in self._coming:
             piece.cancel()
@@ -272,16 +273,16 @@ class RemoteStream:
         while not self._bytes.is_closed:
             try:
                 return piece.result(_LOOK_UP_S)
-            except FutureTimeoutError:  # noqa: PERF203 -- waiting is what takes time
+            except FutureTimeoutError:  # noqa: PERF203 -- the waiting takes the time
                 if piece.done():
                     raise
-        message = f"the reading of {self.name} was stopped"
+        message = f"reading {self.name} was stopped"
         raise UnreadableTraceError(message)
 
 
 @contextmanager
 def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Give what the native module takes as `source`: a path, or a stream that is released afterwards."""
+    """Yield the `source` argument for the native module: a path, or a stream that is released afterwards."""
     location = located(address)
     if not isinstance(location, RemotePath):
         yield location
@@ -294,7 +295,7 @@ def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | Re
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file for whoever reads files: at its own pace, going to and fro."""
+    """A seekable file object for code that expects files."""
 
     def __init__(self, location: RemotePath) -> None:
         self.name = str(location)
@@ -316,10 +317,10 @@ class _RemoteFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # what io.BufferedReader gives
-        found = self._bytes.fetch(self._at, self._at + len(buffer))
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        content = self._bytes.fetch(self._at, self._at + len(buffer))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
     def close(self) -> None:
         if not self.closed:
@@ -340,12 +341,12 @@ def _source(location: RemotePath, status: Status) -> _Source:
         return _Parts(filesystem, path)
     options = (
         {} if scheme_of(location.url) in HADOOP else {"block_size": FIRST_PIECE}
-    )  # else WebHDFS reads 5 MB to peek
+    )  # otherwise WebHDFS reads 5 MB for a peek
     return _InOrder(lambda: filesystem.open(path, "rb", **options))
 
 
 def _move(file: IO[bytes], at: int, to: int) -> None:
-    """Go to a place in a file; where that cannot be done, read on to it."""
+    """Seek to an offset; if the file cannot seek, read on to it."""
     try:
         file.seek(to)
     except (ValueError, OSError):

@@ -1,4 +1,4 @@
-"""A file or folder behind a URL, with the methods of `pathlib.Path` that are used of it."""
+"""A file or folder behind a URL, with those methods of `pathlib.Path` that holotrace uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGES = ("http://", "https://")
 
 
 class _Parts(NamedTuple):
-    """A URL cut so that its path can be changed: `https://`, `host/folder/file`, `?version=2` or `::s3://…`."""
+    """A URL split so that its path can be changed: `https://`, `host/folder/file`, `?version=2` or `::s3://…`."""
 
     scheme: str
     path: str
@@ -30,10 +30,10 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class RemotePath:
-    """What a URL names; equal to another one of the same URL, and pickled with what opens it.
+    """A file or folder behind a URL; equal if the URLs are, and pickled with its secret.
 
-    url     as given, without secrets and without `/` at its end, which only addresses of web folders keep
-    secret  what was cut out of it
+    url     as given, without secrets and without a trailing `/`, which only web folders keep
+    secret  the secret that was cut out of the URL
     """
 
     url: str
@@ -41,17 +41,17 @@ class RemotePath:
 
     @classmethod
     def of(cls, url: str) -> RemotePath:
-        """Take a URL as somebody wrote it."""
+        """Parse a URL as the user wrote it."""
         shown, secret = without_secret(url)
         remember(shown, secret)
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Let the text of this path alone open it from now on, also in a process that it was sent to."""
+        """Remember the secret, so that the text of this path alone opens it, also in a worker process."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:
-        """Pickle the address and what opens it."""
+        """Pickle the URL and its secret."""
         return RemotePath, (self.url, self.secret)
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class RemotePath:
         return self.url
 
     def __truediv__(self, name: str) -> RemotePath:
-        """Return what lies below."""
+        """Return the path of an entry in this folder."""
         parts = _parts(self.url)
         between = "" if not parts.path or parts.path.endswith("/") else "/"
         return RemotePath(f"{parts.scheme}{parts.path}{between}{name}{parts.behind}", self.secret)
@@ -81,33 +81,33 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        """The folder around it; itself at the top."""
+        """The parent folder; itself at the top."""
         parts = _parts(self.url)
         above = posixpath.dirname(parts.path.rstrip("/"))
         slash = "/" if self.is_page else ""
         return RemotePath(f"{parts.scheme}{above}{slash}{parts.behind}", self.secret) if above else self
 
     def with_name(self, name: str) -> RemotePath:
-        """Return what would lie beside it under another name."""
+        """Return the path with another name in the same folder."""
         return self.parent / name
 
     def below(self, root: RemotePath) -> str:
-        """Return the path from `root`, around it, to here; empty where it is the same."""
+        """Return the path relative to `root`, which contains it; empty if they are the same."""
         return _parts(self.url).path[len(_parts(root.url).path) :].strip("/")
 
     def is_inside(self, root: RemotePath) -> bool:
-        """Whether it lies below `root`, as far as names tell; there are no links."""
+        """Whether it is below `root`, judged by names; there are no links."""
         inside, outside = _parts(self.url), _parts(root.url)
-        same_place = (inside.scheme, inside.behind) == (outside.scheme, outside.behind)
+        is_same_server = (inside.scheme, inside.behind) == (outside.scheme, outside.behind)
         return (
-            same_place
+            is_same_server
             and ".." not in inside.path.split("/")
             and f"{inside.path}/".startswith(f"{outside.path.rstrip('/')}/")
         )
 
     @property
     def is_page(self) -> bool:
-        """Whether it is read from a web server, where only a `/` at the end tells a folder."""
+        """Whether it is on a web server, where only a trailing `/` marks a folder."""
         return translated(self.url).startswith(_PAGES)
 
     @property
@@ -115,29 +115,29 @@ class RemotePath:
         """The file system of fsspec, and the path in it.
 
         Raises:
-            UnreachableError: what it takes to reach it is not installed, or not told.
+            UnreachableError: a package or a credential for it is missing.
         """
         with explained_errors(self):
             return opened_filesystem(self.url, self.secret)
 
     def info(self) -> dict[str, Any]:
-        """Return what the file system says of it.
+        """Return the file system's record of it.
 
         Raises:
-            FileNotFoundError: nothing is there.
-            UnreachableError: that cannot be asked.
+            FileNotFoundError: it does not exist.
+            UnreachableError: it cannot be reached.
         """
         filesystem, path = self.filesystem
         with explained_errors(self):
-            found: dict[str, Any] = filesystem.info(path)
-            return found
+            info: dict[str, Any] = filesystem.info(path)
+            return info
 
     def exists(self) -> bool:
-        """Whether something is there."""
+        """Whether it exists."""
         return self._type() is not None
 
     def is_dir(self) -> bool:
-        """Whether it is a folder; of web addresses those that end with `/`."""
+        """Whether it is a folder; on web servers, whether it ends with `/`."""
         return self.url.endswith("/") if self.is_page else self._type() == "directory"
 
     def is_file(self) -> bool:
@@ -145,7 +145,7 @@ class RemotePath:
         return not self.url.endswith("/") and self._type() == "file"
 
     def is_symlink(self) -> bool:
-        """Return False: what is behind a URL is not looked into so far."""
+        """Return False: links behind URLs are not detected."""
         return False
 
     def expanduser(self) -> RemotePath:
@@ -157,16 +157,16 @@ class RemotePath:
         return self
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """Yield what lies in the folder.
+        """Yield the entries of the folder.
 
         Raises:
-            FileNotFoundError: there is no such folder.
-            UnreachableError: it cannot be listed.
+            FileNotFoundError: the folder does not exist.
+            UnreachableError: the folder cannot be listed.
         """
         return (self / name for name, _ in self.listed())
 
     def listed(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the names in the folder, those of folders of the web with `/`, and what is said of each.
+        """Return the name and the file system's record of each entry; names of web folders end with `/`.
 
         Raises:
             FileNotFoundError, UnreachableError: see `iterdir`.
@@ -179,10 +179,10 @@ class RemotePath:
         return [(name + slash * (entry["type"] == "directory"), entry) for name, entry in named if name]
 
     def glob(self) -> list[RemotePath]:
-        """Return the files that the pattern in this path matches.
+        """Return the files that match the pattern in this path.
 
         Raises:
-            UnreachableError: it cannot be looked for.
+            UnreachableError: the folder cannot be searched.
         """
         filesystem, path = self.filesystem
         fixed = self
@@ -190,21 +190,21 @@ class RemotePath:
             fixed = fixed.parent
         below = fixed.filesystem[1]
         with explained_errors(self):
-            found = filesystem.glob(path, detail=True)
-        files = (str(name) for name, entry in found.items() if entry.get("type") != "directory")
+            matches = filesystem.glob(path, detail=True)
+        files = (str(name) for name, entry in matches.items() if entry.get("type") != "directory")
         return [fixed / relative for name in files if (relative := _path_below(below, name))]
 
     def open(self, mode: str = "rb") -> BufferedReader:
-        """Open the file for reading bytes; what a cut connection left out is asked for again.
+        """Open the file for reading bytes, with retries after lost connections.
 
         Raises:
-            FileNotFoundError: it is not there.
-            UnreachableError: it cannot be reached.
+            FileNotFoundError: the file does not exist.
+            UnreachableError: the file cannot be reached.
         """
         from holotrace.locations.reading import opened_file  # noqa: PLC0415 -- that module reads paths of this one
 
         if mode != "rb":
-            message = f"{mode!r}: what is behind a URL is opened for reading; holotrace.locations.drafted writes"
+            message = f"mode {mode!r}: files behind URLs open for reading only; write with holotrace.locations.drafted"
             raise ValueError(message)
         return opened_file(self)
 
@@ -218,8 +218,8 @@ class RemotePath:
         return self.read_bytes().decode(encoding)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Make a folder, where the file system knows such; object stores do not."""
-        del parents, exist_ok  # folders around it are made, and one that is there is fine: whoever writes asks first
+        """Create a folder, unless the file system is an object store, which has none."""
+        del parents, exist_ok  # always as if both were True: callers check beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):
@@ -229,7 +229,7 @@ class RemotePath:
         """Remove the file.
 
         Raises:
-            FileNotFoundError: it is not there.
+            FileNotFoundError: the file does not exist.
         """
         filesystem, path = self.filesystem
         if missing_ok and not self.exists():
@@ -252,7 +252,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Whether a file appears when it is complete, as in object stores, which have no folders either."""
+    """Whether files appear only when complete, as in object stores, which have no folders either."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 
@@ -273,7 +273,7 @@ def _trimmed(url: str) -> str:
 
 
 def _name_below(folder: str, path: str) -> str:
-    """Return the name of a child; empty where it is the folder itself or, as links of a web page, lies elsewhere."""
+    """Return the name of a child; empty for the folder itself and for links that lead out of a web folder."""
     below = _path_below(folder, path).rstrip("/")
     return "" if "/" in below else below
 

@@ -1,4 +1,4 @@
-"""What can be told of a file without reading it, here and behind URLs."""
+"""The status of a file, local or behind a URL, without reading it."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ _VERSIONS = ("ETag", "etag", "generation", "md5Hash", "Content-MD5", "Digest")
 _NS_OF_A_SECOND = 1_000_000_000
 _NS_OF_A_MILLISECOND = 1_000_000
 _FIRST_MS_OF_1971 = 31_536_000_000
-"""A number from here on counts milliseconds, a smaller one seconds."""
+"""Numbers from here on are milliseconds, smaller ones seconds."""
 
 
 class Status(NamedTuple):
-    """Size in bytes (None: not said), time of the last change in ns since 1970 (0), and the version ("") of a file.
+    """The status of a file; unknown values are None, 0 or "".
 
-    The version is what a store calls etag or generation; a file of this machine has none. It has a number instead, which
-    another file in its place does not share, and the time of the last change to its content, name or permissions, which
-    the system sets and no program can choose.
+    size        bytes
+    mtime_ns    time of the last change, ns since 1970
+    etag        version of a remote file, which servers call etag or generation
+    changed_ns  for local files, time of the last change to content, name or permissions (ctime), set by the system only
+    inode       for local files, the inode, which another file with the same path does not share
     """
 
     size: int | None
@@ -48,7 +50,7 @@ class Status(NamedTuple):
 
 @dataclass(frozen=True)
 class Child:
-    """What lies in a folder; `status` is None where that was not told along with the name."""
+    """An entry of a folder; `status` is None if the listing did not include it."""
 
     path: str
     name: str
@@ -57,32 +59,32 @@ class Child:
 
 
 def status_of(location: Path | RemotePath) -> Status:
-    """Return what can be told of a file.
+    """Return the status of a file.
 
     Raises:
-        FileNotFoundError: it is not there.
-        OSError: that cannot be asked; behind a URL an UnreachableError.
+        FileNotFoundError: the file does not exist.
+        OSError: the status cannot be read; an UnreachableError for URLs.
     """
     if isinstance(location, RemotePath):
         return _remote_status(location.info())
-    found = location.stat()
-    return Status(found.st_size, found.st_mtime_ns, changed_ns=found.st_ctime_ns, inode=found.st_ino)
+    status = location.stat()
+    return Status(status.st_size, status.st_mtime_ns, changed_ns=status.st_ctime_ns, inode=status.st_ino)
 
 
 def scan(folder: str | Path | RemotePath) -> list[Child]:
-    """Return what lies in a folder, without what is hidden; links count as what they lead to.
+    """Return the entries of a folder except hidden ones; links are followed.
 
-    The paths begin with the text of the folder as it was given.
+    The paths begin with the folder as it was given.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        OSError: it cannot be listed; behind a URL an UnreachableError.
+        FileNotFoundError: the folder does not exist.
+        OSError: the folder cannot be listed; an UnreachableError for URLs.
     """
     location = located(folder)
     if isinstance(location, RemotePath):
         return [_child(location, name, entry) for name, entry in location.listed() if not name.startswith(".")]
     with os.scandir(folder if isinstance(folder, str) else location) as entries:
-        return [Child(each.path, each.name, each.is_dir()) for each in entries if not each.name.startswith(".")]
+        return [Child(entry.path, entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
 
 
 def _child(folder: RemotePath, name: str, entry: Mapping[str, Any]) -> Child:
@@ -96,30 +98,30 @@ def _remote_status(entry: Mapping[str, Any]) -> Status:
 
 
 def _version(entry: Mapping[str, Any]) -> str:
-    found = next((str(value) for name in _VERSIONS if (value := entry.get(name))), "")
-    return found.removeprefix("W/").strip('"')
+    version = next((str(value) for name in _VERSIONS if (value := entry.get(name))), "")
+    return version.removeprefix("W/").strip('"')
 
 
 def _time_ns(entry: Mapping[str, Any]) -> int:
     for name in _TIMES:
-        moment = _moment(entry.get(name))
-        if moment is not None:
-            return moment
+        time_ns = _as_ns(entry.get(name))
+        if time_ns is not None:
+            return time_ns
     return 0
 
 
-def _moment(value: object) -> int | None:
+def _as_ns(value: object) -> int | None:
     if isinstance(value, datetime):
         known = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
         since = known - datetime(1970, 1, 1, tzinfo=timezone.utc)
         return (since.days * 86_400 + since.seconds) * _NS_OF_A_SECOND + since.microseconds * 1_000
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value * (_NS_OF_A_MILLISECOND if value >= _FIRST_MS_OF_1971 else _NS_OF_A_SECOND))
-    return _moment(_parsed(value)) if isinstance(value, str) else None
+    return _as_ns(_parsed(value)) if isinstance(value, str) else None
 
 
 def _parsed(text: str) -> datetime | None:
-    """Read a time as ISO 8601 or as web servers write it."""
+    """Parse a time as ISO 8601 or as an HTTP date (https://www.rfc-editor.org/rfc/rfc9110.html#http.date)."""
     with suppress(ValueError):
         return datetime.fromisoformat(text.replace("Z", "+00:00"))
     with suppress(ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What libraries say when a URL cannot be reached, as one line: what was found, where, and the way out."""
+"""Turn library errors about URLs into one line: what was found, where, and what to do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CREDENTIAL_SIGNS = (
     "permission denied",
 )
 _STACK_OF_JAVA = re.compile(r"\\n\\tat ")
-"""How a message of Hadoop goes on, with its line ends written out."""
+"""The beginning of the Java stack in a Hadoop message, with escaped line ends."""
 
 _LONGEST_REASON = 300
 
@@ -54,11 +54,11 @@ class _Named(Protocol):
 
 @contextmanager
 def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
-    """Turn what libraries raise into an UnreachableError; that nothing is there stays a FileNotFoundError.
+    """Turn errors of libraries into an UnreachableError, or a FileNotFoundError for a missing file.
 
     Raises:
-        FileNotFoundError: nothing is there.
-        UnreachableError: anything else, told in one line without secrets.
+        FileNotFoundError: the file does not exist.
+        UnreachableError: any other error, as one line without secrets.
     """
     try:
         yield
@@ -74,7 +74,7 @@ def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether asking again cannot help: the file is not there, or not for us."""
+    """Whether retrying cannot help: the file does not exist, or access was refused."""
     if isinstance(
         error, HolotraceError | FileNotFoundError | PermissionError | NotImplementedError | ImportError
     ) or _is_about_credentials(error):
@@ -85,26 +85,26 @@ def is_final(error: BaseException) -> bool:
 
 def _explained(error: BaseException, url: str, verb: str) -> str:
     reason = redacted(_reason(error))
-    way_in = _WAYS_IN.get(scheme_of(url), "look at the address, and at the rights that it needs")
+    way_in = _WAYS_IN.get(scheme_of(url), "check the address and its permissions")
     if isinstance(error, PermissionError) or _status(error) in _REFUSED or _is_about_credentials(error):
         return f"{url} cannot be {'read' if verb == 'read' else verb}: access was refused ({reason}); {way_in}"
     return f"{url} cannot be {verb}: {reason}"
 
 
 def _is_about_credentials(error: BaseException) -> bool:
-    said = f"{type(error).__name__} {error}".lower()
-    return any(sign in said for sign in _CREDENTIAL_SIGNS)
+    text = f"{type(error).__name__} {error}".lower()
+    return any(sign in text for sign in _CREDENTIAL_SIGNS)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of a message, with the name of the error where it says little."""
+    """Return the first line of a message, with the name of the error if the line is a single word."""
     message = _STACK_OF_JAVA.split(str(error), maxsplit=1)[0]
     line = " ".join(message.partition("\n")[0].split())[:_LONGEST_REASON]
     return line if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the error that another one was raised from: fsspec calls whatever went wrong on the web not found."""
+    """Return the original error: fsspec raises FileNotFoundError for any HTTP error."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -112,7 +112,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _status(error: BaseException) -> int | None:
     names = ("status",) if type(error).__module__.startswith("aiohttp") else ("status", "status_code", "code")
-    for name in names:  # the `code` of aiohttp's errors is what a server of aiohttp would answer to them
+    for name in names:  # aiohttp's `code` is not the status of the response, so use `status` alone
         value = getattr(error, name, None)
         if isinstance(value, int):
             return value

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, here and behind URLs."""
+"""Atomic writing of files, local and behind URLs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing; it appears, in the place of one that is there, when the block ends without an error.
+    """Open a file for writing; it appears, replacing an existing one, when the block ends without an error.
 
-    On this machine it is on the disk before it appears, so that not even a power cut leaves a part of it. What goes behind
-    a URL is written to a temporary file first, and sent when it is complete. With `replace` False, a file that another
-    process puts behind the URL meanwhile may stay: replacing it would hide it for a moment where a file system has no
-    such operation.
+    A local file is synced before it appears, so not even a power cut leaves a partial file. For a URL, the content is
+    written to a temporary file and sent when it is complete. With `replace=False`, a file that another process writes
+    to the URL in the meantime may stay: on file systems that cannot replace, replacing would briefly remove it.
 
     Raises:
-        OSError: it cannot be written; behind a URL an UnreachableError. Nothing is left behind.
+        OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
     """
     if isinstance(location, RemotePath):
         _expect_a_store(location)
@@ -55,18 +54,18 @@ def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[Bi
 
 
 def sync_file(path: Path) -> None:
-    """Wait until a file is on the disk.
+    """Sync a file to disk.
 
     Raises:
-        OSError: the disk does not take it.
+        OSError: syncing failed.
     """
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system knows how to."""
-    with suppress(OSError):  # Windows opens no folders, and some network drives do not wait
+    """Sync the names in a folder to disk, if the system supports it."""
+    with suppress(OSError):  # Windows cannot open folders, and some network drives cannot sync them
         number = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -75,7 +74,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_tree(location: Path | RemotePath) -> None:
-    """Remove a folder and all that is in it; what resists, or is not there, stays as it is."""
+    """Remove a folder and its content, ignoring errors."""
     if not isinstance(location, RemotePath):
         shutil.rmtree(location, ignore_errors=True)
         return
@@ -85,16 +84,16 @@ def remove_tree(location: Path | RemotePath) -> None:
 
 
 def expect_writable_folder(folder: Path | RemotePath) -> None:
-    """Check, before any work, that files can be made in a folder.
+    """Check, before any work, that files can be created in a folder.
 
     Raises:
-        InvalidOptionError: it is missing, no folder, or cannot be written.
+        InvalidOptionError: the folder does not exist, is not a folder, or cannot be written.
     """
     if isinstance(folder, RemotePath):
         _expect_reachable(folder)
         return
     if not folder.is_dir():
-        message = f"{folder} is no folder; make it first, or choose another"
+        message = f"{folder} is not a folder; create it first, or choose another"
         raise InvalidOptionError(message)
     if not os.access(folder, os.W_OK | os.X_OK):
         message = f"{folder} cannot be written; choose another folder"
@@ -102,10 +101,10 @@ def expect_writable_folder(folder: Path | RemotePath) -> None:
 
 
 def _expect_reachable(location: RemotePath) -> None:
-    """Look, before any work, whether files can be written there, as far as that can be told without writing.
+    """Check, before any work and without writing, that files can be written there.
 
     Raises:
-        UnreachableError: it is an address of the web, or there is no such bucket, or it may not be looked into.
+        UnreachableError: it is on a web server, or the bucket does not exist or may not be accessed.
     """
     _expect_a_store(location)
     filesystem, path = location.filesystem
@@ -122,10 +121,8 @@ def _expect_reachable(location: RemotePath) -> None:
 
 
 def _expect_a_store(location: RemotePath) -> None:
-    if location.is_page:  # fsspec would post the file to whatever answers there
-        message = (
-            f"{location} is an address of the web, which files are read from; write to a store, or to this machine"
-        )
+    if location.is_page:  # fsspec would POST the file to the server
+        message = f"{location} is a web address, which is read-only; write to an object store or a local path"
         raise UnreachableError(message)
 
 

@@ -141,7 +141,7 @@ def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, o
 
 def test_bad_input_is_an_error_before_work_starts(analyzer, tmp_path) -> None:
     """A folder that is missing, an empty name, a rank that does not exist."""
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         analyzer.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path / "nowhere"), rank=2)
     with pytest.raises(InvalidOptionError, match="operator_name=''"):
         analyzer.get_frequent_cuda_kernel_sequences("", str(tmp_path), rank=2)

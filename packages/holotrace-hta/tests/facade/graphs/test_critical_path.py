@@ -215,7 +215,7 @@ def test_a_copy_is_refused_where_it_means_nothing(analyzer, graph, tmp_path) -> 
     with pytest.raises(InvalidOptionError, match="of rank 0 and cannot be drawn into the trace of rank 1"):
         analyzer.overlay_critical_path_analysis(1, graph, str(tmp_path))
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidOptionError, match="is no folder"):
+    with pytest.raises(InvalidOptionError, match="is not a folder"):
         analyzer.overlay_critical_path_analysis(0, graph, str(tmp_path / "file"))
 
 
