@@ -141,7 +141,7 @@ def test_mpi_without_another_process_is_one_line(folder) -> None:
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--mpi"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("holotrace: --mpi: no other process is there; start with mpiexec")
+    assert done.stderr.startswith("holotrace: --mpi: the job has no other process; start with mpiexec")
 
 
 def test_an_engine_that_loses_a_worker_for_good_says_so() -> None:

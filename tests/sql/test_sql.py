@@ -148,7 +148,7 @@ class OnAnotherMachine(InProcessExecutor):
 def test_workers_on_another_machine_are_refused(tmp_path, monkeypatch) -> None:
     """Their rows would be missing without a word."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(InvalidOptionError, match="SQL is answered on one machine"):
+    with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         gpu_job().build().sql("FROM kernels", executor=OnAnotherMachine())
 
 

@@ -1,1 +1,1 @@
-"""Where work on ranks runs; knows nothing of traces."""
+"""Executors that run work on ranks, independent of traces."""

@@ -1,7 +1,7 @@
-"""Work over ranks on a Dask cluster.
+"""Run work over ranks on a Dask cluster.
 
-In Python `client.get_executor()` of Dask itself is an executor that fits; this one is for the command line, which
-connects by an address and tells errors in a line. Dask does by itself again what a lost worker did.
+In Python, Dask's own `client.get_executor()` works as an executor; this one is for the command line, which connects to
+an address and reports errors in one line. Dask itself retries the work of a lost worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE = "10s"
 
 
 class DaskExecutor(Executor):
-    """Runs calls where the client of a Dask cluster runs them."""
+    """Runs calls on the workers of a Dask cluster."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- distributed has no types
         """Use a connected `distributed.Client`."""
@@ -30,16 +30,16 @@ class DaskExecutor(Executor):
         self._killed_worker = imported("distributed", extra="dask").KilledWorker
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` on a worker, which has to have holotrace as well."""
-        return handed_on(self._executor.submit(fn, *args, **kwargs), self._told)
+        """Call `fn` on a worker, which must have holotrace installed."""
+        return handed_on(self._executor.submit(fn, *args, **kwargs), self._explained)
 
-    def _told(self, error: BaseException) -> BaseException:
+    def _explained(self, error: BaseException) -> BaseException:
         return WorkerLostError.on_cluster("Dask", error) if isinstance(error, self._killed_worker) else error
 
 
 @contextmanager
 def dask(address: str) -> Iterator[DaskExecutor]:
-    """Connect to the scheduler at `address`, such as tcp://10.0.0.1:8786, for the time of a `with` block.
+    """Connect to the scheduler at `address`, such as tcp://10.0.0.1:8786, for the duration of a `with` block.
 
     Raises:
         InvalidOptionError: no scheduler answers there, or Dask is not installed.

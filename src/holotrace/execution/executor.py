@@ -1,6 +1,6 @@
-"""Where per-rank work runs: anything that keeps the promises of `concurrent.futures.Executor`.
+"""Executors for per-rank work: any implementation of `concurrent.futures.Executor`.
 
-Processes, threads, `dask.distributed.Client.get_executor()` and `mpi4py.futures.MPIPoolExecutor` all fit.
+Process and thread pools, `dask.distributed.Client.get_executor()` and `mpi4py.futures.MPIPoolExecutor` all work.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 class InProcessExecutor(Executor):
-    """Run each call at once, in the caller's thread; the future comes back finished."""
+    """Runs each call at once in the caller's thread and returns a finished future."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` and keep its result or its error; interrupts such as Ctrl-C pass straight through."""
+        """Call `fn` and store its result or error in the future; interrupts such as Ctrl-C propagate."""
         future: Future[T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 -- an executor hands every error to whoever asks for the result
+        except Exception as error:  # noqa: BLE001 -- an executor raises every error from `Future.result`
             future.set_exception(error)
         return future
 
 
 IN_PROCESS = InProcessExecutor()
-"""The executor used where none is given."""
+"""The default executor."""

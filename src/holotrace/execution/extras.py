@@ -1,4 +1,4 @@
-"""Packages that only some executors need."""
+"""Optional packages that only some executors need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def imported(module: str, *, extra: str) -> Any:  # noqa: ANN401 -- a module of 
     """Return a module of an optional package.
 
     Raises:
-        InvalidOptionError: the package is not installed; the message says how to.
+        InvalidOptionError: the package is not installed; the message says how to install it.
     """
     try:
         return import_module(module)

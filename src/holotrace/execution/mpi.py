@@ -1,10 +1,9 @@
-"""Work over ranks in the processes of an MPI job.
+"""Run work over ranks in the processes of an MPI job.
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-starts one process that runs the command and eight that work for it. In Python `mpi4py.futures.MPIPoolExecutor` is an
-executor that fits as it is. MPI ends the whole job when one of its processes is lost; started again, it goes on with
-what the cache holds.
+starts one process that runs the command and eight workers. In Python, `mpi4py.futures.MPIPoolExecutor` works as an
+executor. MPI ends the whole job if one of its processes is lost; the next start continues from the cache.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from holotrace.execution.extras import imported
 
 
 def mpi() -> Executor:
-    """Return the executor of the MPI job that this process is part of, to be used in a `with` block.
+    """Return the executor of the MPI job that this process belongs to; use it in a `with` block.
 
     Raises:
-        InvalidOptionError: mpi4py is not installed, or no other process is there to do the work.
+        InvalidOptionError: mpi4py is not installed, or the job has no other process.
     """
     futures = imported("mpi4py.futures", extra="mpi")
     if imported("mpi4py.MPI", extra="mpi").COMM_WORLD.Get_size() == 1:
-        message = "--mpi: no other process is there; start with mpiexec -n N python -m mpi4py.futures -m holotrace …"
+        message = "--mpi: the job has no other process; start with mpiexec -n N python -m mpi4py.futures -m holotrace …"
         raise InvalidOptionError(message)
     executor: Executor = futures.MPIPoolExecutor()
     return executor

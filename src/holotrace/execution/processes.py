@@ -1,4 +1,4 @@
-"""Work over ranks in processes of this machine."""
+"""Run work over ranks in processes of this machine."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
-_MOST_WORKERS = 61 if os.name == "nt" else 1 << 16  # Windows waits for at most 63 handles at once; the pool needs two
+# Windows waits for at most 63 handles at once, and the pool needs two:
+# https://docs.python.org/3/library/concurrent.futures.html#processpoolexecutor
+_MOST_WORKERS = 61 if os.name == "nt" else 1 << 16
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
-    """Return a pool of worker processes, to be used in a `with` block.
+    """Return a pool of worker processes; use it in a `with` block.
 
-    Workers are spawned, never forked: Polars and the reader hold threads and locks that a fork would copy in the
-    middle of their work (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the
-    cores, so that the pool as a whole uses the machine once. Where a worker is killed, what it did is done again.
+    Workers are spawned, never forked: a fork would copy threads and locks of Polars and the reader in an inconsistent
+    state (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the cores, so the pool
+    does not oversubscribe the machine. If a worker is killed, its work is retried.
 
     Args:
-        workers: how many processes; by default one per core, and no more than there is 1 GiB of free memory for.
+        workers: number of processes; by default one per core, limited to one per GiB of free memory.
 
     Raises:
         InvalidOptionError: `workers` is less than 1.
@@ -42,14 +44,14 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
 
 class WorkerPool(ProcessPoolExecutor):
-    """Processes of this machine, each started when there is work for it, that end with the process that made them."""
+    """Worker processes, started when there is work for them, that end with the process that created the pool."""
 
     def __init__(self, workers: int) -> None:
-        """Start no more than `workers` processes, and share the cores among them."""
+        """Start at most `workers` processes, and divide the cores among them."""
         context = multiprocessing.get_context("spawn")
-        of_workers, self._lifeline = context.Pipe(duplex=False)
+        workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)
-        super().__init__(workers, mp_context=context, initializer=worker.begin, initargs=(threads, of_workers))
+        super().__init__(workers, mp_context=context, initializer=worker.begin, initargs=(threads, workers_end))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` in a worker."""
@@ -62,16 +64,16 @@ class WorkerPool(ProcessPoolExecutor):
 
 
 def reader_threads() -> int | None:
-    """Return how many threads the reader may use in this process; None stands for all cores."""
+    """Return how many threads the reader may use in this process; None means all cores."""
     text = os.environ.get(worker.THREADS_VARIABLE, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 def default_worker_count(memory_of_a_worker: int = 0) -> int:
-    """Return one worker per core, as far as free memory goes; at least 1.
+    """Return the default number of workers: one per core, limited by free memory, at least 1.
 
     Args:
-        memory_of_a_worker: bytes that one needs; a GiB where that is more.
+        memory_of_a_worker: bytes that a worker needs; at least 1 GiB is assumed.
     """
     memory = available_memory_bytes()
     if memory is None:
@@ -80,14 +82,14 @@ def default_worker_count(memory_of_a_worker: int = 0) -> int:
 
 
 def available_cores() -> int:
-    """Return the cores this process may run on, which in a container are fewer than the machine has."""
+    """Return the number of cores this process may run on; in a container fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_memory_bytes() -> int | None:
-    """Return the memory free for new work, or None where the system does not say."""
+    """Return the memory available for new work, or None if the system does not report it."""
     known = [size for size in (_free_in_machine(), _free_in_container()) if size is not None]
     return min(known, default=None)
 

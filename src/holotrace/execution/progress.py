@@ -1,4 +1,4 @@
-"""How long work tells how far it is, without knowing who shows it."""
+"""The interface through which long work reports its progress to a display."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """What a progress display offers; the command line draws a bar, a notebook may draw another."""
+    """A progress display, such as the bar of the command line or of a notebook."""
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin a piece of work of `total_bytes`, such as one file."""
+        """Begin a task of `total_bytes`, such as reading one file."""
 
     def advance(self, byte_count: int, /) -> None:
         """Add `byte_count` to the work done so far."""
 
     def finish(self) -> None:
-        """End the piece of work; called once for each `start`, also after an error."""
+        """End the task; called once for each `start`, also after an error."""
 
 
 class Silent:
@@ -32,4 +32,4 @@ class Silent:
 
 
 SILENT = Silent()
-"""The progress used where none is given."""
+"""The default progress display: none."""

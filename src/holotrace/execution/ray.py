@@ -1,4 +1,4 @@
-"""Work over ranks on a Ray cluster, which does by itself again what a lost worker did."""
+"""Run work over ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _RETRIES = 3
 
 
 class RayExecutor(Executor):
-    """Runs calls as tasks of Ray.
+    """Runs calls as Ray tasks.
 
-    Uses the connection that `ray.init` made; where there is none it makes one, and ends it with `shutdown`, that is,
-    with the `with` block.
+    Uses the connection of an earlier `ray.init`; without one it connects itself, and disconnects in `shutdown`, that
+    is, at the end of the `with` block.
     """
 
     def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
-        """Connect to the cluster at `address`: "auto" finds that of this machine, "local" starts one.
+        """Connect to the cluster at `address`: "auto" finds the one on this machine, "local" starts one.
 
         Raises:
-            InvalidOptionError: there is no such cluster, or Ray is not installed.
+            InvalidOptionError: no cluster answers there, or Ray is not installed.
         """
         self._ray = imported("ray", extra="ray")
         self._is_own = not self._ray.is_initialized()
@@ -37,11 +37,11 @@ class RayExecutor(Executor):
         self._run = self._ray.remote(max_retries=_RETRIES)(_run)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` in a worker, which has to have holotrace as well."""
-        return handed_on(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._told)
+        """Call `fn` in a worker, which must have holotrace installed."""
+        return handed_on(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
-        """End the connection, if it was made here."""
+        """Disconnect, unless the connection existed before."""
         if self._is_own:
             self._ray.shutdown()
 
@@ -53,8 +53,8 @@ class RayExecutor(Executor):
             message = f"no Ray cluster answers at {address!r} ({error})"
             raise InvalidOptionError(message) from error
 
-    def _told(self, error: BaseException) -> BaseException:
-        """Return the error that a call raised, without the layers around it, or that its worker was lost."""
+    def _explained(self, error: BaseException) -> BaseException:
+        """Return the error of the call without Ray's wrapper, or a WorkerLostError."""
         cause = error.cause if isinstance(error, self._ray.exceptions.RayTaskError) else error
         is_ours = not isinstance(cause, self._ray.exceptions.RayError)
         return cause if is_ours else WorkerLostError.on_cluster("Ray", cause)

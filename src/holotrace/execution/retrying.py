@@ -1,4 +1,4 @@
-"""Calls that are done again where the worker is lost that ran them."""
+"""Retry calls whose worker was lost."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call over which as many workers were lost, the last of them while it ran alone, is to blame."""
+"""A call fails after this many lost workers; it runs alone the last time, so it must be the cause."""
 
 
 class Pool(Protocol):
-    """An executor that is of no use any more once it has lost a worker, such as a pool of processes."""
+    """An executor that is unusable once it has lost a worker, such as a process pool."""
 
     def submit(self, fn: Callable[..., Any], /) -> Future[Any]:
         """Call `fn` in a worker."""
 
     def shutdown(self) -> None:
-        """Wait for what was submitted, then end the workers."""
+        """Wait for all submitted calls, then end the workers."""
 
     def terminate(self) -> None:
         """End the workers now."""
@@ -37,7 +37,7 @@ class Pool(Protocol):
 
 @dataclass(eq=False)
 class _Call:
-    """A call, who waits for it, and how many workers were lost while it ran."""
+    """A call, its future, and how many workers were lost while it ran."""
 
     run: Callable[[], Any]
     future: Future[Any]
@@ -45,19 +45,19 @@ class _Call:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether this is the last try, which shows whether the call is to blame."""
+        """Whether this is the last try, which shows whether the call causes the losses."""
         return self.losses == _MOST_LOSSES - 1
 
 
 class RetryingExecutor(Executor):
-    """Passes calls on to a pool, and makes a new one where a worker is lost.
+    """Passes calls on to a pool, and creates a new pool when a worker is lost.
 
-    What ran meanwhile is done again, once more beside other calls, then alone; a call over which that worker is lost,
-    too, ends with WorkerLostError. Left through an exception, such as Ctrl-C, a `with` block interrupts what is running.
+    Calls that were running are retried, first together with others, then alone; a call that loses this worker, too,
+    ends with WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts the running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
-        """Have `at_once` calls in the pool at a time: all of them come under suspicion where a worker is lost."""
+        """Keep at most `at_once` calls in the pool: when a worker is lost, each of them may be the cause."""
         self._make_pool = make_pool
         self._at_once = at_once
         self._pool: Pool | None = None
@@ -66,11 +66,11 @@ class RetryingExecutor(Executor):
         self._is_closing = False
         self._is_terminated = False
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, daemon=True)  # alone touches what stands above
+        self._thread = threading.Thread(target=self._serve, daemon=True)  # only this thread uses the fields above
         self._thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` in a worker; it and its arguments have to be picklable."""
+        """Call `fn` in a worker; it and its arguments must be picklable."""
         if self._is_closing:
             message = "cannot submit to an executor that was shut down"
             raise RuntimeError(message)
@@ -79,21 +79,21 @@ class RetryingExecutor(Executor):
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- Executor's
-        """Take no more calls, and end the workers when all are done; `cancel_futures` drops those not begun."""
+        """Accept no more calls, and end the workers when all are done; `cancel_futures` drops calls not yet started."""
         self._is_closing = True
         self._inbox.put(functools.partial(self._close, cancel_waiting=cancel_futures))
         if wait:
             self._thread.join()
 
     def terminate(self) -> None:
-        """End the workers now; what is running is interrupted and cleans up after itself."""
+        """End the workers now; running calls are interrupted and clean up after themselves."""
         self._is_terminated = True
         self.shutdown(cancel_futures=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for what is running; after an exception nobody will ask for its result."""
+        """Wait for running calls, or interrupt them after an exception, when nobody needs their results."""
         if kind is None:
             self.shutdown()
         else:
@@ -111,7 +111,7 @@ class RetryingExecutor(Executor):
     def _close(self, *, cancel_waiting: bool) -> None:
         while cancel_waiting and self._waiting:
             future = self._waiting.popleft().future
-            if not future.cancel():  # it was tried before
+            if not future.cancel():  # it is running, because of an earlier try
                 future.set_exception(CancelledError())
         if self._is_terminated and self._pool is not None:
             self._pool.terminate()
@@ -135,7 +135,7 @@ class RetryingExecutor(Executor):
         except BrokenExecutor:  # a worker was lost just now
             self._pool = None
             self._start(call)
-        except Exception as error:  # noqa: BLE001 -- whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 -- the waiting thread must get it
             self._sent.discard(call)
             call.future.set_exception(error)
         else:

@@ -1,8 +1,7 @@
-"""What a worker process of this machine does besides its work: it keeps to its share of the cores, and ends in order.
+"""Set-up and end of a local worker process: it keeps to its share of the cores, and cleans up when it ends.
 
-A worker outlives nobody: it holds one end of a pipe whose other end is in the process that started it, and ends when
-that is closed, by intent or because the process is gone. A call that is running then is interrupted as by Ctrl-C, so
-that what it was writing is removed.
+A worker never outlives its parent: it holds one end of a pipe, and ends when the parent closes the other end or dies.
+A running call is then interrupted as by Ctrl-C, so that it removes the files it was writing.
 """
 
 from __future__ import annotations
@@ -17,31 +16,31 @@ from types import FrameType
 from typing import ParamSpec, TypeVar
 
 THREADS_VARIABLE = "HOLOTRACE_THREADS"
-"""Environment variable: how many threads the reader uses in a process; all cores where it is unset."""
+"""Environment variable: how many threads the reader uses in a process; all cores if unset."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def begin(threads: int, lifeline: Connection) -> None:
-    """Run first in a worker, before Polars is imported there and starts its threads."""
+    """Set up a worker; runs before Polars is imported and starts its threads."""
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     os.environ[THREADS_VARIABLE] = str(threads)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all; the process at the top decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent decides
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call the function in a worker; told to end meanwhile, do so instead of waiting for the next call."""
+    """Call the function in a worker, and exit at once if the worker was asked to end meanwhile."""
     try:
         return function(*args, **kwargs)
-    except SystemExit:  # what it was writing is removed by now; the pool would keep the exception as a result
+    except SystemExit:  # the call has cleaned up by now; the pool would return the exception as a result
         os._exit(1)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # cleaning up is not to be interrupted in turn
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so that cleaning up is not interrupted
     raise SystemExit(1)
 
 

@@ -1,1 +1,1 @@
-"""Questions in SQL about a trace, answered by DuckDB."""
+"""SQL queries on a trace, answered by DuckDB."""

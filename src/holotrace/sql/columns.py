@@ -1,4 +1,4 @@
-"""Which of DuckDB's types come back as they are, and which as text because a frame has no place for them."""
+"""Convert DuckDB results to frames; types that Polars does not support become text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = {
     *("hugeint", "float", "double", "decimal"),
 }
 _LEAVES = _NUMBERS | {"varchar", "uuid"}
-"""Types that may also be inside of lists and structs."""
+"""Types that may also occur inside lists and structs."""
 
 _ALONE = {
     "date",
@@ -30,49 +30,49 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970: what Python and Polars can print. DuckDB goes further, to infinity."""
+"""0001-01-01 and 9999-12-31 in days since 1970, the range that Python and Polars can print. DuckDB's dates go further."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is loaded late
-    """Return the relation with what a frame cannot hold as text, written as DuckDB writes it; maps as lists of pairs."""
-    casts = [_cast(place + 1, each) for place, each in enumerate(relation.types)]
+    """Return the relation with unsupported types cast to text by DuckDB, and maps to lists of pairs."""
+    casts = [_cast(number + 1, duckdb_type) for number, duckdb_type in enumerate(relation.types)]
     if not any(casts):
         return relation
     names = _distinct(relation.columns)
     return relation.project(
-        ", ".join(f'{cast or f"#{place + 1}"} AS "{_quoted(names[place])}"' for place, cast in enumerate(casts))
+        ", ".join(f'{cast or f"#{number + 1}"} AS "{_quoted(names[number])}"' for number, cast in enumerate(casts))
     )
 
 
 def as_frame(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-    """Return rows as a frame; columns with dates before the year 1 or after 9999 become text, which Polars can print."""
+    """Return rows as a frame; columns with dates outside the years 1 to 9999 become text, which Polars can print."""
     import pyarrow as pa  # noqa: PLC0415 -- an extra, and slow to import
 
     names = _distinct(schema.names)
-    renamed = pa.schema([each.with_name(name) for each, name in zip(schema, names, strict=True)])
+    renamed = pa.schema([column.with_name(name) for column, name in zip(schema, names, strict=True)])
     table = pa.Table.from_batches([batch.rename_columns(names) for batch in batches], schema=renamed)
     rows = pl.DataFrame(pl.from_arrow(table))
     return rows.with_columns(_far_as_text(rows[name]) for name in rows.columns if _is_far(rows[name]))
 
 
-def _cast(place: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as above
-    if _is_held(duckdb_type) or duckdb_type.id in _ALONE:
+def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as above
+    if _is_supported(duckdb_type) or duckdb_type.id in _ALONE:
         return None
-    if duckdb_type.id == "map" and all(_is_held(each) for _, each in duckdb_type.children):
-        return f"map_entries(#{place})"
-    return f"CAST(#{place} AS VARCHAR)"
+    if duckdb_type.id == "map" and all(_is_supported(inner) for _, inner in duckdb_type.children):
+        return f"map_entries(#{number})"
+    return f"CAST(#{number} AS VARCHAR)"
 
 
-def _is_held(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
-    """Whether a type is one of numbers and texts, or of lists and structs of these."""
+def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
+    """Whether a frame supports a type: numbers and texts, and lists and structs of these."""
     if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # their ids may be those of texts
         return False
     if duckdb_type.id in _LISTS:
-        return _is_held(duckdb_type.children[0][1])
+        return _is_supported(duckdb_type.children[0][1])
     if duckdb_type.id == "struct":
-        return bool(duckdb_type.children) and all(_is_held(each) for _, each in duckdb_type.children)
+        return bool(duckdb_type.children) and all(_is_supported(inner) for _, inner in duckdb_type.children)
     return duckdb_type.id in _LEAVES
 
 
@@ -85,7 +85,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Print what can be printed, and the distance from 1970 of the others."""
+    """Print values as dates where possible, else as their distance from 1970."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)

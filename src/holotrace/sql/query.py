@@ -1,8 +1,9 @@
-"""Asking DuckDB about a trace.
+"""Run SQL queries on a trace with DuckDB.
 
-The views that a query names are written as Parquet files into a temporary folder, rank by rank; what a store on this
-machine holds already is linked there. DuckDB sees that folder and nothing else: no other file, no network, no
-extension, no variable of Python; it cannot change its settings, and runs a single SELECT.
+The views that a query names are written as Parquet files into a temporary folder, rank by rank; tables of a local store
+are linked instead. DuckDB has access to that folder only: no other file, no network, no extension, no Python variable.
+It cannot change its settings, and runs a single SELECT
+(https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace, Trace
 
 STORED = "stored"
-"""The schema of DuckDB that holds the tables as a store has them."""
+"""The DuckDB schema with the tables of a store."""
 
 DEFAULT_TIMEOUT_S = 600.0
-"""Seconds that a query may take, without the time in which its views are written."""
+"""Time limit of a query in seconds, not counting the writing of its views."""
 
 _SHARE_OF_MEMORY = 2
 _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""The part of the free disk that a query may fill with what does not fit into memory."""
+"""A query may fill this share (one half) of the free disk with data that does not fit into memory."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -75,7 +76,7 @@ def sql(
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
             trace.map(with_current_rules(write), executor)
-        with _errors_told(duckdb, query, memory_bytes):
+        with _errors_explained(duckdb, query, memory_bytes):
             connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
             running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))
             try:
@@ -92,7 +93,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables and the views that a query may need: those whose names occur in it."""
+    """Return the stored tables and the views whose names occur in a query."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)
@@ -109,11 +110,9 @@ def _duckdb() -> Any:  # noqa: ANN401 -- a module
 
 
 def _write_rank(rank_trace: RankTrace, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:
-    """Put the files of a rank into the folder, those with rows."""
+    """Write the tables of a rank that have rows into the folder."""
     if not folder.is_dir():
-        message = (
-            f"SQL is answered on one machine, and a worker on {node()} does not see {folder}; use holotrace.processes()"
-        )
+        message = f"SQL runs on one machine, and a worker on {node()} does not see {folder}; use holotrace.processes()"
         raise InvalidOptionError(message)
     for name in stored:
         _put_table(rank_trace, name, _file(folder, f"{STORED}.{name}", rank_trace.rank))
@@ -141,22 +140,22 @@ def _put_table(rank_trace: RankTrace, name: str, target: Path) -> None:
 
 def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
     if len(rows):
-        columns = [pl.col(name).cast(each) for name, each in view.types.items()]
+        columns = [pl.col(name).cast(column_type) for name, column_type in view.types.items()]
         rows.select(columns).write_parquet(_emptied(target), compression="lz4", row_group_size=1 << 17)
 
 
 def _emptied(target: Path) -> Path:
-    """Make room for a file; a worker that was lost may have begun it."""
+    """Create the folder of a file, and remove a partial file of a lost worker."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
 
 
 def _memory_bytes(asked: int | None) -> int:
-    """Return the memory that a query may take: by default half of what is free.
+    """Return the memory limit of a query: by default half of the available memory.
 
     Raises:
-        InvalidOptionError: less is asked for than DuckDB needs for anything.
+        InvalidOptionError: the limit is below the minimum for DuckDB.
     """
     if asked is None:
         free = available_memory_bytes()
@@ -168,7 +167,7 @@ def _memory_bytes(asked: int | None) -> int:
 
 
 def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
-    """Return the settings under which the views are made: what is temporary goes into the folder as well."""
+    """Return DuckDB's settings; temporary files go into the folder, too."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
@@ -195,9 +194,9 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return the query over the files of a view; where no rank has rows, one that gives none."""
+    """Return the query over the files of a view; without files, a query with the same columns and no rows."""
     if not (folder / view).is_dir():
-        nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[each]} AS "{name}"' for name, each in types.items())
+        nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
     pattern = f"{glob.escape(str(folder))}/{view}/rank=*/rows.parquet"
     columns = ", ".join(f'"{name}"' for name in types)
@@ -214,49 +213,51 @@ def _linked_stores(trace: Trace) -> set[Path]:
 
 
 def _stored_files(trace: Trace) -> list[StoredFile]:
-    return [each.file for each in trace.ranks.values() if isinstance(each.file, StoredFile)]
+    return [rank_trace.file for rank_trace in trace.ranks.values() if isinstance(rank_trace.file, StoredFile)]
 
 
 def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- as above
-    """Shut out everything but the folders, for good."""
+    """Restrict DuckDB to the folders, irrevocably."""
     paths = [str(folder.resolve()) for folder in folders]
-    readable = ", ".join(_text(f"{path}/") for path in {*paths, *map(glob.escape, paths)})  # patterns are compared too
+    readable = ", ".join(
+        _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
+    )  # DuckDB compares escaped patterns, too
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
 
 def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- as above
-    """Refuse what is not one SELECT: statements that write could write into the folder."""
-    found = connection.extract_statements(query)
-    if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
+    """Refuse anything but one SELECT: other statements could write into the folder."""
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         message = "SQL answers one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) at a time"
         raise InvalidOptionError(message)
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return sums of whole numbers, which DuckDB makes wider than any other column, as int64 where they fit."""
-    wide = [name for name, each in rows.schema.items() if isinstance(each, pl.Decimal) and each.scale == 0]
+    """Return sums of whole numbers, which DuckDB computes in 128 bits, as int64 if they fit."""
+    wide = [name for name, dtype in rows.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0]
     narrow = [rows[name].cast(pl.Int64, strict=False) for name in wide]
-    return rows.with_columns(each for each in narrow if each.null_count() == rows[each.name].null_count())
+    return rows.with_columns(column for column in narrow if column.null_count() == rows[column.name].null_count())
 
 
 @contextmanager
-def _errors_told(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
+def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
     try:
         yield
     except duckdb.OutOfMemoryException as error:
         message = (
-            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; sum up or "
-            "join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
+            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; "
+            "aggregate or join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
         )
         raise LimitReachedError(message) from error
-    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # errors in the midst of the rows are OSErrors
+    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # errors while rows are fetched are OSErrors
         if isinstance(error, HolotraceError):
             raise
-        told = " ".join(re.split(r"\n\s*\n|\nLINE \d", str(error), maxsplit=1)[0].split())
+        reason = " ".join(re.split(r"\n\s*\n|\nLINE \d", str(error), maxsplit=1)[0].split())
         others = f"the tables of {STORED}: {', '.join(TABLES)}" if STORED in query else f"and {STORED}.<table>"
-        message = f"{told.rstrip('.')}. The views are: {', '.join(VIEWS)}; {others}"
+        message = f"{reason.rstrip('.')}. The views are: {', '.join(VIEWS)}; {others}"
         raise InvalidOptionError(message) from error
 
 

@@ -1,4 +1,4 @@
-"""The rows of the views of one rank, from the same facts as the analyses."""
+"""The rows of the SQL views for one rank, computed from the same tables as the analyses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rank_rows(rank_trace: RankTrace) -> pl.DataFrame:
         "host_name": header.host_name,
         "world_size": rank_or_none(header.world_size),
         "backend": header.backend,
-        "device_name": next((str(each["name"]) for each in devices if "name" in each), None),
+        "device_name": next((str(device["name"]) for device in devices if "name" in device), None),
         "device_count": len(devices),
         "event_count": sum(rank_trace.event_counts().values()),
         "device_work_count": len(device_work(rank_trace)),
@@ -66,7 +66,7 @@ def kernel_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `launches`, by their start."""
+    """Return the rows of `launches`, sorted by start."""
     work = rank_trace.derive(_work).filter(pl.col("launch_index").is_not_null())
     launched = work.group_by("launch_index").agg(
         pl.len().cast(pl.Int64).alias("work_count"),
@@ -81,7 +81,7 @@ def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `operators`, by thread and start."""
+    """Return the rows of `operators`, sorted by thread and start."""
     nodes = host_nodes(rank_trace)
     parent, is_operator = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows = np.flatnonzero(is_operator)
@@ -101,11 +101,11 @@ def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `collectives`, by their start."""
-    found = communication(rank_trace)
-    return found.with_columns(
+    """Return the rows of `collectives`, sorted by start."""
+    collectives = communication(rank_trace)
+    return collectives.with_columns(
         _DURATION,
-        _step(rank_trace, found["asked_ns"]),
+        _step(rank_trace, collectives["asked_ns"]),
         IS_POINT_TO_POINT.alias("is_point_to_point"),
         collective=pl.col("family"),
         bytes=pl.col("byte_count"),
@@ -115,31 +115,31 @@ def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `memory`, by device and time."""
-    found, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace)
+    """Return the rows of `memory`, sorted by device and time."""
+    events, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     around = itself_or_above(nodes["parent"].to_numpy(), is_operator, nodes_of_memory_events(rank_trace))
     node = pl.Series(around).replace(NO_PARENT, None)
-    return found.with_columns(
-        _thread(rank_trace, found["track_id"]),
+    return events.with_columns(
+        _thread(rank_trace, events["track_id"]),
         nodes["event_index"].gather(node).alias("operator_index"),
         rank_trace.texts(nodes["name"].gather(node)).alias("operator"),
     )
 
 
 def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `steps`, by their start."""
+    """Return the rows of `steps`, sorted by start."""
     if rank_trace.derive(steps).is_empty():
         return pl.DataFrame()
     with_work = device_extended_windows(rank_trace).rename(
         {"start_ns": "with_work_start_ns", "end_ns": "with_work_end_ns"}
     )
-    found = windows(rank_trace).join(with_work, on="window", how="left", maintain_order="left")
-    return found.with_columns(_DURATION, step=pl.col("window"))
+    rows = windows(rank_trace).join(with_work, on="window", how="left", maintain_order="left")
+    return rows.with_columns(_DURATION, step=pl.col("window"))
 
 
 def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `annotations`: those of the host, then those of devices."""
+    """Return the rows of `annotations`: first the host's, then the devices'."""
     host, device = rank_trace.derive(host_annotations), rank_trace.derive(device_annotations)
     on_host = host.with_columns(_thread(rank_trace, host["track_id"]), is_on_device=pl.lit(value=False))
     both = pl.concat([on_host, device.with_columns(is_on_device=pl.lit(value=True))], how="diagonal_relaxed")
@@ -147,7 +147,7 @@ def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return what `device_work` and `kernels` have in common."""
+    """Return the columns that `device_work` and `kernels` have in common."""
     work = launched_work(rank_trace)
     around = of_work(rank_trace.derive(launching_operator), work)
     kinds = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "kind"])
@@ -174,14 +174,14 @@ def _name_of(rank_trace: RankTrace, operator_index: pl.Series) -> pl.Series:
 
 
 def _thread(rank_trace: RankTrace, track_id: pl.Series) -> pl.Series:
-    """Return the thread of each track as the file writes it."""
+    """Return the thread of each track as written in the file."""
     tracks = rank_trace.table("tracks", ["thread_id", "thread_text"])
     written = rank_trace.texts(tracks["thread_text"])
     threads = pl.select(pl.coalesce(written, tracks["thread_id"].cast(pl.String)).alias("thread")).to_series()
     return threads.gather(track_id.cast(pl.UInt32))
 
 
-def _step(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
+def _step(rank_trace: RankTrace, times_ns: pl.Series) -> pl.Series:
     if rank_trace.derive(steps).is_empty():
-        return pl.Series("step", [None] * len(moments), pl.Int64)
-    return window_of(windows(rank_trace), moments).alias("step")
+        return pl.Series("step", [None] * len(times_ns), pl.Int64)
+    return window_of(windows(rank_trace), times_ns).alias("step")

@@ -1,7 +1,7 @@
-"""Running a query of DuckDB so that it ends: when it is done, at a limit, or at a signal.
+"""Run a DuckDB query until it is done, reaches a limit, or is interrupted by a signal.
 
-DuckDB works in a thread of its own. The thread that asked only waits, so that Python handles signals at once, and then
-interrupts DuckDB (https://duckdb.org/docs/stable/clients/python/conversion).
+DuckDB runs in its own thread. The calling thread only waits, so that Python handles signals at once and can interrupt
+DuckDB (https://duckdb.org/docs/stable/clients/python/conversion).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from holotrace.sql.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""How long an interrupted query may take to end; a few functions of DuckDB do not look whether they are interrupted."""
+"""How long an interrupted query may take to end; a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
 _POLL_S = 0.5
-"""On Windows, a thread that waits without an end hears no signal."""
+"""Wait in steps: on Windows, a thread that waits without a timeout does not handle signals."""
 
 
 @dataclass
 class Abandoned:
-    """Queries that did not end though they were interrupted; their process should end without waiting for them."""
+    """Queries that did not end after an interrupt; the process should exit without waiting for them."""
 
     count: int = 0
 
@@ -42,7 +42,7 @@ ABANDONED = Abandoned()
 
 @dataclass(frozen=True)
 class Limits:
-    """What a query may take: seconds, None for any number, and bytes for its result."""
+    """Limits of a query: seconds, None for no limit, and bytes for its result."""
 
     timeout_s: float | None
     result_bytes: int
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection; `is_stuck` when it went on after it was interrupted, so that nobody may close it."""
+    """A query on a connection; `is_stuck` if it ignored an interrupt, so that the connection must not be closed."""
 
     connection: Any
     limits: Limits
@@ -60,8 +60,8 @@ class RunningQuery:
         """Return the rows.
 
         Raises:
-            LimitReachedError: it took too long, or its result is too large.
-            duckdb.Error: DuckDB refuses it, or cannot do it.
+            LimitReachedError: the query took too long, or its result is too large.
+            duckdb.Error: DuckDB rejects the query, or cannot run it.
         """
         return self._awaited(lambda: self._rows(query))
 
@@ -75,7 +75,7 @@ class RunningQuery:
             byte_count += batch.nbytes
             if byte_count > self.limits.result_bytes:
                 message = (
-                    f"the result is larger than {size_text(self.limits.result_bytes)}; sum it up or add a LIMIT, or "
+                    f"the result is larger than {size_text(self.limits.result_bytes)}; aggregate it or add a LIMIT, or "
                     "raise the limit with --memory-limit (memory_limit_bytes=)"
                 )
                 raise LimitReachedError(message)
@@ -109,7 +109,7 @@ class RunningQuery:
 def _fulfil(outcome: Future[pl.DataFrame], work: Callable[[], pl.DataFrame]) -> None:
     try:
         outcome.set_result(work())
-    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it, whatever it is
+    except BaseException as error:  # noqa: BLE001 -- the waiting thread raises it
         outcome.set_exception(error)
 
 
