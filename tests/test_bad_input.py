@@ -231,7 +231,7 @@ def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
     """Unless asked, and the error comes before any work."""
     path = tmp_path / "page.html"
     path.write_text("mine")
-    with pytest.raises(InvalidOptionError, match=r"page\.html exists already"):
+    with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
         FILES[name](job, path)
     assert path.read_text() == "mine"
     assert not cache.exists()

@@ -125,7 +125,7 @@ def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
     names = [f"copies/overlaid_critical_path_rank{rank}.pt.trace.json" for rank in (0, 1)]
     written = [tmp_path / name for name in (*names, "graphs/critical_path_rank0.zip", "graphs/critical_path_rank1.zip")]
     assert all(path.is_file() and str(path) in output for path in written)
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         run(*options)
     assert sorted(found(*options, "--force")["written"]) == sorted(map(str, written))
 
@@ -173,6 +173,6 @@ def test_the_figure_is_written_and_not_over_another_file(job, tmp_path) -> None:
     """As for every analysis."""
     run(job, "--figure", tmp_path / "path.html")
     assert "What bounds the step?" in (tmp_path / "path.html").read_text(encoding="utf-8")
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         run(job, "--figure", tmp_path / "path.html")
     run(job, "--figure", tmp_path / "path.html", "--force")

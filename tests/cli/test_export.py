@@ -47,7 +47,7 @@ def test_a_second_run_needs_force(job, tmp_path) -> None:
     """Nothing is overwritten without it."""
     arguments = (job, "--to", "perfetto", "-o", tmp_path / "out", "--ranks", "1")
     run(*arguments)
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         run(*arguments)
     run(*arguments, "--force")
 

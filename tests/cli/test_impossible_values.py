@@ -80,7 +80,7 @@ def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
         )
     assert (done.returncode, done.stderr) == (
         1,
-        "holotrace: stdout cannot be written: No space left on device; what was printed is incomplete\n",
+        "holotrace: stdout cannot be written: No space left on device; the output is incomplete\n",
     )
 
 

@@ -124,7 +124,7 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
     target = tmp_path / f"rows.{ending}"
     assert run("sql", job, QUERY, "-o", target) == ""
     assert read(target).rows()[0] == (0, "gemm", 40_000)
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         run("sql", job, QUERY, "-o", target)
     run("sql", job, QUERY, "-o", target, "--force")
     run("sql", job, QUERY, "-o", tmp_path / "rows", "--format", ending)

@@ -1,4 +1,4 @@
-"""Copies of trace files with further or other events."""
+"""Copies of trace files with added or changed events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def unchanged(event: dict) -> dict:
 @pytest.mark.parametrize("events", ["", EVENT, f"{EVENT}, {EVENT}"])
 @pytest.mark.parametrize("after", ["", ',"traceName":"]}","list":[1,2]'])
 def test_events_are_added_at_the_end_of_the_list_and_all_else_stays(tmp_path, blank, events, after) -> None:
-    """Whatever stands before and after the list, and in lists and texts that look like its end."""
+    """Text before and after the list stays, and so do lists and texts that look like its end."""
     text = f'{{"schemaVersion":1,"other":[{{"a":"]"}}],"traceEvents":[{blank}{events}{blank}]{after}}}'
     source, target = file_of(tmp_path, text), tmp_path / "out.json"
 
@@ -68,14 +68,14 @@ def test_events_are_added_at_the_end_of_the_list_and_all_else_stays(tmp_path, bl
 
 
 def test_the_text_of_the_events_is_copied_letter_by_letter(tmp_path) -> None:
-    """A double would make 1725000000000000.123 into .125."""
+    """A double would turn 1725000000000000.123 into .125."""
     source, target = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}'), tmp_path / "out.json"
     with_events(opened(source), target, [MARK])
     assert EVENT in target.read_text()
 
 
 def test_no_events_to_add_leave_the_same_text(tmp_path) -> None:
-    """Byte by byte."""
+    """The copy is equal byte by byte."""
     text = f'{{"traceEvents":[{EVENT}\n]\n}}\n'
     with_events(opened(file_of(tmp_path, text)), tmp_path / "out.json", [])
     assert (tmp_path / "out.json").read_text() == text
@@ -84,7 +84,7 @@ def test_no_events_to_add_leave_the_same_text(tmp_path) -> None:
 @pytest.mark.parametrize("cut", [f"[{EVENT}", f"[{EVENT},", f"[{EVENT},{EVENT[:40]}", f"[{EVENT},{EVENT[:-2]}", "["])
 @pytest.mark.parametrize("start", ['{"schemaVersion":1,"traceEvents":', ""])
 def test_a_file_that_is_cut_off_is_closed_behind_its_last_whole_event(tmp_path, start, cut) -> None:
-    """The list's bracket, and the object's if there is one."""
+    """With the bracket of the list, and the brace of the object if there is one."""
     path = file_of(tmp_path, start + cut)
     rewritten(path, tmp_path / "out.json", unchanged, [MARK])
     found = json.loads((tmp_path / "out.json").read_text())
@@ -93,7 +93,7 @@ def test_a_file_that_is_cut_off_is_closed_behind_its_last_whole_event(tmp_path, 
 
 
 def test_adding_to_a_file_that_is_cut_off_closes_it(tmp_path) -> None:
-    """`with_events` has no bracket to go by there."""
+    """`with_events` finds no closing bracket there."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT[:50]}'))
     assert rank_trace.health.events_end is None
     with_events(rank_trace, tmp_path / "out.json", [MARK])
@@ -102,7 +102,7 @@ def test_adding_to_a_file_that_is_cut_off_closes_it(tmp_path) -> None:
 
 
 def test_compressed_files_are_read_and_written(tmp_path) -> None:
-    """By the first bytes of the source, and the name of the target."""
+    """Detected by the first bytes of the source, and chosen by the name of the target."""
     source = tmp_path / "rank0.json.gz"
     source.write_bytes(gzip.compress(f'{{"traceEvents":[{EVENT}]}}'.encode()))
     with_events(opened(source), tmp_path / "out.json.gz", [MARK])
@@ -112,7 +112,7 @@ def test_compressed_files_are_read_and_written(tmp_path) -> None:
 
 
 def test_rewriting_changes_leaves_out_and_adds(tmp_path) -> None:
-    """Each event is asked about once, in the order of the file."""
+    """The function is called once for each event, in file order."""
     path = file_of(tmp_path, '{"a":1,"traceEvents":[{"name":"x"},null,{"name":"{]"},{"name":"z"}],"b":[{"name":"y"}]}')
     seen = []
 
@@ -131,7 +131,7 @@ def test_rewriting_changes_leaves_out_and_adds(tmp_path) -> None:
 
 
 def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
-    """Also those in an event that is changed."""
+    """Also in changed events."""
     path = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}')
     rewritten(path, tmp_path / "out.json", lambda event: event | {"name": "né\ud800"})
     text = (tmp_path / "out.json").read_text()
@@ -141,7 +141,7 @@ def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
 def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, monkeypatch, piece) -> None:
-    """Within a number, an escape, a character of several bytes."""
+    """Pieces may end within a number, an escape, or a character of several bytes."""
     events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
     text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
@@ -161,7 +161,7 @@ GAPS = {
 @pytest.mark.parametrize("after", ["", ',"other":[{"a":1}, {"b":2}]'])
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, events, after, piece) -> None:
-    """Many events are read at once, up to such a place; the result is that of reading them one by one."""
+    """Events are parsed in batches up to such a gap; the result equals parsing them one by one."""
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
     text = f'{{"traceEvents":[{events}]{after}}}'
     seen = []
@@ -175,7 +175,7 @@ def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, eve
 
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
 def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
-    """It names the file, and what to do."""
+    """The error names the file and says what to do."""
     path = file_of(tmp_path, text)
     with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
@@ -183,7 +183,7 @@ def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -
 
 
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
-    """Beyond the length of any event the file counts as damaged."""
+    """If a value is longer than any event can be, the file counts as damaged."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
@@ -195,7 +195,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path) -> None:
     """Not even with the same content."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
-    with pytest.raises(InvalidOptionError, match=r"out\.json exists already"):
+    with pytest.raises(InvalidOptionError, match=r"out\.json already exists"):
         with_events(rank_trace, target, [MARK])
     assert target.read_text() == "mine"
     with_events(rank_trace, target, [MARK], overwrite=True)
@@ -204,7 +204,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/out.json", ""])
 def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
-    """It is missing, or it is the target itself."""
+    """The folder is missing, or the target is a folder itself."""
     with pytest.raises(InvalidOptionError, match="folder"):
         with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
 
@@ -237,14 +237,14 @@ def test_a_source_that_is_gone_is_an_error(tmp_path) -> None:
 
 
 def test_zstd_is_read_where_python_can(tmp_path, monkeypatch) -> None:
-    """Where no module does, the error says what to install."""
+    """If no module can decompress zstd, the error says what to install."""
     monkeypatch.setattr("holotrace.export.trace_text._ZSTD_READERS", ("no_such_module", "nor_this"))
     with pytest.raises(InvalidOptionError, match=r"zstd -d.*nor_this"):
         rewritten(file_of(tmp_path, b"\x28\xb5\x2f\xfd0000"), tmp_path / "out.json", unchanged)
 
 
 def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
-    """Same events, and a mark more."""
+    """The same events, plus one mark."""
     (path,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5, launch_us=-3).write(tmp_path / "job")
     with_events(opened(path), tmp_path / "copy.json.gz", [MARK])
     before, after = (opened(each).table("events") for each in (path, tmp_path / "copy.json.gz"))
@@ -253,14 +253,14 @@ def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return what becomes of the first events: a fate, or a fate and its value."""
+    """Return edits for the first events, each given as a fate or as a fate and its value."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
-    """What is kept stays letter by letter, lists before and after stay too, events beyond the fates are kept."""
+    """Kept events and the lists around them stay byte by byte; events beyond the fates are kept."""
     kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
     before = '{"a":[{"name":"é]"}], "traceEvents": ['
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
@@ -285,7 +285,7 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
 def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> None:
-    """The events have no end to go by, so each of them is read."""
+    """The list has no closing bracket, so every event is parsed."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
 
@@ -301,16 +301,18 @@ def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> No
     ],
 )
 def test_a_damaged_file_whose_events_would_be_mistaken_is_not_copied(tmp_path, text) -> None:
-    """Events behind the first list have fates, too, and what is no event has a place in the order."""
+    """Events after the first list have fates, too, and entries that are not events count in the order."""
     rank_trace = opened(file_of(tmp_path, text))
-    with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be copied: only a part of its events"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"
+    ):
         edited(rank_trace, tmp_path / "out.json", edits(KEPT, LEFT_OUT), [MARK])
     assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize("text", [f'{{"traceEvents":[{EVENT}],{EVENT}', f"[{EVENT}][{EVENT}]", f"[{EVENT}][{EVENT}"])
 def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
-    """They would come between the events, or count by another clock."""
+    """They would end up between other events, or on another clock."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `holotrace check` lists the damage"
@@ -321,7 +323,7 @@ def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
 
 @pytest.mark.parametrize("padding", [" " * len(EVENT) + " ", ",}" + " " * len(EVENT), "," + EVENT[:-1] + "]"])
 def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path, padding) -> None:
-    """The fates would be those of other events; nothing is written."""
+    """The fates would apply to other events, so nothing is written."""
     source = file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT}]}}')
     rank_trace = opened(source)
     assert rank_trace.health.event_count == 2
@@ -356,7 +358,7 @@ def test_an_edited_copy_of_a_file_that_is_gone_is_an_error(tmp_path) -> None:
     ],
 )
 def test_args_are_added_wherever_and_however_they_are_written(tmp_path, args, expected) -> None:
-    """At the end of the event's own args, so that they count where the key is there already."""
+    """At the end of the event's args, so that they win if the key exists already."""
     event = f'{{"ph":"X","name":"n","pid":0,"tid":0,"ts":1,"dur":2,{args}}}'
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{event}]}}'))
     edited(rank_trace, tmp_path / "out.json", edits(MARKED))
@@ -364,7 +366,7 @@ def test_args_are_added_wherever_and_however_they_are_written(tmp_path, args, ex
 
 
 def test_numbers_take_the_place_of_names_of_complete_events(tmp_path) -> None:
-    """Without blanks and args; other phases stay as they are."""
+    """Without blanks and args; events of other phases are unchanged."""
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))
@@ -394,7 +396,7 @@ each_edit = st.sampled_from([(KEPT, 0), (LEFT_OUT, 0), (MARKED, 0), (NUMBERED, 3
     st.sampled_from([",", " ,\n "]),
 )
 def test_edited_and_rewritten_copies_hold_the_same(tmp_path_factory, rows, indent, is_ascii, separator) -> None:
-    """The writer that reads every event is the oracle of the one that reads none."""
+    """The writer that parses every event is the oracle for the one that parses none."""
     folder = tmp_path_factory.mktemp("copies")
     listed = separator.join(json.dumps(event, indent=indent, ensure_ascii=is_ascii) for event, _ in rows)
     rank_trace = opened(file_of(folder, f'{{"traceEvents":[{listed}],"traceName":"]}}"}}'))

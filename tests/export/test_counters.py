@@ -32,7 +32,7 @@ def counters(builder: TraceBuilder, *kinds: TimeSeriesTypes) -> list[dict]:
 
 @pytest.mark.parametrize("base_time_ns", [0, 1_725_000_000_000_000_000])
 def test_counters_say_what_changes_in_the_files_own_time(base_time_ns) -> None:
-    """Microseconds from the base of the file, in the process of the device."""
+    """In microseconds from the file's base time, in the process of the device."""
     assert counters(job(base_time_ns)) == [
         {**QUEUE, "ts": 1.5, "args": {"Queue Length": 1}},
         {**QUEUE, "ts": 10, "args": {"Queue Length": 0}},
@@ -42,7 +42,7 @@ def test_counters_say_what_changes_in_the_files_own_time(base_time_ns) -> None:
 
 
 def test_one_of_the_counters_can_be_chosen() -> None:
-    """By HTA's flags."""
+    """With HTA's flags."""
     assert {each["name"] for each in counters(job(), TimeSeriesTypes.QUEUE_LENGTH)} == {"Queue Length"}
     assert {each["name"] for each in counters(job(), TimeSeriesTypes.MEMCPY_BANDWIDTH)} == {"Memcpy HtoD"}
 
@@ -56,7 +56,7 @@ def test_of_changes_at_one_moment_the_last_is_written() -> None:
 
 
 def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
-    """No double is in between."""
+    """They are never converted to doubles."""
     late = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=0).build().ranks[0]
     assert '"ts":0,' in next(counter_events(late))
     early = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=-0.25).build().ranks[0]
@@ -64,12 +64,12 @@ def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
 
 
 def test_without_device_work_there_are_no_counters() -> None:
-    """And no error."""
+    """There is no error either."""
     assert counters(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == []
 
 
 def test_copies_lie_beside_the_files_and_are_skipped_when_the_folder_is_opened(tmp_path) -> None:
-    """Their counters are read from them; all else is as it was."""
+    """The counters can be read back from them; everything else is unchanged."""
     (path,) = job().write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
 
@@ -84,7 +84,7 @@ def test_copies_lie_beside_the_files_and_are_skipped_when_the_folder_is_opened(t
 
 
 def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
-    """The suffix is anybody's choice."""
+    """With any suffix."""
     (path,) = job().write(tmp_path / "job")
     packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
     packed.write_bytes(
@@ -97,12 +97,12 @@ def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
 
 
 def test_nothing_is_written_where_one_copy_cannot_be(tmp_path) -> None:
-    """All is checked first, and nothing is overwritten unless asked."""
+    """All targets are checked first, and nothing is overwritten unless requested."""
     paths = job().rank(1).kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "job")
     trace = open_trace(tmp_path / "job", cache=False)
     written = write_traces_with_counters(trace)
     written[0].unlink()
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         write_traces_with_counters(trace)
     assert sorted(tmp_path.joinpath("job").iterdir()) == sorted([*paths, written[1]])
     assert write_traces_with_counters(trace, overwrite=True) == written
@@ -116,7 +116,7 @@ def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
 
 
 def test_two_ranks_with_files_of_one_name_are_not_written_over_each_other(tmp_path) -> None:
-    """They lie in two folders, and would meet in one."""
+    """The files are in two folders, and their copies would have the same path."""
     first, second = (job().write(tmp_path / name)[0] for name in ("a", "b"))
     with pytest.raises(InvalidOptionError, match="ranks 0 and 1 would both be written"):
         write_traces_with_counters(open_trace({0: first, 1: second}, cache=False), tmp_path)

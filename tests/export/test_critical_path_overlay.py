@@ -1,4 +1,4 @@
-"""Copies of traces in which the critical path is marked."""
+"""Copies of traces with the critical path marked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """Marks and counters stay as well; the arrows of the profiler go, since what they led to is gone."""
+    """Marks and counters stay; the profiler's arrows are dropped, since their events are."""
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -59,7 +59,7 @@ def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) ->
 
 
 def test_all_events_stay_letter_by_letter_but_for_the_mark(source, tmp_path) -> None:
-    """And so do the profiler's arrows."""
+    """The profiler's arrows stay, too."""
     events = copied(source, tmp_path / "copy.json", only_critical=False)
 
     before = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
@@ -99,7 +99,7 @@ def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
 
 
 def test_all_edges_show_what_is_not_on_the_path_too(source, tmp_path) -> None:
-    """Each edge is a pair, and no arrow leaves or reaches the ends of the window."""
+    """Each edge is a pair of events, and no arrow begins or ends at the ends of the window."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     arrows = [event for event in events if event.get("cat") == "critical_path"]
     critical = Counter(event["args"]["critical"] for event in arrows)
@@ -119,13 +119,13 @@ def test_an_arrow_belongs_to_an_event_that_runs_at_its_moment(source, tmp_path) 
 def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
     """A file of that name stays as it is."""
     (tmp_path / "copy.json").write_text("mine")
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_text() == "mine"
     assert copied(source, tmp_path / "copy.json", overwrite=True)
 
 
 def test_names_of_copies() -> None:
-    """HTA's, with a number for further ones; zstd becomes gzip."""
+    """As in HTA, with a number for further copies; zstd becomes gzip."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

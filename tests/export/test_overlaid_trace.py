@@ -27,7 +27,7 @@ def source(tmp_path) -> Path:
 
 
 def copied(source, target, **options):
-    """Return the rows of the copy that have a duration."""
+    """Return the events of the copy with a duration."""
     write_overlaid_trace(open_trace(source, cache=False).ranks[0], target, **options)
     return [event for event in json.loads(target.read_text())["traceEvents"] if event["ph"] == "X"]
 
@@ -43,7 +43,7 @@ def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
 
 
 def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
-    """A pattern stands in every event of its calls, so one of thousands of kernels would fill the disk."""
+    """A pattern is written into every event of its calls, so one with thousands of kernels would fill the disk."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10)
     for place in range(3):
         builder.kernel("k" * 600, start_us=20 + place, duration_us=1, launch_us=place)
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """Where the file has one, no other is added."""
+    """If the file has one, none is added."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")
@@ -79,7 +79,7 @@ def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
 
 
 def test_a_copy_is_left_out_of_the_folder(source) -> None:
-    """Written beside the trace, it is no further rank."""
+    """Beside the trace, it does not count as another rank."""
     target = free_overlaid_path(str(source), source.parent)
     copied(source, target)
 
@@ -100,13 +100,13 @@ def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
     """A file of that name stays as it is."""
     target = tmp_path / "copy.json"
     target.write_text("mine")
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, target)
     assert target.read_text() == "mine"
     assert copied(source, target, overwrite=True)
 
 
 def test_a_missing_folder_is_an_error(tmp_path) -> None:
-    """Before any work."""
+    """The error comes before any work."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         free_overlaid_path("rank0.json", tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""Critical paths in files of their own."""
+"""Critical paths saved to files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def saved(rank_trace, tmp_path) -> Path:
 
 
 def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
-    """Return a copy of an archive in which a member is another one, or is left out where it is empty."""
+    """Return a copy of an archive with a member replaced, or removed if the new content is empty."""
     changed = saved.with_name("changed.zip")
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(changed, "w", **options) as new:
         members = {each: old.read(each) for each in old.namelist()} | {name: content}
@@ -74,7 +74,7 @@ def test_everything_comes_back(rank_trace, saved) -> None:
 
 
 def test_other_tools_read_the_tables(saved) -> None:
-    """Names are texts, and the manifest is JSON."""
+    """Names are strings, and the manifest is JSON."""
     with zipfile.ZipFile(saved) as archive:
         activities = pl.read_parquet(io.BytesIO(archive.read("activities.parquet")))
         manifest = json.loads(archive.read("manifest.json"))
@@ -84,27 +84,27 @@ def test_other_tools_read_the_tables(saved) -> None:
 
 def test_a_file_is_never_overwritten_unasked(rank_trace, saved) -> None:
     """The first one stays."""
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         save_path_graph(rank_trace, critical_path_graph(rank_trace), saved)
     save_path_graph(rank_trace, critical_path_graph(rank_trace), saved, overwrite=True)
 
 
 def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
-    """Its events would be others there."""
+    """In another trace it would refer to other events."""
     with pytest.raises(InvalidOptionError, match="saved from another trace than"):
         load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
 
 
 @pytest.mark.parametrize("length", [0, 10, 700, -20])
 def test_a_file_that_is_cut_off_is_a_clear_error(saved, rank_trace, length) -> None:
-    """Wherever it was cut."""
+    """At any length."""
     saved.write_bytes(saved.read_bytes()[:length])
-    with pytest.raises(NotASavedPathError, match=r"path\.zip holds no critical path that can be restored: "):
+    with pytest.raises(NotASavedPathError, match=r"path\.zip is not a saved critical path that can be restored: "):
         load_path_graph(saved, rank_trace)
 
 
 def test_damage_is_found(saved, rank_trace) -> None:
-    """A bit that has changed within a table."""
+    """A flipped bit within a table."""
     content = bytearray(saved.read_bytes())
     content[content.index(b"PAR1") + 40] ^= 1
     saved.write_bytes(content)
@@ -123,22 +123,22 @@ def parquet(table: pl.DataFrame) -> bytes:
     ("member", "content", "reason"),
     [
         ("manifest.json", b"", "it has no manifest.json"),
-        ("manifest.json", b"[]", "not of this package"),
-        ("manifest.json", b'{"format":"x"}', "not of this package"),
+        ("manifest.json", b"[]", "not written by holotrace"),
+        ("manifest.json", b'{"format":"x"}', "not written by holotrace"),
         ("manifest.json", b"{", "Expecting property name"),
         ("edges.parquet", b"", "it has no edges.parquet"),
         ("edges.parquet", b"PAR1", "edges.parquet is damaged"),
     ],
 )
 def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, reason) -> None:
-    """What is missing or other is named."""
+    """The error names the missing or unexpected member."""
     with pytest.raises(NotASavedPathError, match=reason):
         load_path_graph(with_member(saved, member, content), rank_trace)
 
 
 def test_another_version_is_named(saved, rank_trace) -> None:
-    """It may hold what this one cannot know."""
-    with pytest.raises(NotASavedPathError, match="it is of version 2, this holotrace reads version 1"):
+    """Its content may be unknown to this version."""
+    with pytest.raises(NotASavedPathError, match="it has version 2, and this holotrace reads version 1"):
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 
 
@@ -154,13 +154,13 @@ def test_members_that_unfold_are_refused(saved, rank_trace) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"source": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to nodes that are not there"),
-        ({"activity": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to activities that are not there"),
-        ({"source": pl.lit("x")}, r"edges\.parquet has other columns"),
+        ({"source": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to nodes that do not exist"),
+        ({"activity": pl.lit(99, pl.UInt32)}, r"edges\.parquet refers to activities that do not exist"),
+        ({"source": pl.lit("x")}, r"edges\.parquet has unexpected columns"),
     ],
 )
 def test_tables_that_do_not_fit_each_other_are_refused(saved, rank_trace, change, reason) -> None:
-    """Even where their hashes are right: a number of a row that is not there must reach no algorithm."""
+    """Even with matching hashes: no invalid row number may reach an algorithm."""
     with zipfile.ZipFile(saved) as archive:
         edges = pl.read_parquet(io.BytesIO(archive.read("edges.parquet")))
         hashes = json.loads(archive.read("manifest.json"))["hashes"]
@@ -178,7 +178,7 @@ def test_a_missing_file_is_the_error_of_the_system(tmp_path, rank_trace) -> None
 
 
 def test_nothing_is_written_where_an_archive_says(saved, rank_trace, tmp_path) -> None:
-    """A member that names another folder is not looked at."""
+    """A member whose name leads to another folder is ignored."""
     before = sorted(tmp_path.rglob("*"))
     forged = with_member(saved, "../../escaped.parquet", b"x")
     load_path_graph(forged, rank_trace)

@@ -1,4 +1,4 @@
-"""The stored tables as files."""
+"""Exporting the stored tables to files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def trace(tmp_path):
 
 @pytest.mark.parametrize("table_format", READ)
 def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
-    """Columns as in the schema, texts in place of their numbers."""
+    """With the columns of the schema, and texts in place of ids."""
     paths = export_tables(trace, tmp_path / "out", table_format)
 
     assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
@@ -37,7 +37,7 @@ def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
 
 
 def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
-    """With one line of headings."""
+    """With a single header line."""
     monkeypatch.setattr("holotrace.export.tables._ROWS_AT_ONCE", 1)
     export_tables(trace, tmp_path / "out", "csv")
     expected = trace.ranks[0].table("events")["start_ns"].to_list()
@@ -49,7 +49,7 @@ def test_nothing_is_overwritten_unless_asked(trace, tmp_path) -> None:
     mine = tmp_path / "out" / "rank_1" / "events.csv"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(InvalidOptionError, match=r"rank_1 exists already"):
+    with pytest.raises(InvalidOptionError, match=r"rank_1 already exists"):
         export_tables(trace, tmp_path / "out", "csv")
     assert [each for each in (tmp_path / "out").rglob("*") if each.is_file()] == [mine]
     export_tables(trace, tmp_path / "out", "csv", overwrite=True)

@@ -1,8 +1,8 @@
-"""Copies of a trace file with further or other events; a file of any size takes a few MiB of memory.
+"""Copy a trace file with added or changed events, in a few MiB of memory whatever the file size.
 
-`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes events, or leaves
-them out, as was decided beforehand; the native module does that. `rewritten` reads every event and writes what a function
-makes of it, which takes ten times as long. All keep whatever else the file holds, before and after its events.
+`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes or drops events,
+as decided beforehand; the native module does this. `rewritten` parses every event and writes the result of a function,
+which takes ten times as long. All of them keep the rest of the file, before and after its events.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Event: TypeAlias = Mapping[str, Any]
 """An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` gives its `ts`."""
 
 Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
-"""Gets an event and returns it, changed or not, or another one; None leaves the event out."""
+"""Receives an event and returns the event to write; None drops the event."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
-"""The fates of an event in an edited copy, as `holotrace._native.EditedCopy` knows them."""
+"""What happens to an event in an edited copy, with the values that `holotrace._native.EditedCopy` expects."""
 
 
 class Edits(NamedTuple):
-    """What becomes of the events of a file in an edited copy, in its order; events beyond the end are kept.
+    """What happens to each event in an edited copy, in file order; events beyond the end are kept.
 
-    fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: of an event with a duration, `ph` X, the name
-            becomes a number, and the args are left out
-    values  the place of the text in `texts`, or the number
+    fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
+            becomes a number and its args are dropped
+    values  for MARKED the index in `texts`, for NUMBERED the number
     texts   args as JSON, without braces: `"critical":1`
     """
 
@@ -47,7 +47,7 @@ class Edits(NamedTuple):
     texts: Sequence[str] = ()
 
     def of(self, event_index: int) -> tuple[int, int]:
-        """Return the fate of an event and its value."""
+        """Return the fate and the value of an event."""
         is_known = event_index < len(self.fates)
         return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
 
@@ -61,18 +61,18 @@ def with_events(
 ) -> None:
     """Copy the file of a rank, and add events at the end of its list of events.
 
-    A file that ends within its events, because its recording was cut off, is closed behind its last whole event.
+    A truncated file is closed after its last complete event.
 
     Args:
-        rank_trace: whose file; what is selected of it plays no part.
-        target: where to write; compressed where the name ends in `.gz`.
-        events: events, or their JSON text, taken one after the other while writing.
-        overwrite: replace what is there.
+        rank_trace: the rank; its selections are ignored.
+        target: where to write; compressed if the name ends in `.gz`.
+        events: events, or their JSON text, consumed while writing.
+        overwrite: replace an existing file.
 
     Raises:
         InvalidOptionError: the target exists and may not be replaced, its folder is missing or cannot be written, or
-            the source is compressed with zstd and no installed module reads that.
-        UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
+            the source is compressed with zstd and no installed module can decompress it.
+        UnreadableTraceError: the source cannot be read, or has changed since it was opened.
         OSError: writing failed; nothing is left behind.
     """
     end = rank_trace.health.events_end
@@ -80,7 +80,7 @@ def with_events(
         _whole_rewritten(rank_trace, target, _unchanged, events, overwrite=overwrite)
         return
     if any(finding.kind == "another_document" for finding in rank_trace.health.findings):
-        raise _damaged(rank_trace, "it holds several documents, each with a clock of its own")
+        raise _damaged(rank_trace, "it contains several documents, each with its own clock")
     with new_file(target, overwrite=overwrite) as file:
         for piece in _with_events(rank_trace.source, end, iter(events)):
             file.write(piece)
@@ -96,12 +96,12 @@ def rewritten(
 ) -> None:
     """Copy a trace file with every event as `change` returns it, and add events at the end.
 
-    Events come in the order of the file, so the n-th call gets the event with the `event_index` n. Numbers keep all
-    their digits: those that a double would cut off are a `Decimal`.
+    Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits:
+    those that do not fit a double are a `Decimal`.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.
-        UnreadableTraceError: the source cannot be read, or an event is no JSON.
+        UnreadableTraceError: the source cannot be read, or an event is not valid JSON.
     """
     path = address_text(source)
     reader = EventReader(path, pieces(path))
@@ -120,18 +120,18 @@ def edited(
 ) -> None:
     """Copy the file of a rank, change some of its events, and add others at the end.
 
-    All else is copied letter by letter. A file that had to be repaired when it was read is rewritten instead.
+    Everything else is copied byte by byte. A file that had to be repaired when it was read is rewritten instead.
 
     Args:
-        rank_trace: whose file; what is selected of it plays no part.
-        target: where to write; compressed where the name ends in `.gz`.
-        edits: what becomes of its events.
+        rank_trace: the rank; its selections are ignored.
+        target: where to write; compressed if the name ends in `.gz`.
+        edits: what happens to its events.
         events: events, or their JSON text, to add.
-        overwrite: replace what is there.
+        overwrite: replace an existing file.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.
-        UnreadableTraceError: the source cannot be read, or is no longer the file that was opened.
+        UnreadableTraceError: the source cannot be read, or has changed since it was opened.
     """
     if rank_trace.health.events_end is None or not rank_trace.health.is_clean:
         _whole_rewritten(rank_trace, target, _in_order(edits), events, overwrite=overwrite)
@@ -144,7 +144,7 @@ def edited(
 def _whole_rewritten(
     rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
 ) -> None:
-    """Rewrite the file of a rank, unless what is read here is not what the tables hold, event by event."""
+    """Rewrite the file of a rank; raise an error if the events read here are not those of the tables."""
     numbers = itertools.count()
 
     def counted(event: dict[str, Any]) -> Event | None:
@@ -155,7 +155,7 @@ def _whole_rewritten(
         is_cut_off = any(finding.kind == "truncated_json" for finding in rank_trace.health.findings)
         missing = rank_trace.health.event_count - next(numbers)
         if missing not in ({0, 1} if is_cut_off else {0}):
-            raise _damaged(rank_trace, "only a part of its events would be in the copy")
+            raise _damaged(rank_trace, "the copy would contain only some of its events")
         yield from events
 
     rewritten(rank_trace.source, target, counted, after_all(), overwrite=overwrite)
@@ -168,19 +168,19 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
             copy = _native.EditedCopy(opened, *edits)
             yield from iter(copy.events, None)
             if (copy.event_count, copy.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
-                raise _changed_meanwhile(source)
+                raise _has_changed(source)
             for index, text in enumerate(_joined(events)):
                 yield (f",{text}" if index == 0 and copy.holds_event else text).encode()
             yield from iter(copy.rest, None)
     except _native.NotATraceError as error:
-        raise _changed_meanwhile(source) from error
+        raise _has_changed(source) from error
     except OSError as error:
         message = f"{source} cannot be read: {error.strerror or error}"
         raise UnreadableTraceError(message) from error
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return the change of `rewritten`, which gets all events one after the other, that does the same."""
+    """Return a function for `rewritten` that applies the edits, called with all events in order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:
@@ -208,7 +208,7 @@ def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str
 
 
 def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the bytes of the file, with events before the bracket that ends at `end`."""
+    """Yield the bytes of the file, with events inserted before the bracket that ends at `end`."""
     passed, last = 0, b""
     for piece in pieces(source):
         bracket = end - 1 - passed
@@ -222,19 +222,19 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
             yield piece
         passed += len(piece)
     if passed < end:
-        raise _changed_meanwhile(source)
+        raise _has_changed(source)
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the events, after a comma where the list has some already."""
+    """Yield the events, after a comma if the list is not empty."""
     if bracket != b"]":
-        raise _changed_meanwhile(source)
+        raise _has_changed(source)
     for index, text in enumerate(_joined(events)):
         yield (f",{text}" if index == 0 and last not in {b"[", b","} else text).encode()
 
 
 def _joined(events: Iterator[Event | str]) -> Iterator[str]:
-    """Put commas between events, many events to a piece."""
+    """Join events with commas, in large batches."""
     separator = "\n"
     while batch := list(itertools.islice(events, _EVENTS_AT_ONCE)):
         yield separator + events_text(batch)
@@ -250,5 +250,5 @@ def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
     return UnreadableTraceError(f"{source} cannot be copied: {why}; `holotrace check` lists the damage")
 
 
-def _changed_meanwhile(source: str) -> UnreadableTraceError:
+def _has_changed(source: str) -> UnreadableTraceError:
     return UnreadableTraceError(f"{source} has changed since it was opened: its events no longer end where they did")

@@ -1,4 +1,4 @@
-"""Queue lengths and bandwidths as counters that a timeline draws above the events."""
+"""Queue lengths and copy bandwidths as counter events, which timelines draw above the events."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ALL_COUNTERS = TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
 
 
 def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS) -> Iterator[str]:
-    """Yield the JSON text of counter events: one for each moment at which a queue or a bandwidth changes.
+    """Yield the JSON text of counter events: one for each time at which a queue length or a bandwidth changes.
 
-        Queue Length   `id` is the stream, the value counts what is launched and has not begun
-        Memcpy DtoH …  one for each kind of copy, the value is in GB/s
+        Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
+        Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
 
-    Both stand in the process of their device. A rank without device work has none.
+    Both belong to the process of their device. A rank without device work has none.
     """
     if TimeSeriesTypes.QUEUE_LENGTH in kinds:
         yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)
@@ -61,34 +61,36 @@ def _texts(
         return
     tracks, base = _processes(rank_trace), rank_trace.header.base_time_ns
     for rows in table.iter_slices(_ROWS_AT_ONCE):
-        placed = rows.join(tracks, on="work_index", how="left", maintain_order="left")
-        yield from placed.select(_text(*counter, base)).to_series().to_list()
+        with_process = rows.join(tracks, on="work_index", how="left", maintain_order="left")
+        yield from with_process.select(_text(*counter, base)).to_series().to_list()
 
 
 def _queues(trace: Trace) -> pl.DataFrame:
     series = pl.concat(trace.map(with_current_rules(queue_series)).values())
     columns = series.select("device", "stream", "time_ns", "work_index", "queue_length")
-    return columns.filter(_is_last_of_moment("device", "stream", "time_ns"))
+    return columns.filter(_is_last_at_its_time("device", "stream", "time_ns"))
 
 
 def _bandwidths(trace: Trace) -> pl.DataFrame:
     series = memory_bandwidth(trace).series.rename({"event_index": "work_index"})
-    return series.filter(_is_last_of_moment("device", "name", "time_ns"))
+    return series.filter(_is_last_at_its_time("device", "name", "time_ns"))
 
 
-def _is_last_of_moment(*keys: str) -> pl.Expr:
-    """Say which rows are the last of several changes at one moment; the others are no values a timeline could show."""
+def _is_last_at_its_time(*keys: str) -> pl.Expr:
+    """Whether a row is the last of several changes at the same time; a timeline can show only one value at a time."""
     return pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in keys)
 
 
 def _text(which: pl.Expr, value: pl.Expr, base_time_ns: int) -> pl.Expr:
-    """Return the JSON text of a counter event, its time in microseconds from the file's base."""
-    place = joined(',"pid":', pl.col("pid"), ',"tid":0,"ts":', decimal_text(pl.col("time_ns") - base_time_ns, 3))
-    return joined("{", which, place, ',"args":{', value, "}}")
+    """Return the JSON text of a counter event; its time is in microseconds from the file's base time."""
+    process_and_time = joined(
+        ',"pid":', pl.col("pid"), ',"tid":0,"ts":', decimal_text(pl.col("time_ns") - base_time_ns, 3)
+    )
+    return joined("{", which, process_and_time, ',"args":{', value, "}}")
 
 
 def _processes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return work_index and the JSON text of the pid of all device work."""
+    """Return `work_index` and the JSON text of the pid for all device work."""
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
     named = work.join(track_texts(rank_trace), on="track_id")
     return named.select(pl.col("event_index").alias("work_index"), "pid")

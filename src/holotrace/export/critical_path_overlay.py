@@ -1,4 +1,4 @@
-"""A copy of a trace in which the critical path is marked: its events, and arrows where it goes from one to another."""
+"""A copy of a trace with the critical path marked: its events, and arrows between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace
 
 MARK = "critical"
-"""The arg of events on the path; it is 1."""
+"""The arg of events on the path; its value is 1."""
 
 ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
         EdgeType.WINDOW: "critical_path_dependency",
     }
 )
-"""The arg `type` of each arrow: five texts, which HTA's copies have too."""
+"""The arg `type` of each arrow: the same five texts as in HTA's copies."""
 
 BETWEEN_ACTIVITIES = (
     EdgeType.HOST_GAP,
@@ -44,14 +44,14 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""The edges of the path that become arrows: those that lead to another place of the timeline, not along one row."""
+"""The edges of the path that become arrows: those that lead to another row of the timeline."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
 
 
 def overlaid_path_name(source: str, copy: int = 1) -> str:
-    """Return the name of the copy of a file: `overlaid_critical_path_<name>`, or `overlaid_critical_path_2_<name>`."""
+    """Return the name for a copy: `overlaid_critical_path_<name>`, for the second `overlaid_critical_path_2_<name>`."""
     name = name_of(source)
     plain = name.removesuffix(".zst").removesuffix(".zstd")
     number = "" if copy == 1 else f"{copy}_"
@@ -73,19 +73,20 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
     """Copy a rank's file, mark the events of the critical path, and draw its edges as arrows.
 
     A marked event has the arg `critical`. An arrow is a flow of the category `critical_path` with the args `weight`
-    (µs), `critical` and `type`. What is not marked is copied letter by letter; a file of any size takes little memory.
+    (µs), `critical` and `type`. Events that are not marked are copied byte by byte; a file of any size takes little
+    memory.
 
     Args:
-        rank_trace: whose file.
-        path_graph: `holotrace.critical_path_graph` of it.
-        target: where to write; compressed where the name ends in `.gz`.
-        path_edges: rows of the graph's edges that are drawn as the path; by default those of its segments.
-        only_critical: leave out events with a duration that are not on the path, except annotations and Python
-            functions, and the arrows that the profiler drew.
-        all_edges: draw all edges of the graph, not those of the path alone.
-        zero_launches: of all edges, draw those too that lead from a launch to its work and took no time.
-        arrows: of the edges of the path, draw these types.
-        overwrite: replace what is there.
+        rank_trace: the rank.
+        path_graph: its `holotrace.critical_path_graph`.
+        target: where to write; compressed if the name ends in `.gz`.
+        path_edges: row numbers of the edges to draw as the path; by default those of its segments.
+        only_critical: drop the profiler's own arrows and the events with a duration that are not on the path, except
+            annotations and Python functions.
+        all_edges: draw all edges of the graph, not only those of the path.
+        zero_launches: with `all_edges`, also draw edges of length 0 from a launch to its work.
+        arrows: the types of path edges to draw.
+        overwrite: replace an existing file.
 
     Raises:
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
@@ -97,14 +98,14 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
         is_zero_launch = (edges["type"] == EdgeType.LAUNCH) & (edges["length_ns"] == 0) & ~is_critical
         drawn = edges if zero_launches else edges.filter(~is_zero_launch)
     else:
-        drawn = edges.filter(is_critical & edges["type"].is_in([int(each) for each in arrows]))
+        drawn = edges.filter(is_critical & edges["type"].is_in([int(edge_type) for edge_type in arrows]))
     fates = _fates(rank_trace, _events(path_graph, edges.filter(is_critical)), only_critical=only_critical)
     edits = Edits(fates, np.zeros(len(fates), np.uint32), [f'"{MARK}":1'])
     edited(rank_trace, target, edits, _flows(rank_trace, path_graph, drawn), overwrite=overwrite)
 
 
 def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
-    """Return the edges with their length, weight and delay together, and whether they are on the path."""
+    """Return the edges with their length (weight + delay), and whether they are on the path."""
     edges = path_graph.graph.edges
     is_critical = np.zeros(len(edges), np.bool_)
     is_critical[path_edges.to_numpy()] = True
@@ -113,14 +114,14 @@ def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
 
 
 def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of every event in which one of these edges begins or ends."""
+    """Return the `event_index` of every event where one of these edges begins or ends."""
     nodes = pl.concat([edges["source"], edges["target"]]).unique()
     activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
     return path_graph.graph.activities["event_index"].gather(activities)
 
 
 def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -> npt.NDArray[np.uint8]:
-    """Say of each event whether it is kept, marked or left out."""
+    """Return for each event whether it is kept, marked or dropped."""
     fates = np.full(rank_trace.health.event_count, KEPT, np.uint8)
     if only_critical:
         everything = rank_trace.unselected
@@ -132,7 +133,7 @@ def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -
 
 
 def _flows(rank_trace: RankTrace, path_graph: PathGraph, edges: pl.DataFrame) -> Iterator[str]:
-    """Yield the JSON text of two events for each edge: where its arrow leaves, and where it arrives."""
+    """Yield the JSON text of two events for each edge: the start and the end of its arrow."""
     places = _places(rank_trace, path_graph)
     ends = edges.filter(_has_event(places, edges["source"]) & _has_event(places, edges["target"]))
     for rows in ends.with_row_index("flow").iter_slices(_ROWS_AT_ONCE):
@@ -149,9 +150,9 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 
 
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
-    """Return for each node the JSON text of pid, tid and ts; null for the two ends of the window.
+    """Return the JSON text of pid, tid and ts for each node; null for the two ends of the window.
 
-    The end of an event is drawn a nanosecond early: an arrow belongs to an event that runs at its moment.
+    The end of an event is drawn a nanosecond early: a timeline binds an arrow to an event that runs at its time.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(
@@ -163,13 +164,13 @@ def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     tracks = events.join(track_texts(rank_trace), on="track_id", how="left", maintain_order="left")
     rows = tracks.select("pid", "tid", "start_ns", "end_ns").select(pl.all().gather(graph.nodes["activity"]))
     last = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
-    moment = pl.when(graph.nodes["is_start"]).then("start_ns").otherwise(last) - rank_trace.header.base_time_ns
-    return rows.select("pid", "tid", decimal_text(moment, 3).alias("ts"))
+    time_ns = pl.when(graph.nodes["is_start"]).then("start_ns").otherwise(last) - rank_trace.header.base_time_ns
+    return rows.select("pid", "tid", decimal_text(time_ns, 3).alias("ts"))
 
 
 def _flow_text(*, is_start: bool) -> pl.Expr:
     begin = '{"ph":"s"' if is_start else '{"ph":"f","bp":"e"'
-    kinds = pl.col("type").replace_strict({int(each): text for each, text in ARROW_TYPES.items()})
+    kinds = pl.col("type").replace_strict({int(edge_type): text for edge_type, text in ARROW_TYPES.items()})
     return joined(
         f'{begin},"cat":"critical_path","name":"critical_path","id":',
         pl.col("flow"),

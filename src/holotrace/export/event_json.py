@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 _SAFE_DIGITS = 15
-"""A decimal number of this many digits becomes the same text again when it has been a double."""
+"""A decimal number of up to 15 digits survives conversion to a double and back:
+https://en.wikipedia.org/wiki/Double-precision_floating-point_format."""
 
 _NS_OF_A_MICROSECOND = 1_000
 
@@ -17,30 +18,30 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Read a JSON number with a fraction or an exponent: as a float if that keeps the text's value, else a Decimal."""
+    """Parse a JSON number with a fraction or an exponent: as a float if that is exact, else as a Decimal."""
     value = float(text)
     is_short = len(text) <= _SAFE_DIGITS + 1 and "e" not in text.lower()
     return value if is_short or repr(value) == text else Decimal(text)
 
 
 def event_text(event: Mapping[str, Any]) -> str:
-    """Return an event as JSON; a Decimal anywhere in it is written with all its digits, text in ASCII."""
+    """Return an event as ASCII JSON; Decimals are written with all their digits."""
     try:
         return _ENCODER.encode(event)
-    except TypeError:  # json knows no Decimal
+    except TypeError:  # json does not support Decimal
         return _text(event)
 
 
 def events_text(events: Sequence[Mapping[str, Any] | str]) -> str:
-    """Return events, or what is their text already, as JSON with commas between them."""
+    """Return events, given as objects or as JSON text, as JSON with commas between them."""
     if not any(isinstance(event, str) for event in events):
         with suppress(TypeError):
-            return _ENCODER.encode(events)[1:-1]  # at once, which takes a third of the time
+            return _ENCODER.encode(events)[1:-1]  # one call takes a third of the time
     return ",\n".join(event if isinstance(event, str) else event_text(event) for event in events)
 
 
 def file_time(time_ns: int, base_time_ns: int) -> int | Decimal:
-    """Return a time as the file writes it: microseconds from its base, `header.base_time_ns`, exactly."""
+    """Return a time as written in the file: exact microseconds since `header.base_time_ns`."""
     microseconds, rest = divmod(time_ns - base_time_ns, _NS_OF_A_MICROSECOND)
     return microseconds if not rest else Decimal(time_ns - base_time_ns).scaleb(-3)
 

@@ -1,4 +1,4 @@
-"""The events of a trace file one by one, in bounded memory."""
+"""Read the events of a trace file one by one, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.errors import UnreadableTraceError
 from holotrace.export.event_json import exact_number
 
 LONGEST_VALUE = 64 << 20
-"""Characters: no event, and nothing outside the events, is longer; where something seems to be, the file is damaged."""
+"""Characters in the longest JSON value; if a value seems to be longer, the file is damaged."""
 
 _DECODER = json.JSONDecoder(parse_float=exact_number, strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -20,26 +20,26 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""Characters at the end of the buffer in which a gap is looked for; events are shorter, with few exceptions."""
+"""Characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
 
 _CUT_OFF = object()
-"""Stands for a value that the file does not hold to its end."""
+"""Marks a value that is truncated by the end of the file."""
 
 
 def read_event(text: str) -> dict[str, Any]:
-    """Read the JSON of one event; numbers keep all their digits."""
+    """Parse the JSON of one event; numbers keep all their digits."""
     event: dict[str, Any] = _DECODER.decode(text)
     return event
 
 
 class EventReader:
-    """Reads a trace from the pieces of its text, once, in this order: `head`, `events`, `tail`.
+    """Reads a trace from pieces of its text, once, in the order `head`, `events`, `tail`.
 
-    A file that is cut off within an event ends before that event, and `tail` closes what is open.
+    A file that is truncated within an event ends before that event, and `tail` closes the open brackets.
     """
 
     def __init__(self, source: str, pieces: Iterable[bytes]) -> None:
-        """Read from `pieces`; `source` is what errors call the file."""
+        """Read from `pieces`; `source` is the name of the file in errors."""
         self._source = source
         self._texts = _decoded(pieces)
         self._buffer = ""
@@ -52,28 +52,28 @@ class EventReader:
         """Return the text up to and including the bracket that opens the list of events.
 
         Raises:
-            UnreadableTraceError: there is no such list, or the text before it is no JSON.
+            UnreadableTraceError: there is no such list, or the text before it is not valid JSON.
         """
         is_object = self._skip(_BLANK) == "{"
         if is_object:
             self._at += 1
             self._find_events()
         if self._skip(_BLANK) != "[":
-            what = "there is no list of events"
+            what = "it has no list of events"
             raise self._damaged(what)
         self._at += 1
         self._missing_end = "]}" if is_object else "]"
         return self._taken()
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Yield every event in the order of the file; entries that are no objects are left out.
+        """Yield every event in file order; entries that are not objects are skipped.
 
         Raises:
-            UnreadableTraceError: an event is no JSON.
+            UnreadableTraceError: an event is not valid JSON.
         """
         while (start := self._skip(_BETWEEN)) != "]":
-            found = self._whole_values() or [self._value() if start else _CUT_OFF]
-            for event in found:
+            values = self._whole_values() or [self._value() if start else _CUT_OFF]
+            for event in values:
                 if event is _CUT_OFF:
                     return
                 if isinstance(event, dict):
@@ -81,7 +81,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the bracket on that closes the list of events; where it is missing, the brackets."""
+        """Yield the text from the bracket that closes the list of events on; in a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -89,7 +89,7 @@ class EventReader:
         yield from self._texts
 
     def _find_events(self) -> None:
-        """Go on to the value of `traceEvents`."""
+        """Advance to the value of `traceEvents`."""
         while self._skip(_BETWEEN) == '"':
             key = self._value()
             if self._skip(_BLANK) != ":":
@@ -102,7 +102,7 @@ class EventReader:
             self._value()
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Go over blanks; return the character after them, empty at the end of the file."""
+        """Skip blanks; return the character after them, empty at the end of the file."""
         while True:
             matched = pattern.match(self._buffer, self._at)
             self._at = matched.end() if matched else self._at
@@ -112,10 +112,10 @@ class EventReader:
                 return ""
 
     def _whole_values(self) -> list[Any]:
-        """Read what the buffer holds up to the last place that looks like a gap between events, and go behind it.
+        """Parse the buffer up to the last text that looks like a gap between events, and advance past it.
 
-        If it is another kind of place, the text before it is no list of values. Then nothing is read, here and until
-        there is more text: the events come one by one.
+        If it is not a gap, the text before it is not valid JSON. Then return nothing until there is more text, so that
+        the events are parsed one by one.
         """
         if self._is_tried:
             return []
@@ -132,7 +132,7 @@ class EventReader:
         return max(self._at, len(self._buffer) - _LOOK_BACK)
 
     def _value(self) -> Any:  # noqa: ANN401 -- any JSON
-        """Read a value and go behind it; `_CUT_OFF`, at the same place, where the file ends within it."""
+        """Parse a value and advance past it; return `_CUT_OFF` without advancing if the file ends within it."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
@@ -147,7 +147,7 @@ class EventReader:
                     return _CUT_OFF
                 continue
             length = end - self._at
-            if end < len(self._buffer) or not self._more():  # a number may go on in the next piece
+            if end < len(self._buffer) or not self._more():  # a number may continue in the next piece
                 self._at += length
                 return value
 
@@ -156,13 +156,13 @@ class EventReader:
         return is_at_the_end and len(self._buffer) - self._at < LONGEST_VALUE
 
     def _more(self) -> bool:
-        """Take more text into the buffer, at least as much as is unread; false at the end of the file."""
+        """Add text to the buffer, at least as much as is unread; return False at the end of the file."""
         unread, wanted = [self._buffer], len(self._buffer) - self._at
         taken = 0
         while taken <= wanted and (text := next(self._texts, "")):
             unread.append(text)
             taken += len(text)
-        if self._missing_end:  # the head is returned whole, what comes later is not
+        if self._missing_end:  # drop text that was read; only the head must be returned as a whole
             unread[0] = self._buffer[self._at :]
             self._passed += self._at
             self._at = 0
@@ -178,10 +178,10 @@ class EventReader:
         return text
 
     def _damaged(self, what: str) -> UnreadableTraceError:
-        place = self._passed + self._at
+        position = self._passed + self._at
         return UnreadableTraceError(
-            f"{self._source} cannot be rewritten: {what}, near character {place:,} of its text; `holotrace check` lists the "
-            f"damage"
+            f"{self._source} cannot be rewritten: {what}, near character {position:,} of its text; `holotrace check` "
+            f"lists the damage"
         )
 
 

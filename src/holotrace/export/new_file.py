@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and never in the place of others unless asked."""
+"""Write files atomically; existing files are replaced only on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.errors import InvalidOptionError
 from holotrace.locations import Location, drafted, expect_writable_folder
 
 _COMPRESSION_LEVEL = 3
-"""A trace shrinks to a fifteenth; higher levels take several times as long for a few percent."""
+"""Compresses a trace about 15-fold; higher levels take several times as long for a few percent."""
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:
@@ -25,13 +25,13 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
         message = f"{target} is a folder; name a file"
         raise InvalidOptionError(message)
     if target.exists() and not overwrite:
-        message = f"{target} exists already; remove it, choose another name, or ask for it to be overwritten"
+        message = f"{target} already exists; remove it, choose another name, or ask for it to be overwritten"
         raise InvalidOptionError(message)
 
 
 @contextmanager
 def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed where its name ends in `.gz`; it appears when the block ends.
+    """Open a file for writing bytes, compressed if its name ends in `.gz`; it appears when the block ends.
 
     Raises:
         InvalidOptionError: see `expect_writable`.

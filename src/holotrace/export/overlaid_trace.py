@@ -1,4 +1,4 @@
-"""A copy of a trace in which the most frequent kernel sequences are marked."""
+"""A copy of a trace with the most frequent kernel sequences marked."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Characters of a pattern that are written into each event; a sequence of thousands of kernels is half a MiB long."""
+"""Longest pattern, in characters, that is written into each event; thousands of kernels would take half a MiB."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
-    """Return the name of the copy of a file: `overlaid_<name>`, of further copies `overlaid_2_<name>` and so on.
+    """Return the name for a copy: `overlaid_<name>`, for further copies `overlaid_2_<name>` and so on.
 
-    A later `open_trace` of the folder leaves these names out. A copy of a zstd file is compressed with gzip.
+    `open_trace` skips these names in a folder. A copy of a zstd file is compressed with gzip.
     """
     name = name_of(source)
     stem = next((f"{name.removesuffix(ending)}.gz" for ending in _ZSTD_ENDINGS if name.endswith(ending)), name)
@@ -38,7 +38,7 @@ def overlaid_name(source: str, copy: int = 1) -> str:
 
 
 def free_overlaid_path(source: str, folder: Location) -> Location:
-    """Return the first path for a copy in the folder that is not taken.
+    """Return the first free path for a copy in the folder.
 
     Raises:
         InvalidOptionError: the folder is missing or cannot be written.
@@ -62,18 +62,18 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 ) -> None:
     """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
 
-    A marked event has the arg `Patterns`, `{pattern: count}`; of a pattern longer than `LONGEST_LABEL` the beginning.
-    What is neither marked nor shortened is copied letter by letter; a file of any size takes little memory.
+    A marked event has the arg `Patterns`, `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened. All
+    other events are copied byte by byte unless `compress_others` is set; a file of any size takes little memory.
 
     Args:
-        rank_trace: whose file.
-        target: where to write; compressed where the name ends in `.gz`.
-        operator_name: see `holotrace.kernel_sequences`, as for `min_kernel_count`.
-        min_kernel_count: calls with fewer kernels are not marked.
+        rank_trace: the rank.
+        target: where to write; compressed if the name ends in `.gz`.
+        operator_name: see `holotrace.kernel_sequences`.
+        min_kernel_count: calls with fewer kernels are not marked; see `holotrace.kernel_sequences`.
         top_count: how many sequences to mark, the most frequent first.
-        compress_others: leave out the args of all other events with a duration and replace their names by numbers,
-            which the args of the event `PyTorch Profiler` explain; what is marked stays as it is.
-        overwrite: replace what is there.
+        compress_others: drop the args of all other events with a duration and replace their names by numbers, which
+            the args of the event `PyTorch Profiler` explain.
+        overwrite: replace an existing file.
 
     Raises:
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
@@ -90,7 +90,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 
 
 def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: int, top_count: int) -> Edits:
-    """Mark the calls of the most frequent sequences, their launches and their kernels; keep all else."""
+    """Mark the calls of the most frequent sequences, their launches and their kernels; keep all other events."""
     calls = sequence_calls(rank_trace, operator_name=operator_name, min_kernel_count=min_kernel_count)
     patterns = sequence_patterns(rank_trace, calls).head(top_count).with_row_index("place")
     chosen = calls.join(patterns.select("name", "sequence", "place"), on=["name", "sequence"])
@@ -106,7 +106,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of what is not marked by numbers, which the args of the profiler's spans explain."""
+    """Replace the names of unmarked events by numbers, which the args of the profiler's spans explain."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()
@@ -117,7 +117,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern, of a long one the beginning: it stands in every event that is marked."""
+    """Return a pattern, shortened if it is long, since it is written into every marked event."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern
@@ -125,13 +125,13 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _names(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the number and the text of every name of an event."""
+    """Return the number and the text of every event name."""
     ids = rank_trace.unselected.table("events", ["name"])["name"].unique().sort()
     return pl.DataFrame({"name": ids, "text": rank_trace.texts(ids)})
 
 
 def _spans(rank_trace: RankTrace, names: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of the events that stand for the whole recording: their args explain the numbers."""
+    """Return the `event_index` of the events for the whole recording, whose args explain the numbers."""
     tracks = rank_trace.unselected.table("tracks", ["track_id", "process_text"])
     places = tracks.filter(pl.Series(rank_trace.texts(tracks["process_text"]) == _SPANS_PROCESS))["track_id"]
     called = names.filter(pl.col("text").str.starts_with(_SPAN))["name"]

@@ -1,9 +1,9 @@
-"""A critical path in a file of its own: a zip archive of tables as Parquet and a manifest as JSON; nothing is executed.
+"""Save a critical path to a file: a zip archive with Parquet tables and a JSON manifest, and no executable content.
 
-    manifest.json       what the file is, its version, the trace it was made from, numbers, and the hash of each table
-    activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools read them too
+    manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
+    activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
 
-Only these members are read, and into memory: no path of the archive is ever written to.
+Only these members are read, and only into memory: nothing is extracted to a path that the archive names.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
         "activity": pl.UInt32,
     },
 }
-"""The tables of version 1; `binding` and `slack_ns` have one value a node."""
+"""The tables of version 1; `binding` and `slack_ns` have one value per node."""
 
 _ROWS_OF = {
     ("nodes", "activity"): "activities",
@@ -75,19 +75,19 @@ _ROWS_OF = {
     ("segments", "edge"): "edges",
     ("segments", "activity"): "activities",
 }
-"""Columns that hold row numbers, and of which table."""
+"""Columns with row numbers: {(table, column): the table they refer to}."""
 
 _UNREADABLE = (
     zipfile.BadZipFile,
     EOFError,  # a member is cut short
-    NotImplementedError,  # a compression that Python does not know
+    NotImplementedError,  # an unknown compression
     RuntimeError,  # a member is encrypted
     ValueError,
     TypeError,
     LookupError,
     pl.exceptions.PolarsError,
 )
-"""What archives, JSON and Parquet raise that are not what they seem."""
+"""Errors that damaged archives, JSON and Parquet files raise."""
 
 
 def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Location, *, overwrite: bool = False) -> None:
@@ -105,9 +105,9 @@ def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Locati
         "content_hash": rank_trace.health.content_hash,
         "window": path_graph.window,
         "numbers": {
-            each.name: value
-            for each in fields(EventGraph)
-            if isinstance(value := getattr(path_graph.graph, each.name), int)
+            field.name: value
+            for field in fields(EventGraph)
+            if isinstance(value := getattr(path_graph.graph, field.name), int)
         },
         "hashes": {name: _hash(content) for name, content in tables.items()},
     }
@@ -120,8 +120,8 @@ def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
     """Read a path graph that `save_path_graph` wrote.
 
     Raises:
-        NotASavedPathError: the file is something else, damaged, or of another version of this package.
-        InvalidOptionError: it was made from another file than this rank's.
+        NotASavedPathError: the file is something else, damaged, or from another version of this package.
+        InvalidOptionError: the path was saved from another trace file than this rank's.
         OSError: the file cannot be opened.
     """
     try:
@@ -129,12 +129,10 @@ def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
         path_graph = _path_graph(manifest, tables, rank_trace)
     except _UNREADABLE as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        message = f"{source} holds no critical path that can be restored: {reason}"
+        message = f"{source} is not a saved critical path that can be restored: {reason}"
         raise NotASavedPathError(message) from error
     if manifest["content_hash"] != rank_trace.health.content_hash:
-        message = (
-            f"{source} was saved from another trace than {rank_trace.source}; restore it with the one it was made from"
-        )
+        message = f"{source} was saved from another trace than {rank_trace.source}; restore it with its own trace"
         raise InvalidOptionError(message)
     return path_graph
 
@@ -175,36 +173,36 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return a member, which is stored as it is: one that unfolds to many times the size of the file is not ours."""
+    """Return an uncompressed member; a compressed one is not ours, and might expand to fill memory."""
     try:
-        found = archive.getinfo(name)
+        member = archive.getinfo(name)
     except KeyError:
         message = f"it has no {name}"
         raise ValueError(message) from None
-    if found.compress_type != zipfile.ZIP_STORED:
+    if member.compress_type != zipfile.ZIP_STORED:
         message = f"its {name} is compressed"
         raise ValueError(message)
-    return archive.read(found)
+    return archive.read(member)
 
 
 def _expect_known(manifest: Any) -> None:  # noqa: ANN401 -- any JSON
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        message = f"its {_MANIFEST} is not of this package"
+        message = f"its {_MANIFEST} was not written by holotrace"
         raise ValueError(message)
     if manifest.get("version") != VERSION:
-        message = f"it is of version {manifest.get('version')}, this holotrace reads version {VERSION}"
+        message = f"it has version {manifest.get('version')}, and this holotrace reads version {VERSION}"
         raise ValueError(message)
 
 
 def _expect_sound(name: str, table: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> None:
-    """Raise ValueError unless a table has its columns, and every row number in it is one."""
+    """Raise ValueError unless a table has the expected columns and all its row numbers are valid."""
     if table.schema != _SCHEMAS[name]:
-        message = f"{name}.parquet has other columns"
+        message = f"{name}.parquet has unexpected columns"
         raise ValueError(message)
     for (referring, column), referred in _ROWS_OF.items():
         highest = table[column].max() if referring == name else None
         if isinstance(highest, int) and highest >= len(tables[referred]):
-            message = f"{name}.parquet refers to {referred} that are not there"
+            message = f"{name}.parquet refers to {referred} that do not exist"
             raise ValueError(message)
 
 
@@ -228,7 +226,7 @@ def _path_graph(manifest: dict[str, Any], tables: dict[str, pl.DataFrame], rank_
 
 
 def _ids(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
-    """Return the string id of each text, null for one that the trace does not hold."""
+    """Return the string id of each text, null if the trace does not contain it."""
     known = rank_trace.unselected.strings
     ids = pl.int_range(len(known), dtype=pl.UInt32, eager=True)
     return texts.replace_strict(known, ids, default=None, return_dtype=pl.UInt32)

@@ -1,4 +1,4 @@
-"""The stored tables as CSV or Parquet files, with texts in place of string numbers."""
+"""Export the stored tables as CSV or Parquet files, with texts in place of string ids."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def export_tables(
 ) -> list[Location]:
     """Write every table with rows of every rank as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
 
-    Columns are those of `holotrace.schema.TABLES`. The folder is made where its parent exists. In CSV, an apostrophe goes
-    before texts that a spreadsheet would run as a formula, unless `escape_formulas` is false.
+    Columns are those of `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, texts that a
+    spreadsheet would run as a formula get an apostrophe in front, unless `escape_formulas` is false.
 
     Returns:
         The files, in the order of ranks and tables.
 
     Raises:
-        InvalidOptionError: a rank's folder exists already and `overwrite` is false, or nothing can be written there.
-        OSError: writing failed; the table at which it did is not there.
+        InvalidOptionError: a rank's folder already exists and `overwrite` is false, or nothing can be written there.
+        OSError: writing failed; the table being written is removed.
     """
     _expect_room(trace, folder, overwrite=overwrite)
     paths: list[Location] = []
@@ -60,9 +60,12 @@ class _Target:
 
 def _expect_room(trace: Trace, folder: Location, *, overwrite: bool) -> None:
     expect_writable_folder(folder if folder.exists() else folder.absolute().parent)
-    taken = [str(each) for rank in trace.ranks if (each := _rank_folder(folder, rank)).exists()]
+    taken = [str(rank_folder) for rank in trace.ranks if (rank_folder := _rank_folder(folder, rank)).exists()]
     if taken and not overwrite:
-        message = f"{', '.join(taken[:8])} exist{'s' if len(taken) == 1 else ''} already; choose another folder, or ask for files to be overwritten"
+        message = (
+            f"{', '.join(taken[:8])} already exist{'s' if len(taken) == 1 else ''}; choose another folder, or ask for "
+            "files to be overwritten"
+        )
         raise InvalidOptionError(message)
 
 

@@ -1,4 +1,4 @@
-"""The text of a trace file, decompressed piece by piece."""
+"""Read the text of a trace file, decompressed, piece by piece."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ PIECE = 1 << 20
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _ZSTD_READERS = ("compression.zstd", "backports.zstd", "zstandard")
-"""Modules that read zstd; the first is part of Python 3.14."""
+"""Modules that decompress zstd; the first is part of Python 3.14 (https://peps.python.org/pep-0784/)."""
 
 
 def pieces(path: Address) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in order; a compressed stream that is cut off ends where it is cut off.
+    """Yield the decompressed bytes of a file in order; a truncated compressed stream ends at the break.
 
     Raises:
         UnreadableTraceError: the file cannot be opened or read.
-        InvalidOptionError: it is compressed with zstd, and no installed module reads that.
+        InvalidOptionError: the file is compressed with zstd, and no installed module can decompress it.
     """
     try:
         with _opened(located(path)) as file:
@@ -42,7 +42,7 @@ def _pieces_of(file: BinaryIO) -> Iterator[bytes]:
     try:
         while piece := cast("io.BufferedReader", file).read1(PIECE):
             yield piece
-    except (EOFError, zlib.error, gzip.BadGzipFile):  # cut off, or damaged: what came before is whole
+    except (EOFError, zlib.error, gzip.BadGzipFile):  # truncated or damaged: everything before is valid
         return
 
 

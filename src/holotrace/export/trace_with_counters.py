@@ -1,4 +1,4 @@
-"""Copies of the trace files of a job, with counters."""
+"""Copy the trace files of a job with counters added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.locations import Location, located, name_of
 from holotrace.store.trace import Trace
 
 COUNTERS_SUFFIX = "_with_counters"
-"""Files of this name are skipped when a folder is opened: they are copies."""
+"""The suffix of copies; `open_trace` skips them in a folder."""
 
 _JSON = ".json"
 
@@ -26,25 +26,25 @@ def write_traces_with_counters(
     """Copy the file of each rank with queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
-        trace: the job. The copy holds all events; where some are selected, the counters are those of the selected.
+        trace: the job. Copies contain all events; counters are computed from the selected ones.
         folder: where to write; by default beside each file.
-        kinds: which counters.
-        suffix: comes before `.json` in the name of each copy.
-        overwrite: replace copies that are there.
+        kinds: which counters to add.
+        suffix: goes before `.json` in the name of each copy.
+        overwrite: replace existing copies.
 
     Returns:
         {rank: the copy}
 
     Raises:
-        InvalidOptionError: a copy exists already, its folder is missing or cannot be written, or the suffix is empty or
-            leads to another folder. All of that is found before anything is written.
-        UnreadableTraceError: a file cannot be read any more.
+        InvalidOptionError: a copy already exists, its folder is missing or cannot be written, or the suffix is empty or
+            names another folder; all of this is checked before anything is written.
+        UnreadableTraceError: a file can no longer be read.
         OSError: writing failed.
     """
     if not suffix or name_of(suffix) != suffix:
-        message = f"suffix={suffix!r}: it is a part of a file's name, for instance {COUNTERS_SUFFIX!r}"
+        message = f"suffix={suffix!r} is not part of a file name; give one such as {COUNTERS_SUFFIX!r}"
         raise InvalidOptionError(message)
-    targets = {rank: _target(located(each.source), folder, suffix) for rank, each in trace.ranks.items()}
+    targets = {rank: _target(located(copied.source), folder, suffix) for rank, copied in trace.ranks.items()}
     _expect_all_writable(targets, overwrite=overwrite)
     for rank, target in targets.items():
         with_events(trace.ranks[rank], target, counter_events(trace.ranks[rank], kinds), overwrite=overwrite)

@@ -236,6 +236,6 @@ def test_copies_with_counters(small, tmp_path) -> None:
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]
     assert TraceAnalysis(trace_dir=str(tmp_path)).t.trace_files == small.t.trace_files
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         small.generate_trace_with_counters(ranks=[0], overwrite=False)
     assert small.generate_trace_with_counters(ranks=[0]) == written

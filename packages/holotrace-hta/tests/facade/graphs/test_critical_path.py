@@ -229,7 +229,7 @@ def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
     assert restored.critical_path_edges_set == graph.critical_path_edges_set
     pd.testing.assert_frame_equal(restored.get_critical_path_breakdown(), graph.get_critical_path_breakdown())
     assert restored.critical_path()
-    with pytest.raises(InvalidOptionError, match="exists already"):
+    with pytest.raises(InvalidOptionError, match="already exists"):
         graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
     assert graph.save(str(tmp_path / "new" / "saved"), overwrite=True) == path
 
@@ -237,7 +237,7 @@ def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
 def test_what_is_no_saved_graph_is_one_clear_error(analyzer, tmp_path) -> None:
     """And a rank that does not exist another."""
     (tmp_path / "other.zip").write_bytes(b"PK nothing")
-    with pytest.raises(NotASavedPathError, match=r"other\.zip holds no critical path"):
+    with pytest.raises(NotASavedPathError, match=r"other\.zip is not a saved critical path"):
         restore_cpgraph(str(tmp_path / "other.zip"), analyzer.t, 0)
     with pytest.raises(UnknownRankError):
         restore_cpgraph(str(tmp_path / "other.zip"), analyzer.t, 9)
