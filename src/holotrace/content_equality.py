@@ -1,4 +1,4 @@
-"""Results are equal when their tables are: same columns, types and rows, where missing equals missing."""
+"""Compare results by content: same columns, types and rows, with nulls equal to nulls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import polars as pl
 
 
 class EqualByContent:
-    """A base of frozen dataclasses with `eq=False` that hold frames; `==` compares what two of them hold.
+    """Base class for frozen dataclasses with `eq=False` that contain frames; `==` compares their content.
 
-    Equal results have the same hash, which rests on the shapes of their tables, so results can be kept in sets and as
-    keys. Results of different classes are never equal.
+    The hash depends on the shapes of the tables only, so equal results share it and can be members of sets and keys of
+    dicts. Results of different classes are never equal.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -24,15 +24,15 @@ class EqualByContent:
         return _are_equal(_content(self), _content(other))
 
     def __hash__(self) -> int:
-        """Return a number that equal results share."""
+        """Return the same number for equal results."""
         return hash((type(self), *map(_shape, _content(self))))
 
 
-def _content(result: Any) -> list[object]:  # noqa: ANN401 -- a dataclass, which has no type of its own
-    return [getattr(result, each.name) for each in dataclasses.fields(result)]
+def _content(result: Any) -> list[object]:  # noqa: ANN401 -- any dataclass
+    return [getattr(result, field.name) for field in dataclasses.fields(result)]
 
 
-def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- whatever a result holds
+def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a result
     if type(one) is not type(other):
         return False
     if isinstance(one, pl.Series):

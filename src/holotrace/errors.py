@@ -1,22 +1,22 @@
 """Every error that holotrace raises on purpose.
 
     HolotraceError
-    ├── TraceNotFoundError    (FileNotFoundError)  a path leads to no trace
-    ├── NotATraceError        (ValueError)         a file is there, but it holds no profiler trace
+    ├── TraceNotFoundError    (FileNotFoundError)  there is no trace at a path
+    ├── NotATraceError        (ValueError)         a file exists, but is not a profiler trace
     ├── UnreadableTraceError  (OSError)            a file could not be read
-    │   └── UnreachableError                       what is behind a URL could not be reached: extra, credential, network
-    ├── NotASavedPathError    (ValueError)         a file is no saved critical path, or a damaged one
-    ├── DuplicateRankError    (ValueError)         two files were given the same rank
-    ├── UnknownRankError      (KeyError, ValueError) a rank was asked for that the job does not have
-    ├── InvalidOptionError    (ValueError)         an option has a value that means nothing
-    │   └── WrongTypeError    (TypeError)          its type means nothing
-    ├── MissingDataError      (LookupError)        an analysis lacks its input: which profiler option was off
-    ├── WorkerLostError       (RuntimeError)       the process that worked on a rank was killed, again and again
-    ├── InconsistentTimesError (ValueError)        the times of a trace contradict each other too much to compute with
-    ├── LimitReachedError     (RuntimeError)       a query took more time or memory than it may
-    └── OutputError           (OSError)            what a command prints could not be written
+    │   └── UnreachableError                       a URL could not be reached: missing extra, credential or network
+    ├── NotASavedPathError    (ValueError)         a file is not a saved critical path, or is damaged
+    ├── DuplicateRankError    (ValueError)         two files have the same rank
+    ├── UnknownRankError      (KeyError, ValueError) the job does not have the requested rank
+    ├── InvalidOptionError    (ValueError)         an option has an invalid value
+    │   └── WrongTypeError    (TypeError)          an option has a value of the wrong type
+    ├── MissingDataError      (LookupError)        the input of an analysis was not recorded
+    ├── WorkerLostError       (RuntimeError)       the worker process of a rank was killed repeatedly
+    ├── InconsistentTimesError (ValueError)        the times of a trace are too contradictory to compute with
+    ├── LimitReachedError     (RuntimeError)       a query exceeded its time or memory limit
+    └── OutputError           (OSError)            the output of a command could not be written
 
-A message is one string: it says what was found, where, and the way out, and it survives pickling.
+A message is one string: it says what was found, where, and what to do, and it survives pickling.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _LONGEST_NAME = 100
 
 
 def what_exists(available: Iterable[Any], *, wanted: int | str) -> str:
-    """Return what there is, for the end of a message: numbers in rising order, names from the nearest on.
+    """List the available values for the end of a message: numbers in ascending order, names by similarity to `wanted`.
 
-    Of more than 20, those nearest to `wanted`, and how many there are.
+    Of more than 20 values, list the 20 nearest to `wanted`, and the total count.
     """
     distinct = sorted(set(available))
-    nearest = heapq.nsmallest(_MOST_LISTED, distinct, key=lambda each: _distance(each, wanted))
+    nearest = heapq.nsmallest(_MOST_LISTED, distinct, key=lambda value: _distance(value, wanted))
     shown = nearest if isinstance(wanted, str) else sorted(nearest)
     texts = [text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…" for text in map(str, shown)]
     more = f" ({len(texts)} of {len(distinct):,})" if len(distinct) > len(texts) else ""
     return (", ".join(texts) or "none") + more
 
 
-def _distance(each: int | str, wanted: int | str) -> float:
-    if isinstance(each, int) and isinstance(wanted, int):
-        return abs(each - wanted)
-    beginning = str(each)[:_LONGEST_NAME]  # names of templates have thousands of characters
+def _distance(value: int | str, wanted: int | str) -> float:
+    if isinstance(value, int) and isinstance(wanted, int):
+        return abs(value - wanted)
+    beginning = str(value)[:_LONGEST_NAME]  # names of templates have thousands of characters
     return -difflib.SequenceMatcher(None, beginning, str(wanted), autojunk=False).ratio()
 
 
@@ -59,69 +59,69 @@ class HolotraceError(Exception):
 
 
 class TraceNotFoundError(HolotraceError, FileNotFoundError):
-    """A path leads to no trace."""
+    """There is no trace at a path."""
 
     @classmethod
     def nothing_under(cls, paths: Sequence[str]) -> TraceNotFoundError:
-        """Say that neither the folders nor those below them hold a trace."""
+        """Report that neither the folders nor their subfolders contain a trace."""
         return cls(
-            f"no profiler trace lies in {', '.join(paths)} or in a folder below; traces are the .json, .json.gz or "
+            f"there is no profiler trace in {', '.join(paths)} or its subfolders; traces are the .json, .json.gz or "
             ".json.zst files that torch.profiler writes"
         )
 
 
 class NotATraceError(HolotraceError, ValueError):
-    """A file is there, but it holds no profiler trace."""
+    """A file exists, but is not a profiler trace."""
 
 
 class UnreadableTraceError(HolotraceError, OSError):
-    """A file could not be read: permissions, a failing disk, a damaged compressed stream without any content."""
+    """A file could not be read: permissions, a failing disk, or a compressed stream without any intact content."""
 
 
 class UnreachableError(UnreadableTraceError):
-    """What is behind a URL could not be reached: an extra is missing, access was refused, or nothing answers."""
+    """A URL could not be reached: an extra is missing, access was refused, or nothing answers."""
 
 
 class NotASavedPathError(HolotraceError, ValueError):
-    """A file is no saved critical path, is damaged, or was saved by another version."""
+    """A file is not a saved critical path, is damaged, or was saved by another version."""
 
 
 class DuplicateRankError(HolotraceError, ValueError):
-    """Two files were given the same rank."""
+    """Two files have the same rank."""
 
 
 class UnknownRankError(HolotraceError, KeyError, ValueError):
-    """A rank was asked for that the job does not have."""
+    """The job does not have the requested rank."""
 
     @classmethod
     def from_available(cls, rank: int, available: Iterable[int]) -> UnknownRankError:
-        """Name the rank asked for and the ranks that exist."""
+        """Name the requested rank and the ranks that exist."""
         return cls(f"there is no rank {rank} in this trace; its ranks are: {what_exists(available, wanted=rank)}")
 
 
 class InvalidOptionError(HolotraceError, ValueError):
-    """An option has a value that means nothing."""
+    """An option has an invalid value."""
 
     @classmethod
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Name the first of `wanted`, steps for instance, all of which do not exist, and those that do."""
-        asked = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} at all is asked for"
+        """Name the first of `wanted` (steps, for instance), none of which exist, and the values that do."""
+        problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
-        return cls(f"{asked}; its {what}s are: {listed}")
+        return cls(f"{problem}; its {what}s are: {listed}")
 
 
 class WrongTypeError(InvalidOptionError, TypeError):
-    """An option is of a type that means nothing."""
+    """An option has a value of the wrong type."""
 
 
 class MissingDataError(HolotraceError, LookupError):
-    """An analysis lacks its input; the message says which profiler option was off."""
+    """The input of an analysis was not recorded; the message says which profiler option was off."""
 
     @classmethod
     def no_gpu_kernels(cls, analysis: str, *, rank: int, source: str, cpu_events: int) -> MissingDataError:
-        """No rank has device work, which `analysis` measures."""
+        """Report that a rank has no device work for `analysis`."""
         return cls(
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
@@ -129,43 +129,43 @@ class MissingDataError(HolotraceError, LookupError):
 
     @classmethod
     def no_operators(cls, *, analysis: str, rank: int, source: str) -> MissingDataError:
-        """No rank has operators, which `analysis` measures."""
+        """Report that a rank has no operators for `analysis`."""
         return cls(
-            f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU as well as that of "
-            f"the device."
+            f"{analysis}: rank {rank} has no operators ({source}). Record with ProfilerActivity.CPU in addition to the "
+            f"device's activity."
         )
 
 
 class WorkerLostError(HolotraceError, RuntimeError):
-    """The process that worked on a rank was killed, again and again."""
+    """The worker process of a rank was killed repeatedly."""
 
     @classmethod
     def after(cls, losses: int) -> WorkerLostError:
-        """Say how often it was tried, and what the usual causes are."""
+        """Report how often the work was tried, and the usual causes."""
         return cls(
             f"a worker process was lost {losses} times over the same work, the last time while nothing else ran. "
-            "Usually that is the system, which ends processes when memory runs out: use fewer workers or leave the "
-            'rank out. A script that starts workers needs `if __name__ == "__main__":` around what it does.'
+            "Usually the system has killed it because memory ran out: use fewer workers or leave the rank out. A script "
+            'that starts workers needs its code inside `if __name__ == "__main__":`.'
         )
 
     @classmethod
     def on_cluster(cls, engine: str, error: BaseException) -> WorkerLostError:
-        """Hand on what the engine says of the worker it lost and of the tries it made."""
+        """Pass on the engine's message about the lost worker."""
         return cls(f"{engine} lost the worker, and gave up: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 class InconsistentTimesError(HolotraceError, ValueError):
-    """The times of a trace contradict each other too much to compute with."""
+    """The times of a trace are too contradictory to compute with."""
 
 
 class LimitReachedError(HolotraceError, RuntimeError):
-    """A query took more time or memory than it may; the message says which option or argument raises the limit."""
+    """A query exceeded its time or memory limit; the message names the option and argument that raise it."""
 
 
 class OutputError(HolotraceError, OSError):
-    """What a command prints could not be written, for instance because the disk is full."""
+    """The output of a command could not be written, for instance because the disk is full."""
 
     @classmethod
     def of_stdout(cls, error: OSError) -> OutputError:
-        """Name the stream and the reason that the system gives."""
-        return cls(f"stdout cannot be written: {error.strerror or error}; what was printed is incomplete")
+        """Name the stream and the system's reason."""
+        return cls(f"stdout cannot be written: {error.strerror or error}; the output is incomplete")

@@ -1,4 +1,4 @@
-"""How durations, fractions and byte counts are printed; inside the library everything is a plain number."""
+"""Format durations, fractions and byte counts; inside the library everything is a plain number."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def duration_text(duration_ns: float) -> str:
-    """Print nanoseconds in the largest unit that leaves at least one whole digit: `12.3 ms`."""
+    """Format nanoseconds in the largest unit with at least one whole digit: `12.3 ms`."""
     return _scaled(duration_ns, _DURATIONS)
 
 
 def size_text(byte_count: float) -> str:
-    """Print bytes in binary units: `1.5 GiB`."""
+    """Format bytes in binary units: `1.5 GiB`."""
     return _scaled(byte_count, _SIZES)
 
 
 def bandwidth_text(bytes_per_s: float) -> str:
-    """Print bytes per second in decimal units, as datasheets and profilers do: `12.3 GB/s`."""
+    """Format bytes per second in decimal units, as datasheets and profilers do: `12.3 GB/s`."""
     return _scaled(bytes_per_s, _BANDWIDTHS)
 
 
 def percent_text(fraction: float | None) -> str:
-    """Print a fraction of 0 to 1 as a percentage, and an unknown one as a dash."""
+    """Format a fraction of 0 to 1 as a percentage, and None as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
 def microseconds(duration_ns: int) -> float:
-    """Convert whole nanoseconds to the microseconds HTA's users know; exact to the thousandth."""
+    """Convert whole nanoseconds to microseconds, HTA's unit; exact to the thousandth."""
     return duration_ns / 1_000
 
 

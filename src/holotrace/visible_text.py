@@ -1,8 +1,8 @@
-"""Text that comes from a trace, made safe to show: a name must not act where it is printed.
+"""Make text from a trace safe to show.
 
-Names, paths and messages are whatever the traced program or a sender wrote. A terminal obeys control characters in
-them, a reader is misled by marks that reverse the direction of writing, and a spreadsheet runs cells that begin like a
-formula (https://owasp.org/www-community/attacks/CSV_Injection).
+The traced program, or whoever sent the file, chooses names, paths and messages. Control characters in them steer
+terminals, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run cells that
+begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import re
 import unicodedata
 
 FORMULA_START = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""How a text begins that a spreadsheet may take for a formula, for regular expressions of Python and of Polars; the
-last four are the wide forms of the first."""
+"""Regular expression, for Python and Polars, of texts that a spreadsheet may run as a formula; the last four characters
+are the full-width forms of the first four."""
 
 PLAIN_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-"""A text that is a number means the same with or without being run."""
+"""Regular expression of plain numbers, which a spreadsheet shows unchanged."""
 
 LONGEST_TEXT = 20_000
-"""Characters of a text that are shown: longer names are an attack, or a mistake, and would fill a page or a terminal."""
+"""Longest text to show, in characters: longer names are an attack or a mistake, and would fill a page or a terminal."""
 
 _ACTS = re.compile(FORMULA_START)
 _IS_NUMBER = re.compile(PLAIN_NUMBER)
 
 
 def bounded(text: str) -> str:
-    """Cut a text that is far too long to be shown, and say how much is left out."""
+    """Truncate a text that is too long to show, and say how much is missing."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more letters)"
 
 
 def visible(text: str) -> str:
-    r"""Write each character that steers a terminal or hides as its escape, such as `\x1b`, `\n` or `\u202e`."""
+    r"""Replace control and invisible characters by escapes such as `\x1b`, `\n` or `\u202e`."""
     return text if text.isprintable() else "".join(map(_visible_letter, text))
 
 
 def visible_json(text: str) -> str:
-    r"""Write what would steer a terminal in a JSON text as `\u001b`, which means the same; line breaks stay."""
+    r"""Replace control and invisible characters in JSON by equivalent escapes such as `\u001b`; line breaks stay."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(letter if letter == "\n" or _is_visible(letter) else _json_escape(letter) for letter in text)
@@ -51,7 +51,7 @@ def _visible_letter(letter: str) -> str:
 
 
 def _is_visible(letter: str) -> bool:
-    """Whether a letter has a shape of its own; the many kinds of spaces count as having one."""
+    """Whether a character is visible; all kinds of spaces count as visible."""
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 

@@ -241,7 +241,7 @@ def test_without_steps_the_whole_trace_is_one() -> None:
     ("options", "message"),
     [
         ({"steps": [3]}, "there is no step 3 in this trace; its steps are: 7, 8"),
-        ({"steps": []}, "no step at all is asked for; its steps are: 7, 8"),
+        ({"steps": []}, "no step was given; its steps are: 7, 8"),
         (
             {"annotation": "x"},
             "there is no annotation 'x' in this trace; its annotations are: ProfilerStep#7, ProfilerStep#8",
