@@ -1,4 +1,4 @@
-"""Calls for workers: some kill the process that runs them, as the system does where memory runs out."""
+"""Calls for workers: some kill their process, as the system does when memory runs out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def killed_once(mark: Path) -> str:
-    """Kill the worker, except where `mark` says that this happened before."""
+    """Kill the worker, unless `mark` says that this has happened before."""
     if not mark.exists():
         mark.touch()
         kill()
@@ -22,13 +22,13 @@ def kill() -> None:
 
 
 def slow(number: int) -> int:
-    """Take a moment."""
+    """Take a while."""
     time.sleep(0.05)
     return number
 
 
 def write_slowly(folder: Path) -> None:
-    """Write a file that is removed at the end, however that comes about."""
+    """Write a file that is removed at the end, even after an interrupt."""
     draft = folder / f"draft-{os.getpid()}"
     draft.touch()
     try:

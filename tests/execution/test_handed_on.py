@@ -1,4 +1,4 @@
-"""Futures of other libraries, handed on."""
+"""Wrapping futures of other libraries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.execution.handed_on import handed_on
 
 
 def told(error: BaseException) -> BaseException:
-    """Tell an error in other words."""
+    """Translate an error."""
     return RuntimeError(f"told: {error}")
 
 
 def test_a_result_is_handed_on() -> None:
-    """As it is."""
+    """The result is passed on unchanged."""
     inner: Future[int] = Future()
     outer = handed_on(inner, told)
     inner.set_result(3)
@@ -23,7 +23,7 @@ def test_a_result_is_handed_on() -> None:
 
 
 def test_an_error_is_told() -> None:
-    """In the words of this package."""
+    """The error is translated."""
     inner: Future[int] = Future()
     outer = handed_on(inner, told)
     inner.set_exception(ValueError("theirs"))
@@ -32,7 +32,7 @@ def test_an_error_is_told() -> None:
 
 
 def test_an_error_that_cannot_be_told_is_handed_on() -> None:
-    """Nobody waits for ever."""
+    """The original error is raised, so that no caller waits forever."""
     inner: Future[int] = Future()
     outer = handed_on(inner, lambda error: error.args[7])
     inner.set_exception(ValueError("theirs"))
@@ -41,7 +41,7 @@ def test_an_error_that_cannot_be_told_is_handed_on() -> None:
 
 
 def test_cancelling_goes_both_ways() -> None:
-    """Whoever no longer wants the answer stops the work; where the engine drops the work, whoever waits is told."""
+    """Cancelling the future cancels the work; work cancelled by the engine raises CancelledError for the caller."""
     inner: Future[int] = Future()
     outer = handed_on(inner, told)
     assert outer.cancel()

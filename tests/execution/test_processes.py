@@ -18,13 +18,13 @@ from holotrace.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:
-    """A worker is a process of its own."""
+    """A worker is a separate process."""
     with processes(1) as pool:
         assert pool.submit(os.getpid).result() != os.getpid()
 
 
 def test_workers_share_the_cores() -> None:
-    """Threads of Polars and of the reader in all workers together are no more than the cores, but one each at least."""
+    """All workers together have at most one Polars and one reader thread per core, each worker at least one."""
     workers = 2 * available_cores()
     with processes(workers) as pool:
         assert pool.submit(os.getenv, "POLARS_MAX_THREADS").result() == "1"
@@ -32,20 +32,20 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_a_single_worker_gets_all_cores() -> None:
-    """A pool of one uses the machine like the process that started it."""
+    """A pool of one uses as many cores as the parent process."""
     with processes(1) as pool:
         assert pool.submit(reader_threads).result() == available_cores()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_a_pool_without_workers_is_refused(workers: int) -> None:
-    """The message names the value given."""
+    """The message names the value."""
     with pytest.raises(InvalidOptionError, match=f"workers={workers}"):
         processes(workers)
 
 
 def test_the_default_fits_the_machine() -> None:
-    """One worker at least, and no more than cores or GiB of free memory."""
+    """At least one worker, and at most one per core and per GiB of free memory."""
     memory = available_memory_bytes()
     assert 1 <= default_worker_count() <= available_cores()
     assert memory is None or default_worker_count() <= max(1, memory >> 30)
@@ -53,6 +53,6 @@ def test_the_default_fits_the_machine() -> None:
 
 @pytest.mark.parametrize(("text", "threads"), [("", None), ("3", 3), ("0", None), ("many", None), ("-1", None)])
 def test_the_threads_variable(monkeypatch: pytest.MonkeyPatch, text: str, threads: int | None) -> None:
-    """A number from 1 limits the reader's threads; anything else leaves it all cores."""
+    """A number from 1 limits the reader's threads; any other value allows all cores."""
     monkeypatch.setenv(THREADS_VARIABLE, text)
     assert reader_threads() == threads

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 
 
 def test_a_lost_worker_changes_no_result(tmp_path) -> None:
-    """One process is killed in the middle; what ran at that time is done again."""
+    """One process is killed in the middle; the running calls are retried."""
     with processes(2) as pool:
         futures = [pool.submit(slow, number) for number in range(6)]
         futures.append(pool.submit(killed_once, tmp_path / "mark"))
@@ -32,7 +32,7 @@ def test_a_lost_worker_changes_no_result(tmp_path) -> None:
 
 
 def test_a_call_that_kills_every_worker_is_given_up_alone() -> None:
-    """The others are answered; its error says how often it was tried and why that may be."""
+    """The other calls succeed; its error says how often it was tried and the likely cause."""
     with processes(2) as pool:
         before, culprit = [pool.submit(slow, number) for number in range(3)], pool.submit(kill)
         after = [pool.submit(slow, number) for number in range(3, 6)]
@@ -42,7 +42,7 @@ def test_a_call_that_kills_every_worker_is_given_up_alone() -> None:
 
 
 def test_a_pool_that_cannot_be_made_is_an_error() -> None:
-    """Nobody waits for ever."""
+    """The error is raised, so that no caller waits forever."""
 
     def refused() -> Pool:
         message = "no more processes"
@@ -53,7 +53,7 @@ def test_a_pool_that_cannot_be_made_is_an_error() -> None:
 
 
 class LosingPool:
-    """A pool that loses a worker over every call, as soon as it is told to."""
+    """A pool that loses a worker with every call, on request."""
 
     def __init__(self) -> None:
         self.futures: list[Future[Any]] = []
@@ -64,7 +64,7 @@ class LosingPool:
         return self.futures[-1]
 
     def lose(self) -> None:
-        """Lose all that was begun."""
+        """Lose the worker of every running call."""
         for future in self.futures:
             future.set_exception(BrokenExecutor())
         self.futures.clear()
@@ -78,7 +78,7 @@ class LosingPool:
 
 
 def test_what_waits_for_another_try_is_cancelled_too() -> None:
-    """Ended between two tries, a call does not leave anybody waiting; nor does one that is under way."""
+    """Calls that are running or between two tries are cancelled, so that no caller waits forever."""
     pools = [LosingPool(), LosingPool(), LosingPool()]
     executor = RetryingExecutor(iter(pools).__next__, at_once=2)
     futures = [executor.submit(abs, number) for number in range(3)]
@@ -99,7 +99,7 @@ def test_an_error_is_not_tried_again() -> None:
 
 
 def test_leaving_through_an_error_interrupts_what_runs(tmp_path) -> None:
-    """A minute of work ends at once, removes its file, and calls not begun are cancelled."""
+    """A running call of one minute stops at once and removes its file, and pending calls are cancelled."""
     started = time.monotonic()
     with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
         futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]
@@ -111,7 +111,7 @@ def test_leaving_through_an_error_interrupts_what_runs(tmp_path) -> None:
 
 
 def test_what_was_shut_down_takes_no_calls() -> None:
-    """As with every executor; what was submitted before is done."""
+    """As with every executor; calls submitted before are completed."""
     pool = processes(1)
     future = pool.submit(slow, 1)
     pool.shutdown()
@@ -122,7 +122,7 @@ def test_what_was_shut_down_takes_no_calls() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> None:
-    """However it ends, no worker stays, and what they were writing is removed."""
+    """However it ends, no worker stays, and partial files are removed."""
     code = (
         "import pathlib, sys\nfrom execution.killing import write_slowly\nfrom holotrace.execution.processes import processes\n"
         "if __name__ == '__main__':\n  with processes(2) as pool:\n"

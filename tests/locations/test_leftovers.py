@@ -1,4 +1,4 @@
-"""What killed processes leave is removed by the next one, and nothing of a living one is."""
+"""Leftovers of killed processes are removed by the next one; files of running processes stay."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ with scratch_folder() as folder, drafted(Path(sys.argv[1])) as file:
 
 
 def kill_a_writer(target: Path, temporary: Path) -> None:
-    """Let a process die while it writes a file and a temporary folder."""
+    """Kill a process while it writes a file and a temporary folder."""
     subprocess.run(  # noqa: S603 -- our own code
         [sys.executable, "-c", KILLED, str(target)], env={**os.environ, "TMPDIR": str(temporary)}, check=False
     )
 
 
 def test_a_draft_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatch) -> None:
-    """Of the same file; others are not touched."""
+    """Drafts of the same file are removed; others are not touched."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -46,7 +46,7 @@ def test_a_draft_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatc
 
 
 def test_what_a_living_process_writes_stays(tmp_path) -> None:
-    """And so does what has no name of ours."""
+    """Files that this module did not name stay, too."""
     mine = tmp_path / temporary_name()
     mine.mkdir()
     other = tmp_path / ".tmp-notes"

@@ -1,4 +1,4 @@
-"""What an address is, what of it may be shown, and what is told of the file behind it."""
+"""Addresses, secrets in them, and the status and errors of the files behind them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.locations.unreachable import explained_errors, is_final
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test know the secrets of another."""
+    """Forget the secrets of other tests."""
     monkeypatch.setattr(secrets, "_known", {})
 
 
@@ -37,13 +37,13 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_addresses_are_told_from_paths(text, expected) -> None:
-    """A drive letter is no scheme, and `file://` is a path."""
+    """A drive letter is not a scheme, and `file://` is a path."""
     assert is_url(text) is expected
     assert isinstance(located(text), RemotePath) is expected
 
 
 def test_a_path_stays_a_path() -> None:
-    """Nothing is changed but `~` and `file://`."""
+    """Only `~` and `file://` are changed."""
     assert located("a/b.json") == Path("a/b.json")
     assert address_text("./a//b.json") == "./a//b.json"
     assert address_text("~/a.json") == str(Path.home() / "a.json")
@@ -65,14 +65,14 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_is_cut_like_a_path(url, name, parent, child) -> None:
-    """The name is the last part of the path; queries and what a chain leads into stay where they are."""
+    """The name is the last part of the path; queries and the rest of a chain stay in place."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
 
 
 def test_a_name_is_cut_at_its_dot() -> None:
-    """As `pathlib` does it."""
+    """As in `pathlib`."""
     path = located("s3://bucket/rank0.json.gz")
     assert (path.suffix, path.stem, str(path.with_name("b"))) == (".gz", "rank0.json", "s3://bucket/b")
 
@@ -94,13 +94,13 @@ def test_a_name_is_cut_at_its_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Signatures, tokens and passwords are; what is part of the name stays."""
+    """Signatures, tokens and passwords are cut out; parts of the name stay."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 
 
 def test_the_text_without_a_secret_opens_the_same() -> None:
-    """So does whatever lies below, in this process and in one that gets the path sent; nothing beside it does."""
+    """Files below it open, too, here and in a worker that receives the path; files beside it do not."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -114,7 +114,7 @@ def test_the_text_without_a_secret_opens_the_same() -> None:
 
 
 def test_messages_of_others_are_freed_of_secrets(monkeypatch) -> None:
-    """Those of addresses and of the environment, and what looks like a signature."""
+    """Secrets of addresses and of the environment, and text that looks like a signature, are removed."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -127,7 +127,7 @@ def test_messages_of_others_are_freed_of_secrets(monkeypatch) -> None:
 
 
 def test_what_lies_outside_is_told_by_names() -> None:
-    """A folder of a similar name, another bucket and a way up are outside."""
+    """A folder with a similar name, another bucket and `..` are outside."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)
@@ -137,14 +137,14 @@ def test_what_lies_outside_is_told_by_names() -> None:
 
 
 def test_the_way_from_a_folder() -> None:
-    """It names runs; of a chain, what comes behind is no part of it."""
+    """The relative path names runs; the rest of a chain is not part of it."""
     assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
     assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
     assert located("s3://bucket").below(located("s3://bucket")) == ""
 
 
 def test_azure_is_known_by_its_web_addresses() -> None:
-    """They become paths of a container, opened with the token, or with the connection string of the same account."""
+    """They become paths in a container, opened with the token or the connection string of the same account."""
     url = "https://account.blob.core.windows.net/container/job/a.json"
     assert translated(url) == "az://container/job/a.json"
     assert scheme_of(f"zip://a::{url}") == "az"
@@ -155,7 +155,7 @@ def test_azure_is_known_by_its_web_addresses() -> None:
 
 
 def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
-    """The same environment gives the same one, so connections are used again."""
+    """The same environment gives the same file system, so connections are reused."""
     first, path = opened_filesystem("memory://a/b.json", NO_SECRET)
     assert path == "/a/b.json"
     assert opened_filesystem("memory://a/c.json", NO_SECRET)[0] is first
@@ -191,30 +191,30 @@ MOMENT_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_each_store_says_it_in_its_own_words(entry, expected) -> None:
-    """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and one that says nothing of use."""
+    """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and a store without any known attribute."""
     assert status._remote_status(entry) == expected
 
 
 class RefusedError(Exception):
-    """What a server answers to strangers."""
+    """A server's answer to a request without access."""
 
     status = 403
 
 
 class OverloadedError(Exception):
-    """What a server answers that has too much to do."""
+    """The answer of an overloaded server."""
 
     status_code = 503
 
 
 def test_what_is_final_is_not_tried_again() -> None:
-    """A refusal and a missing file are; a cut line and an overloaded server are not."""
+    """A refusal and a missing file are final; a lost connection and an overloaded server are not."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 
 
 def test_an_error_becomes_one_line() -> None:
-    """Of many lines the first, without the secret, with the way in where access was refused."""
+    """The first line, without secrets; if access was refused, it says how to get access."""
     path = located("s3://bucket/a.json?sig=abcdefgh")
     with (
         pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),

@@ -1,4 +1,4 @@
-"""Traces behind URLs: in the memory file system of fsspec, and on a web server of the test."""
+"""Traces behind URLs: in fsspec's memory file system, and on a local web server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from web_files import WebFiles, serving
 
 
 def trace_json(rank: int, event_count: int = 3) -> bytes:
-    """Return a trace of one rank, some hundred bytes an event."""
+    """Return a trace of one rank, about a hundred bytes per event."""
     event = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "dur": 1, "args": {"stream": 7}}
     events = [event | {"ts": 2 * number, "args": {"stream": 7, "pad": "x" * 99}} for number in range(event_count)]
     return json.dumps({"distributedInfo": {"rank": rank, "world_size": 4}, "traceEvents": events}).encode()
@@ -48,7 +48,7 @@ def trace_json(rank: int, event_count: int = 3) -> bytes:
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's cache out of the tests, and pauses short."""
+    """Use a temporary cache folder, and keep pauses short."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     monkeypatch.setattr(reading, "FIRST_PAUSE_S", 0.001)
@@ -64,7 +64,7 @@ def web() -> Iterator[WebFiles]:
 
 @pytest.fixture
 def memory() -> Iterator[fsspec.AbstractFileSystem]:
-    """Give the memory file system, empty before and after."""
+    """Yield the memory file system, empty before and after."""
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
     filesystem.pseudo_dirs[:] = [""]
@@ -78,7 +78,7 @@ def counts(trace: Trace) -> dict[int, int]:
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """Rank 0 is plain, rank 1 gzip; what is no trace is left out with the reason, subfolders are not searched."""
+    """Rank 0 is plain, rank 1 gzip; other files are skipped with a reason, subfolders are not searched."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,13 +103,13 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder with a slash lead to the same rank."""
+    """A pattern, a file, a list, a dict and a folder with a trailing slash give the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
 
 def test_a_file_url_is_a_path(tmp_path) -> None:
-    """`file://` is taken off, and its percent signs are undone."""
+    """`file://` is removed, and percent-encoding is decoded."""
     path = tmp_path / "a b.json"
     path.write_bytes(trace_json(0))
     trace = holotrace.open_trace(f"file://{tmp_path}/a%20b.json")
@@ -118,7 +118,7 @@ def test_a_file_url_is_a_path(tmp_path) -> None:
 
 
 def test_runs_are_found_in_a_tree(memory) -> None:
-    """Each folder with traces is a run, as in folders of this machine; a second look opens only what changed."""
+    """Each folder with traces is a run, as in local folders; a refresh opens only changed files."""
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
@@ -133,7 +133,7 @@ def test_runs_are_found_in_a_tree(memory) -> None:
 
 
 def test_a_missing_file_suggests_its_neighbours(memory) -> None:
-    """What lies in the folder is listed, or the nearest name told."""
+    """The error lists the folder, or suggests the closest name."""
     memory.pipe("/job/rank0.json", trace_json(0))
     with pytest.raises(
         TraceNotFoundError, match=r"^memory://job/rank1.json does not exist; did you mean rank0\.json\?$"
@@ -147,7 +147,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
 
 
 def test_a_scheme_nobody_knows_and_a_missing_extra_are_told_in_a_line(monkeypatch) -> None:
-    """The line names the address and the way out."""
+    """The line names the address and says what to do."""
     with pytest.raises(UnreachableError, match=r"^nosuch://place cannot be opened: .*nosuch"):
         holotrace.open_trace("nosuch://place/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
@@ -156,7 +156,7 @@ def test_a_scheme_nobody_knows_and_a_missing_extra_are_told_in_a_line(monkeypatc
 
 
 def test_a_web_file_comes_in_parts(web) -> None:
-    """A large file is asked for in parts, once each, and read like one of this machine."""
+    """A large file is fetched in parts, each once, and read like a local one."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
@@ -168,14 +168,14 @@ def test_a_web_file_comes_in_parts(web) -> None:
 
 
 def test_a_web_folder_is_a_page_of_links(web) -> None:
-    """Links out of the folder are left out; a folder of the web is told by its slash."""
+    """Links out of the folder are ignored; a trailing slash marks a folder."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in each.path for each in holotrace.open_trace(f"{web.url}/job/").skipped)
 
 
 def test_a_cut_connection_goes_on_where_it_was(web) -> None:
-    """Three answers are cut in their middle; the file is whole all the same."""
+    """Three responses are cut off in the middle; the file is still complete."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     web.cuts = 3
@@ -185,7 +185,7 @@ def test_a_cut_connection_goes_on_where_it_was(web) -> None:
 
 
 def test_a_connection_that_is_always_cut_fails_and_leaves_nothing(web, cache_folder) -> None:
-    """The error names the address; no entry and no temporary folder is in the cache, and later all is well."""
+    """The error names the address; the cache has no entry and no temporary folder, and a later try succeeds."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
@@ -198,7 +198,7 @@ def test_a_connection_that_is_always_cut_fails_and_leaves_nothing(web, cache_fol
 
 @pytest.mark.parametrize("size", [3, 20_000])
 def test_a_server_that_knows_no_parts_is_read_from_beginning_to_end(web, size) -> None:
-    """The whole file is taken as it comes."""
+    """The whole file is read in order."""
     web.knows_parts = False
     web.files["/rank0.json"] = trace_json(0, size)
     assert counts(holotrace.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
@@ -214,13 +214,13 @@ def test_a_refused_file_and_a_missing_one_are_told_apart(web) -> None:
 
 
 def test_a_server_that_is_not_there_is_told_in_a_line() -> None:
-    """Nothing listens on port 9."""
+    """No server listens on port 9."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
         holotrace.open_trace("http://127.0.0.1:9/a.json")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> None:
-    """Parts of two versions are no file."""
+    """Parts of two versions never mix."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     fetch = reading.RemoteBytes.fetch
@@ -235,7 +235,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
 
 
 class _Interrupting(Silent):
-    """Raises what Ctrl-C raises, as soon as anything is to be shown."""
+    """Raises KeyboardInterrupt, as Ctrl-C does, at the first progress update."""
 
     def advance(self, byte_count: int, /) -> None:
         """Interrupt."""
@@ -243,7 +243,7 @@ class _Interrupting(Silent):
 
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
-    """After its first piece nothing comes any more; the reading ends all the same, and at once."""
+    """The server goes silent after the first piece; reading still stops at once."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
     fetch, go_on = reading.RemoteBytes.fetch, threading.Event()
@@ -261,7 +261,7 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
 
 
 def test_the_cache_knows_a_file_by_its_version(web) -> None:
-    """The same version is not read again, another one is; without versions the content decides."""
+    """The same version is not read again, another version is; without versions the content decides."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
@@ -275,7 +275,7 @@ def test_the_cache_knows_a_file_by_its_version(web) -> None:
 
 
 def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> None:
-    """Another machine, which has an empty cache of its own, does not read the trace again."""
+    """Another machine, with an empty cache, does not read the trace again."""
     web.files["/rank0.json"] = trace_json(0)
     address = f"{web.url}/rank0.json"
     assert counts(holotrace.open_trace({0: address}, cache="memory://cache")) == {0: 3}
@@ -288,7 +288,7 @@ def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> N
 
 
 def test_a_shared_cache_takes_no_other_file_of_the_same_name(memory, monkeypatch, tmp_path) -> None:
-    """Two machines may have different files under one path, even of the same size and time: the bytes decide."""
+    """Two machines may have different files at one path, even with the same size and time: the bytes decide."""
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
     os.utime(path, (1, 1))
@@ -301,7 +301,7 @@ def test_a_shared_cache_takes_no_other_file_of_the_same_name(memory, monkeypatch
 
 
 def test_secrets_are_never_shown(web, tmp_path) -> None:
-    """A signature opens the file, but no name, message, pickle text or cache entry holds it; a worker still reads."""
+    """A signature opens the file, but appears in no name, message, repr or cache entry; workers can still read."""
     web.files["/rank0.json"] = trace_json(0)
     signed = f"{web.url}/rank0.json?sv=2024&sig=SECRETSECRET%3D"
     trace = holotrace.open_trace(signed, cache=tmp_path / "cache")
@@ -325,12 +325,12 @@ def test_pickled_ranks_are_small(memory) -> None:
 
 
 def run_hta(*arguments: str) -> Result:
-    """Run the command line in this process, where memory:// is; errors stay what they are."""
+    """Run the command line in this process, which has the memory:// files; errors are not converted."""
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
 def test_commands_read_urls_and_write_to_them(memory) -> None:
-    """A report, a figure, tables, copies with counters and a saved path go where they are asked to; secrets nowhere."""
+    """A report, a figure, tables, copies with counters and a saved path are written to URLs, without any secret."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1)))
     assert "memory://job: 1 run of 2 traces" in run_hta("runs", "memory://job").stdout
@@ -347,13 +347,13 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
         memory.find("/out")
     )
     assert gzip.decompress(memory.cat("/out/copies/b_with_counters.json.gz")).startswith(b'{"distributedInfo"')
-    with pytest.raises(InvalidOptionError, match=r"^memory://out/report.html exists already"):
+    with pytest.raises(InvalidOptionError, match=r"^memory://out/report.html already exists"):
         run_hta("report", "memory://job", "-o", "memory://out/report.html")
     assert run_hta("report", "memory://job", "-o", "memory://out/report.html", "--force").exit_code == 0
 
 
 def test_nothing_is_written_to_the_web(memory) -> None:
-    """That is said before any work."""
+    """The error comes before any work."""
     memory.pipe("/job/a.json", trace_json(0))
     with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
         run_hta("report", "memory://job", "-o", "http://127.0.0.1:9/report.html")
@@ -362,7 +362,7 @@ def test_nothing_is_written_to_the_web(memory) -> None:
 
 
 def test_a_failed_write_leaves_nothing(memory) -> None:
-    """What was there stays; a part of a file never appears."""
+    """Existing files stay; a partial file never appears."""
     memory.pipe("/out/a.txt", b"old")
 
     def write() -> None:
@@ -390,14 +390,14 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """It is read as from a file."""
+    """It is read like a local file."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])
 
 
 def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
-    """Folders below are found, looked into again when they change, and nothing outside of them is served."""
+    """Subfolders are found, scanned again when they change, and nothing outside of them is served."""
     memory.pipe("/log/one/a.json", trace_json(0))
     memory.pipe("/log/b.json", trace_json(1))
     session = Session(["memory://log"])
@@ -427,7 +427,7 @@ def test_local_paths_never_load_fsspec(tmp_path) -> None:
 
 
 def test_members_of_an_archive_are_read(tmp_path) -> None:
-    """Fsspec's chains work: an archive is a folder."""
+    """URL chains of fsspec work: an archive is a folder."""
     with zipfile.ZipFile(tmp_path / "job.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("job/a.json", trace_json(0, 5_000))
         archive.writestr("job/b.json.gz", gzip.compress(trace_json(1)))

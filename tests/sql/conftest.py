@@ -1,4 +1,4 @@
-"""A cache of their own for tests of SQL, and a job to ask about."""
+"""A separate cache for SQL tests, and a job to query."""
 
 from __future__ import annotations
 

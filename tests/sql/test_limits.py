@@ -1,4 +1,4 @@
-"""What a query may take, how it ends before it is done, and results of every type that DuckDB has."""
+"""Limits of a query, interrupting it, and results of every DuckDB type."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cache(tmp_path, monkeypatch) -> None:
     "query", [ENDLESS, "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = 3"]
 )
 def test_a_query_ends_at_its_time_limit(query, trace) -> None:
-    """In one line that says how to raise it; nothing is left behind."""
+    """The error is one line that says how to raise the limit; nothing is left behind."""
     before = set(Path(tempfile.gettempdir()).glob("holotrace-sql-*"))
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
@@ -69,19 +69,19 @@ def test_a_query_ends_at_its_time_limit(query, trace) -> None:
     ],
 )
 def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
-    """While it works, and with what it returns."""
+    """The limit applies to the work and to the result."""
     with pytest.raises(LimitReachedError, match=reason):
         trace.sql(query, memory_limit_bytes=100 << 20)
 
 
 def test_a_limit_that_is_too_small_is_refused(trace) -> None:
-    """DuckDB needs some memory for anything."""
+    """DuckDB needs a minimum of memory for any query."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
         trace.sql("SELECT 1", memory_limit_bytes=1_024)
 
 
 def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
-    """It comes while the rows are handed over."""
+    """It occurs while rows are fetched."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         trace.sql(query)
@@ -98,7 +98,7 @@ def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
     ],
 )
 def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
-    """Without a word, and with nothing left behind; also where DuckDB does not look whether it is interrupted."""
+    """Silently, with nothing left behind, even if DuckDB does not check for interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM, "sql", str(file), query, "--timeout", "100"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
@@ -127,7 +127,7 @@ main()
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])
 def test_results_of_every_type_are_printed(result_format, file) -> None:
-    """With infinite dates, intervals, blobs, unions, and whatever else DuckDB has."""
+    """Including infinite dates, intervals, blobs and unions."""
     result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
     assert result.exit_code == 0
     if result_format == "csv":
@@ -149,14 +149,14 @@ def test_results_of_every_type_are_printed(result_format, file) -> None:
 
 @pytest.mark.parametrize(("ending", "read"), [("parquet", pl.read_parquet), ("arrow", pl.read_ipc)])
 def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) -> None:
-    """Binary formats keep what the frame holds."""
+    """Binary formats keep the content of the frame."""
     target = tmp_path / f"rows.{ending}"
     CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "-o", str(target)], catch_exceptions=False)
     assert read(target).schema == trace.sql(ALL_TYPES).schema
 
 
 def test_common_types_stay_what_they_are(trace) -> None:
-    """Numbers, texts, times, lists and structs; what a frame has no place for is text, a map a list of pairs."""
+    """Numbers, texts, times, lists and structs stay; unsupported types become text, a map becomes a list of pairs."""
     rows = trace.sql(
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "
         "[1, 2] AS list, {'a': 1} AS struct, MAP {'k': 1} AS map, INTERVAL 36 HOUR AS i, 7 AS same, 8 AS same, "
@@ -188,5 +188,5 @@ def test_the_order_of_rows_stays_where_types_are_replaced(trace) -> None:
     ("text", "byte_count"), [("500MB", 500_000_000), ("4GiB", 4 << 30), ("1.5 gb", 1_500_000_000), ("7", 7)]
 )
 def test_an_amount_of_memory_can_be_written_in_units(text, byte_count) -> None:
-    """Decimal and binary ones."""
+    """Decimal and binary units."""
     assert parse_size(text) == byte_count

@@ -1,4 +1,4 @@
-"""Every query of the page about SQL gives what the analyses give, or what the trace was built to say."""
+"""Every query of the SQL docs page gives the results of the analyses, or those the trace was built for."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_slowest_step(job) -> None:
 
 
 def test_who_waits() -> None:
-    """Rank 1 is 30 µs late for the first of two collectives, rank 0 is 5 µs late for the second."""
+    """Rank 1 arrives 30 µs late at the first of two collectives, rank 0 arrives 5 µs late at the second."""
     builder = TraceBuilder()
     for rank, starts in ((0, (0, 105)), (1, (30, 100))):
         for start in starts:
@@ -118,7 +118,7 @@ def test_operators(job) -> None:
 
 
 def test_operators_of_kernels(job) -> None:
-    """The sums of `operator_kernels`' pairs; what no operator launched has none."""
+    """The sums of the pairs in `operator_kernels`; work that no operator launched has none."""
     rows = ask(job, "The operator behind each kernel")
     everything = job.sql("SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
@@ -145,7 +145,7 @@ def test_ranks_compared(job) -> None:
 
 
 def test_short_kernels() -> None:
-    """Two of three run less than 10 µs, 10 µs itself is none."""
+    """Two of three kernels run less than 10 µs; exactly 10 µs does not count."""
     builder = TraceBuilder()
     for start, length in ((0, 3), (20, 10), (40, 4)):
         builder.kernel("a", start_us=start, duration_us=length)
@@ -162,7 +162,7 @@ def test_annotations() -> None:
 
 
 def test_stored_tables() -> None:
-    """Args that no column holds come out of their JSON."""
+    """Args without a column are extracted from their JSON."""
     args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
     query = QUERIES["A table of the schema, and args without a column"]
@@ -172,7 +172,7 @@ def test_stored_tables() -> None:
 
 
 def test_every_query_of_the_page_is_asked_here() -> None:
-    """A query without a test is no promise."""
+    """Every query on the page has a test here."""
     source = Path(__file__).read_text(encoding="utf-8")
     assert len(QUERIES) >= 12
     assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []

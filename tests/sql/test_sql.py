@@ -1,4 +1,4 @@
-"""SQL about a trace: the views, what they hold, and that nothing else can be reached."""
+"""SQL on a trace: the views, their rows, and that nothing else is accessible."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def small_job() -> TraceBuilder:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
 def test_a_view_has_its_columns_whatever_was_recorded(view, make) -> None:
-    """Names and types are those declared, with rows and without."""
+    """Names and types match the declaration, with and without rows."""
     rows = make().build().sql(f"FROM {view}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_there(table) -> None:
-    """With the columns that a store has."""
+    """With the columns of a store."""
     rows = gpu_job().build().sql(f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
@@ -63,7 +63,7 @@ def test_a_store_answers_as_its_traces_do(name, real_traces, tmp_path) -> None:
 
 
 def test_what_a_piece_of_work_knows() -> None:
-    """Its launch, its operator, its step, and nothing where the file does not say."""
+    """Its launch, operator and step, and nulls for what the file does not record."""
     rows = small_job().build().sql("SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -77,7 +77,7 @@ def test_what_a_piece_of_work_knows() -> None:
 
 
 def test_a_selection_is_what_is_asked_about(tmp_path) -> None:
-    """`where` leaves events out of every view, from traces and from stores."""
+    """`where` removes events from every view, for traces and for stores."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store")
     for each in (trace, holotrace.open_trace(tmp_path / "job.store")):
@@ -92,14 +92,14 @@ def _is_first(rank_trace) -> object:
 
 
 def test_only_views_that_are_named_are_made() -> None:
-    """The names count wherever they stand, so that none is missed."""
+    """A name counts anywhere in the query, so that none is missed."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
     assert named_views("FROM events") == (("events", "tracks"), ("events",))
 
 
 def test_sums_of_whole_numbers_are_whole_numbers() -> None:
-    """DuckDB adds in 128 bits; what fits comes back as int64."""
+    """DuckDB sums in 128 bits; sums that fit come back as int64."""
     rows = gpu_job().build().sql("SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank")
     assert dict(rows.schema) == {"rank": pl.Int32(), "ns": pl.Int64()}
     assert rows.rows() == [(0, 90_000), (1, 100_000)]
@@ -114,17 +114,17 @@ def test_workers_make_the_views(job) -> None:
 
 
 class Repeating(InProcessExecutor):
-    """Does everything twice, as after the loss of a worker."""
+    """Runs every call twice, as after the loss of a worker."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Work, and work again."""
+        """Run the call twice."""
         super().submit(fn, *args, **kwargs)
         return super().submit(fn, *args, **kwargs)
 
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_a_rank_may_be_done_again(is_stored, tmp_path) -> None:
-    """What a lost worker began is replaced."""
+    """Partial files of a lost worker are replaced."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
     trace = holotrace.open_trace(tmp_path / "job.store") if is_stored else trace
@@ -136,7 +136,7 @@ class OnAnotherMachine(InProcessExecutor):
     """A worker that does not see the temporary folder of the caller."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Work while it is away."""
+        """Run the call while the folder is moved away."""
         (folder,) = Path(tempfile.gettempdir()).glob("holotrace-sql-*")
         folder.rename(folder.with_name("away"))
         try:
@@ -146,7 +146,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_refused(tmp_path, monkeypatch) -> None:
-    """Their rows would be missing without a word."""
+    """Otherwise their rows would be missing silently."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         gpu_job().build().sql("FROM kernels", executor=OnAnotherMachine())
@@ -207,13 +207,13 @@ def test_a_store_cannot_be_written_into(tmp_path) -> None:
 
 
 def test_a_message_names_the_views() -> None:
-    """So that a typing error is mended without a look at the documentation."""
+    """So that a typo can be fixed without the documentation."""
     with pytest.raises(InvalidOptionError, match=r"kernel does not exist.*The views are: ranks, events, device_work"):
         gpu_job().build().sql("SELECT * FROM kernel")
 
 
 def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
-    """Quotes, patterns and equals signs in paths are text."""
+    """Quotes, pattern characters and equals signs in paths are taken literally."""
     odd = tmp_path / "a=b [1]* it's"
     odd.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(odd))
@@ -223,7 +223,7 @@ def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
 
 
 def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
-    """A sort larger than the limit is finished in the temporary folder, which is gone afterwards."""
+    """A sort that exceeds the limit spills to the temporary folder, which is removed afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
     assert gpu_job().build().sql(query, memory_limit_bytes=150_000_000).item() > 0

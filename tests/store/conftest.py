@@ -1,4 +1,4 @@
-"""Traces on disk and a cache of their own for every test."""
+"""Traces on disk and a separate cache for every test."""
 
 from __future__ import annotations
 

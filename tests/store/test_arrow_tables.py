@@ -45,14 +45,14 @@ def test_strings_are_ids() -> None:
 
 
 def test_memory_serves_the_columns_asked_for() -> None:
-    """Columns come in the order asked for; a table nobody wrote is empty."""
+    """Columns come in the requested order; a table that was never written is empty."""
     tables = MemoryTables({"flows": FLOWS})
     assert tables.read("flows", ["name", "start_ns"]).to_dict(as_series=False) == {"name": [1, 1], "start_ns": [5, 6]}
     assert_frame_equal(tables.read("mtia", ["size"]), empty_table("mtia").select("size"))
 
 
 def test_a_folder_serves_the_columns_asked_for(tmp_path: Path) -> None:
-    """Reading from an Arrow file gives what was written, in one piece, however many batches the file has."""
+    """An Arrow file gives back what was written, as contiguous columns, however many batches it has."""
     FLOWS.write_ipc(arrow_file(tmp_path, "flows"), record_batch_size=1)
     read = FolderTables(tmp_path).read("flows", ["name", "flow_id"])
     assert_frame_equal(read, FLOWS.select("name", "flow_id"))
@@ -61,7 +61,7 @@ def test_a_folder_serves_the_columns_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other columns"])
 def test_damaged_files_are_told(tmp_path: Path, damage: str) -> None:
-    """A file that is missing, cut short or of another schema is damaged, and nothing else is raised."""
+    """A file that is missing, truncated or of another schema raises DamagedTableError."""
     file = arrow_file(tmp_path, "flows")
     (FLOWS.drop("name") if damage == "other columns" else FLOWS).write_ipc(file)
     if damage == "missing":
@@ -80,13 +80,13 @@ def test_known_columns_follow_the_request() -> None:
 
 @pytest.mark.parametrize(("table", "column", "listed"), [("event", "name", "events"), ("events", "ts", "start_ns")])
 def test_unknown_names_list_the_known_ones(table: str, column: str, listed: str) -> None:
-    """A misspelt table or column is answered with those that exist."""
+    """The error for a misspelt table or column lists those that exist."""
     with pytest.raises(InvalidOptionError, match=listed):
         known_columns(table, [column])
 
 
 def test_a_memo_loads_each_column_once() -> None:
-    """Asking for a column again loads nothing, and one more column loads only that one."""
+    """A repeated request loads nothing, and one more column loads only that one."""
     loaded: list[Sequence[str]] = []
 
     def load(columns: Sequence[str]) -> pl.DataFrame:
@@ -100,7 +100,7 @@ def test_a_memo_loads_each_column_once() -> None:
 
 
 def test_the_fingerprint_tells_schemas_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column more or less makes another fingerprint."""
+    """Adding or removing a column changes the fingerprint."""
     before = schema_fingerprint()
     monkeypatch.setitem(TABLES, "flows", TABLES["flows"][:-1])
     assert schema_fingerprint() != before

@@ -1,4 +1,4 @@
-"""The cache on disk: whole entries or none, whoever writes, dies or interferes."""
+"""The cache on disk: complete entries or none, whatever other processes do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAY_S = 86_400
 
 
 class CountingReader:
-    """The real reader, counting how often a trace was read and hashed."""
+    """The real reader, counting its calls."""
 
     def __init__(self) -> None:
         """Begin at none."""
@@ -69,19 +69,19 @@ def reader() -> CountingReader:
 
 
 def names_in(path: Path, reader: Any, *, cache: CacheOption = True) -> list[str]:
-    """Open the trace anew and return the names of its kernels."""
+    """Open the trace again and return the names of its kernels."""
     file = TraceFile(str(path), reader, cache=cache)
     return file.table("strings")["text"].gather(file.table("events", ["name"])["name"]).to_list()
 
 
 def entries_in(folder: Path) -> list[Path]:
-    """Return every entry of a cache, and everything else that lies where entries lie."""
+    """Return everything in the folders of a cache's entries."""
     return sorted(folder.glob("*/*"))
 
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust the time of a change at once: no program can set it, so a test cannot make it old."""
+    """Trust ctimes at once: no program can set them, so a test cannot make them old."""
     monkeypatch.setattr(store_cache, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
@@ -116,7 +116,7 @@ def test_an_entry_has_a_manifest_and_every_table(
 
 
 def test_a_changed_trace_is_read_anew(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """New content replaces the entry of the old."""
+    """New content replaces the old entry."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     assert names_in(path, reader) == ["gemm"]
@@ -127,7 +127,7 @@ def test_a_changed_trace_is_read_anew(write_trace: WriteTrace, reader: CountingR
 
 
 def test_a_change_within_the_clocks_resolution_is_seen(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """A file rewritten at once, with the same size and even the same time stamp, is not taken for the old one."""
+    """A file rewritten at once is not taken for the old one, even with the same size and time stamp."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]
@@ -139,7 +139,7 @@ def test_a_change_within_the_clocks_resolution_is_seen(write_trace: WriteTrace, 
 
 @pytest.mark.usefixtures("exact_clock")
 def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """Where only the time differs, the content decides, and the answer is remembered."""
+    """If only the time differs, the content decides, and the answer is recorded."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     names_in(path, reader)
@@ -153,7 +153,7 @@ def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, re
 def test_other_content_of_the_same_size_and_time_is_seen(
     write_trace: WriteTrace, reader: CountingReader, *, replaced: bool
 ) -> None:
-    """A file written again in its place, or another one moved there, is read anew, however old its time stamp is."""
+    """A file that was rewritten or replaced is read again, however old its time stamp."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 100)
     before = path.stat()
@@ -168,7 +168,7 @@ def test_other_content_of_the_same_size_and_time_is_seen(
 def test_another_schema_or_reader_version_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """An entry that says it was written by another version is not used."""
+    """An entry written by another version is not used."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     for key, value in {"reader_version": READER_VERSION + 1, "schema": "another"}.items():
@@ -188,7 +188,7 @@ def test_another_schema_or_reader_version_is_rebuilt(
 def test_a_damaged_entry_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, damage: str
 ) -> None:
-    """Whatever happened to an entry, the answer is right, and the entry is whole again afterwards."""
+    """With any damage, the answer is right, and the entry is complete again afterwards."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)
@@ -201,7 +201,7 @@ def test_a_damaged_entry_is_rebuilt(
 
 
 def damage_entry(entry: Path, damage: str) -> None:
-    """Do to an entry what a crash, a full disk or a careless hand does."""
+    """Damage an entry as a crash, a full disk or a user might."""
     manifest, events = entry / "manifest.json", arrow_file(entry, "events")
     size = events.stat().st_size
     if damage == "no manifest":
@@ -224,7 +224,7 @@ def damage_entry(entry: Path, damage: str) -> None:
 def test_a_changed_byte_is_seen_wherever_it_is(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Files of an entry that keep their size: every answer is right, and the log says which entry was rebuilt."""
+    """With the size unchanged, every answer is right, and the log says which entry was rebuilt."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     before = everything_in(path, reader)
     (entry,) = entries_in(cache_folder)
@@ -246,7 +246,7 @@ def test_a_changed_byte_is_seen_wherever_it_is(
 
 
 def everything_in(path: Path, reader: Any) -> list[object]:
-    """Return all that is known of a trace."""
+    """Return all tables, the header and the health record of a trace."""
     file = TraceFile(str(path), reader)
     return [*(file.table(name).to_dict(as_series=False) for name in TABLES), file.header, file.health]
 
@@ -254,7 +254,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
 def test_columns_that_are_not_read_are_not_compared(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """Damage in one column of a table does not matter to who reads others; it does when it is read."""
+    """Damage in a column matters only when that column is read."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     TraceFile(str(path), reader).table("events", ["start_ns"])
@@ -282,7 +282,7 @@ def damage_column(file: Path, column: str) -> None:
 def test_an_entry_damaged_while_open_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """Clearing the cache under an open trace costs a second reading and nothing else."""
+    """Clearing the cache under an open trace only costs a second reading."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     file = TraceFile(str(path), reader)
@@ -316,7 +316,7 @@ def test_a_trace_that_vanished_is_an_error(write_trace: WriteTrace, open_file: O
 
 
 def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """cache=False keeps the tables in memory alone."""
+    """cache=False keeps the tables in memory only."""
     path = write_trace("a.json", ["gemm"])
     assert names_in(path, reader, cache=False) == names_in(path, reader, cache=False) == ["gemm"]
     assert reader.reads == 2
@@ -325,7 +325,7 @@ def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: Count
 
 
 def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """The option "beside" keeps the entry in a hidden folder where the trace lies."""
+    """The option "beside" keeps the entry in a hidden folder beside the trace."""
     path = write_trace("a.json", ["gemm"])
     names_in(path, reader, cache="beside")
     assert len(entries_in(path.parent / BESIDE_NAME)) == 1
@@ -363,7 +363,7 @@ def test_links_and_relative_paths_share_an_entry(
 
 
 def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """HOLOTRACE_CACHE_DIR names the folder; without it, it is the system's folder for caches, under the name holotrace."""
+    """HOLOTRACE_CACHE_DIR names the folder; by default it is `holotrace` in the system's cache folder."""
     assert user_cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("HOLOTRACE_CACHE_DIR")
     assert user_cache_folder().is_absolute()
@@ -371,7 +371,7 @@ def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The limit is the default or the variable's; caches kept elsewhere grow as their owner likes."""
+    """The limit is the default or the variable's; caches in other folders are unlimited."""
     trace = tmp_path / "a.json"
     options: list[CacheOption] = [True, "beside", tmp_path]
     caches = [Cache.from_option(option, trace) for option in options]
@@ -384,7 +384,7 @@ def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_entries_unused_for_longest_make_room(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above the limit, entries go in the order of their last use, and the newest always stays."""
+    """Above the limit, the least recently used entries are removed, and the newest always stays."""
     old, used, new = (write_trace(f"{name}.json", [name]) for name in ("old", "used", "new"))
     for path in (old, used):
         names_in(path, reader)
@@ -406,7 +406,7 @@ def test_entries_unused_for_longest_make_room(
 def test_a_job_of_many_ranks_looks_at_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding an entry must not look at all the others, as long as there is room: that would be quadratic."""
+    """Adding an entry does not measure all the others while there is room, which would take quadratic time."""
     looks: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
@@ -448,7 +448,7 @@ def test_what_a_killed_process_left_is_removed(write_trace: WriteTrace, cache_fo
 
 
 def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Whether its process still writes cannot be asked, only when it last did."""
+    """Whether its process still runs cannot be checked, only when it last wrote."""
     fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
     for folder in (fresh, old):
         folder.mkdir(parents=True)
@@ -463,7 +463,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_what_is_being_written_counts_in_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries make room for what another process writes, which itself stays."""
+    """Entries make room for one that another process is writing, which itself stays."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
@@ -480,7 +480,7 @@ def test_what_is_being_written_counts_in_the_limit(
 
 @pytest.mark.parametrize("option", [True, "beside"])
 def test_only_its_user_reads_a_cache(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
-    """Whoever may not read a trace may not read what was kept of it either, whatever the umask says."""
+    """Users who may not read a trace may not read its cache entry either, whatever the umask."""
     path = write_trace("a.json", ["gemm"])
     path.chmod(0o600)
     before = os.umask(0)
@@ -497,7 +497,7 @@ def test_only_its_user_reads_a_cache(write_trace: WriteTrace, tmp_path: Path, op
 def test_a_folder_that_cannot_be_made_is_a_warning(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the cache cannot be written, traces are read into memory, and that is said once, not per file."""
+    """If the cache cannot be written, traces are read into memory, with one warning, not one per file."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with caplog.at_level(logging.WARNING, "holotrace"):
         for name in ("a.json", "b.json"):
@@ -538,7 +538,7 @@ class InterruptingReader(KinetoReader):
 
 
 def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Ctrl-C passes through, and no half-written entry stays."""
+    """Ctrl-C propagates, and no partial entry stays."""
     path = write_trace("a.json", ["gemm"])
     with pytest.raises(KeyboardInterrupt):
         TraceFile(str(path), InterruptingReader()).table("events")
@@ -546,7 +546,7 @@ def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folde
 
 
 def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path) -> None:
-    """A file that turns out to be no trace makes no entry."""
+    """A file that turns out not to be a trace creates no entry."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(ValueError, match="not a profiler trace"):
@@ -564,7 +564,7 @@ def _wait_at(barrier: threading.Barrier) -> None:
 
 
 def _open_together(path: str) -> int:
-    """Open a trace at the same moment as other processes, and count its events."""
+    """Open a trace at the same time as other processes, and count its events."""
     file = TraceFile(path, KinetoReader())
     file.table  # noqa: B018 -- everything is imported before the race begins
     _start["barrier"].wait(timeout=30)
@@ -582,13 +582,13 @@ def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder:
 
 
 def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """An entry that appears while we read is used, and ours is thrown away."""
+    """An entry that appears while we read is used, and ours is discarded."""
 
     class SlowReader(KinetoReader):
         """The real reader, overtaken by another process."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-            """Let somebody else finish first."""
+            """Let another process finish first."""
             TraceFile(path, KinetoReader()).table("events")
             return super().read(path, folder, progress)
 
@@ -600,7 +600,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
 def test_compressed_traces_are_known_by_their_bytes(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path
 ) -> None:
-    """The content hash is of the file as it lies on disk, so no decompression is needed to compare it."""
+    """The content hash covers the compressed file, so comparing needs no decompression."""
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(write_trace("a.json", ["gemm"]).read_bytes()))
     file = TraceFile(str(path), reader)
@@ -609,7 +609,7 @@ def test_compressed_traces_are_known_by_their_bytes(
 
 
 def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
-    """One column of one table needs no other: tables that are damaged but not asked for do not matter yet."""
+    """Reading one column needs no other table: damage elsewhere does not matter yet."""
     path = write_trace("a.json", ["gemm"])
     file = open_file(path)
     file.table("events", ["start_ns"])
@@ -620,7 +620,7 @@ def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: Ope
 
 
 def test_a_folder_named_like_a_pattern_holds_entries(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`[1]` in its path is text: what was kept there is found again."""
+    """`[1]` in the path is not a pattern: entries there are found again."""
     path = write_trace("a.json", ["gemm"])
     reader = CountingReader()
     for _ in range(2):

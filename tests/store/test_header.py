@@ -1,4 +1,4 @@
-"""What a trace says about itself outside its events."""
+"""The header of a trace: everything outside its events."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_empty_header_says_nothing() -> None:
     ],
 )
 def test_rank_is_a_whole_number_from_zero(written: object, rank: int | None) -> None:
-    """A rank written as text counts; -1, what does not fit int32 and anything that is no number is no rank."""
+    """A rank written as text counts; -1, numbers that do not fit int32 and other values do not."""
     assert Header.from_json(json.dumps({"distributedInfo": {"rank": written}})).rank == rank
 
 

@@ -1,4 +1,4 @@
-"""Values that no header should hold."""
+"""Invalid values in a header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=str)
 def test_what_cannot_be_a_property_of_a_device_is_missing(value) -> None:
-    """Objects, lists and numbers beyond 64 bits; the others stay."""
+    """Objects, lists and numbers beyond 64 bits are dropped; the others stay."""
     header = Header.from_keys({"deviceProperties": [{"id": value, "name": "x", "numSms": 108, "share": 0.5}, value]})
     assert header.device_properties[0] == {"name": "x", "numSms": 108, "share": 0.5}
     assert all(isinstance(each, dict) for each in header.device_properties)
@@ -22,7 +22,7 @@ def test_what_cannot_be_a_property_of_a_device_is_missing(value) -> None:
 @pytest.mark.parametrize("digits", ["9" * 19, "9" * 300, "9" * 5_000, "-" + "9" * 5_000])
 @pytest.mark.parametrize("as_text", [False, True])
 def test_numbers_of_any_length_are_read(digits, as_text) -> None:
-    """Python itself refuses to read whole numbers of more than 4,300 digits."""
+    """Python itself refuses to parse integers of more than 4,300 digits."""
     number = json.dumps(digits) if as_text else digits
     text = f'{{"distributedInfo": {{"rank": {number}, "world_size": {number}}}, "baseTimeNanoseconds": {number}}}'
     header = Header.from_json(text)
@@ -30,7 +30,7 @@ def test_numbers_of_any_length_are_read(digits, as_text) -> None:
 
 
 def test_half_a_surrogate_pair_is_a_question_mark() -> None:
-    """No table and no file can hold it."""
+    """UTF-8 cannot encode it."""
     text = r'{"host_name": "a\ud800b", "deviceProperties": [{"name": "\udfff"}]}'
     header = Header.from_json(text)
     assert (header.host_name, header.device_properties) == ("a?b", [{"name": "?"}])

@@ -31,7 +31,7 @@ RECORD = {
 
 
 def test_the_record_keeps_every_field() -> None:
-    """What the reader found comes back as it was said."""
+    """Every field of the reader's record is kept."""
     assert Health.from_json(json.dumps(RECORD)) == Health(
         format="gzip",
         bytes_read=100,

@@ -1,4 +1,4 @@
-"""The tables of a rank as Parquet files: readable outside, the same inside."""
+"""The tables of a rank as Parquet files: readable by other tools, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holotrace.testing.strategies import trace_documents
 @settings(max_examples=20)
 @given(trace_documents())
 def test_whatever_a_file_holds_comes_back(document) -> None:
-    """Every table of any file that can be read, and the rows of every view can be made of it."""
+    """Every table of any readable file survives the round trip, and every view can be computed from it."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "trace.json"
         path.write_bytes(document)
@@ -44,7 +44,7 @@ def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
 
 
 def test_a_file_has_texts_in_place_of_numbers(tmp_path) -> None:
-    """Names, JSON and kinds are read as people write them; the rank of a collective has a name of its own."""
+    """Names, JSON and kinds are text; the rank of a collective has its own column name."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
     holotrace.write_store(trace.build(), tmp_path / "job.store")
     events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
@@ -61,7 +61,7 @@ def test_kinds_have_the_names_of_the_code() -> None:
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
-    """But for those that every rank has."""
+    """Except for the tables that every rank has."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     found = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= found

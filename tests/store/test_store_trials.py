@@ -13,7 +13,7 @@ from scripts.store_trials import damage, failed, kills, race
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
-    """Entries are rebuilt by the hundred."""
+    """Silence the log: hundreds of entries are rebuilt."""
     caplog.set_level(logging.ERROR, "holotrace")
 
 
@@ -21,19 +21,19 @@ def _quiet(caplog) -> None:
     ("trials", "processes", "address"), [(3, 4, "{folder}/job.store"), (2, 2, "local://{folder}/job.store")]
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
-    """On a disk, and where files are sent one by one: every rank of each is there, and nobody sees a half one."""
+    """On disk and on object stores, every rank of every process is there, and no reader sees a partial one."""
     seen = race(trials, processes, address=address)
     assert (seen["written: True"], seen["store: whole"], failed(seen)) == (trials * processes, trials, False), seen
 
 
 def test_processes_write_the_same_ranks_at_once() -> None:
-    """The last one wins, and all of them are content."""
+    """The last one wins, and none of them fails."""
     seen = race(2, 2, same=True)
     assert (seen["written: True"], seen["store: whole"], failed(seen)) == (4, 2, False), seen
 
 
 def test_processes_that_send_the_same_ranks_at_once() -> None:
-    """Where nothing can be renamed they are refused, or one of them wins; files of two of them never count as a rank."""
+    """On object stores they are refused, or one of them wins; a mix of two never counts as a rank."""
     seen = race(2, 2, same=True, address="local://{folder}/job.store")
     assert seen["written: True"] + seen["written: refused"] == 4, seen
     assert not failed(seen), seen
@@ -41,14 +41,14 @@ def test_processes_that_send_the_same_ranks_at_once() -> None:
 
 @pytest.mark.slow
 def test_killed_processes_leave_nothing_wrong_behind() -> None:
-    """Wherever SIGKILL met them; the next process sweeps what they left."""
+    """Whenever SIGKILL hits them; the next process removes what they left."""
     seen = kills(2, events=300)
     assert (seen["opened: whole"], seen["store then: whole"], failed(seen)) == (1, 1, False), seen
 
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
-    """A cache is rebuilt, and a store says which file is damaged."""
+    """A cache is rebuilt, and a store reports which file is damaged."""
     seen = damage(16)
     assert (seen["cache: whole"], failed(seen)) == (8, False), seen
     told = seen["job.store: an error that names the file and the way out"]

@@ -50,17 +50,17 @@ def total(trace: Trace, executor: Executor = IN_PROCESS) -> int:
 
 
 def twice(trace: Trace) -> list[int]:
-    """Go over the ranks twice."""
+    """Map over the ranks twice."""
     return [*trace.map(rank_of).values(), *trace.map(count).values()]
 
 
 def without_input(trace: Trace) -> dict[int, int]:
-    """Ask what one rank does not have."""
+    """Need an input that one rank does not have."""
     return trace.map(lacking)
 
 
 def refused(_trace: Trace) -> dict[int, int]:
-    """Refuse its options before it asks anybody."""
+    """Reject its options before mapping over the ranks."""
     message = "no such thing"
     raise InvalidOptionError(message)
 
@@ -79,7 +79,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_errors_are_those_of_each_question(trace: Trace) -> None:
-    """What one analysis lacks does not cost the others theirs."""
+    """Missing input of one analysis does not affect the others."""
     traces = asked_together(trace, ASKS, IN_PROCESS)
     with pytest.raises(MissingDataError, match="rank 3 has none"):
         without_input(traces["without_input"])
@@ -88,7 +88,7 @@ def test_errors_are_those_of_each_question(trace: Trace) -> None:
 
 
 def test_workers_answer_the_same(trace: Trace) -> None:
-    """One piece of work a rank."""
+    """One task per rank."""
     with processes(2) as pool:
         traces = asked_together(trace, ASKS, pool)
         assert total(traces["total"], pool) == 4
@@ -98,7 +98,7 @@ def test_workers_answer_the_same(trace: Trace) -> None:
 def test_a_failing_rank_is_out_of_all_questions(
     trace: Trace, tmp_path: Path, open_file: Callable[..., TraceFile]
 ) -> None:
-    """Where that was asked for."""
+    """With `on_error="skip"`."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lenient = Trace({**trace.ranks, 2: RankTrace(2, open_file(tmp_path / "bad.json"))}, on_error="skip")
     traces = asked_together(lenient, ASKS, IN_PROCESS)

@@ -69,12 +69,12 @@ def numbers(rank_trace: RankTrace) -> npt.NDArray[Any]:
 
 
 def rank_and_count(rank_trace: RankTrace) -> tuple[int, int]:
-    """Return what a worker sees."""
+    """Return the rank and its number of events, as a worker sees them."""
     return rank_trace.rank, rank_trace.table("events").height
 
 
 def fails_on_rank_3(rank_trace: RankTrace) -> int:
-    """Fail where rank 3 comes."""
+    """Fail on rank 3."""
     if rank_trace.rank == 3:
         message = "rank 3 fails"
         raise UnknownRankError(message)
@@ -82,7 +82,7 @@ def fails_on_rank_3(rank_trace: RankTrace) -> int:
 
 
 def miscounts_rank_3(rank_trace: RankTrace) -> int:
-    """Fail by mistake where rank 3 comes."""
+    """Fail on rank 3 with a programming error."""
     return rank_trace.table("events").height // (rank_trace.rank != 3)
 
 
@@ -109,7 +109,7 @@ def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
 
 
 def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
-    """Rows of `events` go, every other table stays whole, and the original is untouched."""
+    """Only rows of `events` are removed; other tables and the original stay complete."""
     selected = rank_trace.where(functools.partial(is_named, "gemm"))
     assert selected.table("events", ["event_index", "start_ns"]).rows() == [(0, 0), (2, 2_000)]
     assert selected.table("kernels").height == rank_trace.table("kernels").height == 4
@@ -117,7 +117,7 @@ def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
 
 
 def test_selections_add_up(rank_trace: RankTrace) -> None:
-    """Each selection judges all events, and an event stays where all say yes, in any order."""
+    """Each selection sees all events, and an event stays if all of them keep it, in any order."""
     gemm, late = functools.partial(is_named, "gemm"), is_late
     for first, second in ((gemm, late), (late, gemm)):
         selected = rank_trace.where(first).where(second)
@@ -129,13 +129,13 @@ def test_selections_add_up(rank_trace: RankTrace) -> None:
 def test_a_selection_must_judge_every_event(
     rank_trace: RankTrace, selection: Callable[[RankTrace], npt.NDArray[Any]]
 ) -> None:
-    """Anything but one bool per event is refused; the message names the function and what it returned."""
+    """Anything but one bool per event is refused; the message names the function and its result."""
     with pytest.raises(InvalidOptionError, match=rf"{selection.__name__}.*must return 4 bools"):
         rank_trace.where(selection).table("events")
 
 
 def test_what_is_derived_is_remembered(rank_trace: RankTrace) -> None:
-    """derive() calls a function once for a rank, and once more for a selection of it."""
+    """derive() calls a function once per rank, and once per selection of it."""
     calls: list[int] = []
 
     def count(rank_trace: RankTrace) -> int:
@@ -159,7 +159,7 @@ def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
 
 
 def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
-    """A copy in another process answers the same; nothing that was read travels."""
+    """A copy in another process gives the same answers; no data is sent."""
     selected = rank_trace.where(is_late).where(functools.partial(is_named, "gemm"))
     assert names(selected) == ["gemm"]
     pickled = pickle.dumps(selected)
@@ -169,7 +169,7 @@ def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
 
 
 def test_the_address_of_a_rank_is_small(trace: Trace) -> None:
-    """No table travels to a worker, also after this process has read all of them."""
+    """No table is sent to a worker, even after this process has read all of them."""
     rank_trace = trace.ranks[3]
     before = len(pickle.dumps(rank_trace))
     assert rank_trace.table("events").height
@@ -191,7 +191,7 @@ def test_selecting_ranks(trace: Trace) -> None:
 
 
 def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
-    """The message names the rank asked for and those that exist."""
+    """The message names the requested rank and those that exist."""
     with pytest.raises(UnknownRankError, match="no rank 2 in this trace; its ranks are: 1, 3, 10"):
         trace.select([1, 2])
 
@@ -205,7 +205,7 @@ def test_no_rank_at_all_is_refused(trace: Trace) -> None:
 def test_files_that_cannot_be_read_are_left_out(
     trace: Trace, open_file: Callable[..., TraceFile], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What can be read stays, the rest is skipped with its error and a warning; nothing readable is that error."""
+    """Readable ranks stay, the others are skipped with error and warning; if none is readable, the error is raised."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     with caplog.at_level(logging.WARNING, "holotrace"):
@@ -235,13 +235,13 @@ def executor(request: pytest.FixtureRequest) -> Any:
 
 
 def test_every_executor_gives_the_same(trace: Trace, executor: Executor) -> None:
-    """Work over ranks, selections included, has one answer, wherever it runs."""
+    """Work over ranks, including selections, gives the same result on every executor."""
     selected = trace.where(functools.partial(is_named, "gemm"))
     assert selected.map(rank_and_count, executor) == {1: (1, 2), 3: (3, 2), 10: (10, 2)}
 
 
 def test_every_executor_raises_the_same(trace: Trace, executor: Executor) -> None:
-    """An error of one rank comes out with its type and its words."""
+    """An error of one rank is raised with its type and message."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         trace.map(fails_on_rank_3, executor)
 
@@ -266,7 +266,7 @@ def test_a_failing_rank_can_be_left_out(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Reported once, with its reason; from then on the trace is that of the others."""
+    """It is reported once, with its reason; from then on the trace has only the other ranks."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
@@ -282,27 +282,27 @@ def test_a_failing_rank_can_be_left_out(
 
 
 def test_errors_about_the_question_end_the_work(trace: Trace, executor: Executor) -> None:
-    """What is asked for wrongly, or was not recorded, is no fault of a rank."""
+    """Invalid options and missing recordings are not the fault of one rank."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
 def test_a_pool_that_is_gone_ends_the_work(trace: Trace) -> None:
-    """A pool that is not made anew loses all ranks; that is no fault of theirs."""
+    """A broken pool loses all ranks, which is not the fault of one rank."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 
 
 def test_where_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
-    """There would be nobody left to answer for; also for a part of the job, which fails like the whole."""
+    """No rank would be left; the same holds for part of a job."""
     lenient = Trace(trace.ranks, on_error="skip").select([3]).where(is_late)
     with pytest.raises(ZeroDivisionError):
         lenient.map(miscounts_rank_3, executor)
 
 
 def test_ranks_worked_on_longest_ago_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process holds no more than a number of events, and any rank counts; what was forgotten is read again."""
+    """A process keeps a limited number of events, and every rank counts; forgotten ranks are read again."""
     monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
     assert [rank for rank, each in trace.ranks.items() if each.events_held] == [3, 10]
@@ -311,7 +311,7 @@ def test_ranks_worked_on_longest_ago_are_forgotten(trace: Trace, monkeypatch: py
 
 
 def test_a_job_pickles(trace: Trace) -> None:
-    """A whole job travels as the addresses of its ranks."""
+    """A job pickles as the addresses of its ranks."""
     copy = pickle.loads(pickle.dumps(trace))  # noqa: S301 -- our own
     assert copy.map(rank_and_count) == trace.map(rank_and_count)
     assert copy.skipped == trace.skipped

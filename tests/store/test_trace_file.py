@@ -18,7 +18,7 @@ WriteTrace = Callable[..., Path]
 
 
 class Recorder:
-    """A progress display that remembers what it was told."""
+    """A progress display that records its calls."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -47,14 +47,14 @@ def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile,
 
 
 def test_columns_come_in_the_order_asked_for(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """The order of the request is that of the frame, whatever was read before."""
+    """The frame has the order of the request, whatever was read before."""
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
     assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
 
 
 def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> None:
-    """A wrong name is told before any file is opened."""
+    """An unknown name raises an error before any file is opened."""
     with pytest.raises(InvalidOptionError, match="no column 'dur'"):
         open_file(tmp_path / "missing.json").table("events", ["dur"])
 
@@ -67,7 +67,7 @@ def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Pa
 def test_a_pickle_is_an_address(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is small whatever was read, keeps the cache option, and finds a relative path from any folder."""
+    """It stays small whatever was read, keeps the cache option, and finds a relative path from any folder."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
     file = open_file(Path(path.name), cache=False)
@@ -80,7 +80,7 @@ def test_a_pickle_is_an_address(
 
 
 def test_progress_is_told_of_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Reading starts with the size of the file, advances by as much, and finishes; the cache needs no progress."""
+    """Reading starts with the file size, advances by as much in all, and finishes; the cache reports no progress."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()
@@ -96,10 +96,10 @@ def test_progress_is_told_of_every_byte(write_trace: WriteTrace, open_file: Open
 def test_an_interrupt_in_the_progress_ends_the_reading(
     write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
 ) -> None:
-    """Ctrl-C while the reader works comes out as KeyboardInterrupt, and nothing half-written stays."""
+    """Ctrl-C during reading raises KeyboardInterrupt, and no partial entry stays."""
 
     class Interrupted(Recorder):
-        """Where Python notices Ctrl-C."""
+        """A progress display that is interrupted, as Python handles Ctrl-C there."""
 
         def advance(self, byte_count: int, /) -> None:
             """Be interrupted."""
