@@ -16,6 +16,7 @@ from holotrace.enrich.critical_path.event_graph import EdgeType
 from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InvalidOptionError
 from holotrace.export.critical_path_overlay import ARROW_TYPES
+from hta.facade.results.times import in_microseconds
 
 NO_EVENT = -1
 """The index that means no event."""
@@ -52,11 +53,6 @@ class CPEdge:
     end: int
     type: CPEdgeType
     weight: float = 0
-
-
-def in_microseconds(time_ns: int) -> float:
-    """Return whole microseconds as a whole number, else exact thousandths."""
-    return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
 
 
 class NodeList(Sequence[CPNode]):

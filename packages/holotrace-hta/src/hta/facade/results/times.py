@@ -21,6 +21,11 @@ def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
     return whole if (1_000 * whole == nanoseconds).all() else nanoseconds / 1_000
 
 
+def in_microseconds(time_ns: int) -> float:
+    """Return an integer if the time is whole microseconds, otherwise exact thousandths."""
+    return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
+
+
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
     """Return a result table as a frame; columns `x_ns` become `x(us)`, and nulls in numeric columns become NaN."""
     return pd.DataFrame({_column_name(column.name): _values(column) for column in table})

@@ -17,6 +17,7 @@ from holotrace.locations import located
 from holotrace.store.trace import RankTrace, Trace
 from hta.configs.parser_config import ParserConfig
 from hta.facade.imports.later import called_later
+from hta.facade.results.times import in_microseconds
 from hta.facade.trace.arg_columns import configured
 from hta.facade.trace.device_type import device_type
 from hta.facade.trace.frames_by_rank import Fingerprint, FramesByRank
@@ -121,7 +122,7 @@ class TraceView:
         if not self._is_aligned:
             return 0
         base_ns = next((each.header.base_time_ns for each in self._recorded.ranks.values()), 0)
-        return _in_microseconds(self.origin_ns - base_ns)
+        return in_microseconds(self.origin_ns - base_ns)
 
     @cached_property
     def origin_ns(self) -> int:
@@ -276,8 +277,3 @@ class TraceView:
     def _rank(self, rank: int | None) -> RankTrace:
         chosen = self.get_ranks()[0] if rank is None else rank
         return self.trace.select([chosen]).ranks[chosen]
-
-
-def _in_microseconds(time_ns: int) -> float:
-    """Return an integer if the time is whole microseconds."""
-    return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
