@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 
 import holotrace
@@ -19,9 +18,13 @@ from hta.facade.results.times import microseconds
 from hta.facade.results.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holotrace.analyses.idle_time.compute import IdleTime
     from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
     from holotrace.store.trace import Trace
+else:
+    from hta.facade.imports.pandas_later import pd
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"
