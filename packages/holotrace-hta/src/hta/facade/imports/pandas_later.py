@@ -43,12 +43,12 @@ def import_pandas_aside() -> None:
 
 
 def _import_pandas() -> None:
-    # During imports the garbage collector frees nothing and takes a tenth of the time.
     is_enabled = gc.isenabled()
-    gc.disable()
+    gc.disable()  # collections during an import free nothing and take a tenth of its time
     try:
-        with suppress(Exception):  # the first use of pandas raises the error
+        with suppress(Exception):  # whoever uses pandas meets the error
             import_module("pandas")
+        gc.freeze()  # modules stay until the end; without them the collections at exit take 0.07 s less
     finally:
         if is_enabled:
             gc.enable()
