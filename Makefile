@@ -7,6 +7,8 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -pat
 DEMO := build/demo_job
 # Neighbouring tests share fixtures, so each worker gets a contiguous range and takes over tests from others at the end.
 WORKERS := -n auto --dist worksteal
+# One worker more than there are cores: the tests that drive a browser or start processes wait much of their time.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz fuzz-files golden clean needs

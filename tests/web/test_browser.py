@@ -63,7 +63,7 @@ def small(tmp_path_factory):
         yield session_and_url
 
 
-@each_real_trace("ddp_gloo_4rank")
+@each_real_trace()
 def test_every_page_shows_its_figure_and_table(served, browser, name, real_traces) -> None:
     """Figure and rows of each analysis that the trace allows, and the reason for each that it does not."""
     session, url = served
@@ -116,7 +116,9 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
         assert not again.troubles
 
 
-@pytest.mark.parametrize("begins", ["typed", "a page on this disk", "a page of another site"])
+@pytest.mark.parametrize(
+    "begins", ["typed", pytest.param("a page on this disk", marks=pytest.mark.slow), "a page of another site"]
+)
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
     """Typed, by the file that `--open` leads through, and by a link elsewhere; the token is gone from the address."""
     gpu_job().write(tmp_path / "job")

@@ -198,6 +198,7 @@ def test_a_run_that_is_chosen_before_the_address_names_one_is_shown(tmp_path, br
             seen.page.locator(f'#nav a[href*="run={session.runs[1].id}"]').first.wait_for(timeout=PATIENCE_MS)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:

@@ -136,7 +136,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_tra
             seen.keep(f"tensorboard-{name}-{page}")
 
 
-@pytest.mark.parametrize("place", ["path_prefix", "proxy"])
+@pytest.mark.parametrize("place", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
 def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
     """Under --path_prefix and behind a proxy that strips one; an address inside TensorBoard's opens a page."""
     options = ["--path_prefix", "/inner"] if place == "path_prefix" else []

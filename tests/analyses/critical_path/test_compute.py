@@ -665,6 +665,7 @@ def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
 _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 
+@pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
     """A step and the whole recording of each rank; the unchanged replay is within 1 %."""
     count = 0
