@@ -53,7 +53,7 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
     let mut count = 0;
     while let Some(block) = text.get(count..).and_then(|rest| rest.first_chunk()) {
         let values = u64::from_le_bytes(*block) ^ ZEROS;
-        // A carry out of a byte that is no digit only reaches the bytes behind it.
+        // A carry out of a byte that is not a digit reaches only the bytes after it.
         let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH_BITS;
         if others != 0 {
             return count + (others.trailing_zeros() / 8) as usize;
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(number(b"12345678901234567"), None);
     }
 
-    /// A byte that is no digit is seen wherever it stands.
+    /// Finds a byte that is not a digit at any position.
     #[test]
     fn every_other_byte() {
         for length in 1..=MOST_DIGITS + 4 {

@@ -1,4 +1,4 @@
-//! How the events before an event are written never changes what is read of it.
+//! The layout of earlier events never changes how an event is read.
 #![allow(clippy::expect_used)]
 
 mod oracle;
@@ -80,7 +80,7 @@ const VALUES: [&str; 39] = [
     "{}",
 ];
 
-/// A key with what stands behind and before it.
+/// A key and the bytes around it.
 type Member = (&'static str, &'static str, &'static str);
 
 fn member() -> impl Strategy<Value = Member> {
@@ -177,7 +177,7 @@ fn events() -> impl Strategy<Value = String> {
     })
 }
 
-/// All tables of a text, and what the reader says of it.
+/// All tables read from a text, and its findings.
 fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
     let mut sink = MemorySink::default();
     let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };

@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
     }
 
-    /// Steps that differ only behind the bytes compared at once are told apart.
+    /// Distinguishes steps that differ only after the bytes compared at once.
     #[test]
     fn long_steps() {
         let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));
