@@ -28,7 +28,7 @@ from urllib.request import Request, urlopen
 
 import holotrace
 from holotrace.testing.chromium import chromium_path
-from holotrace.web.runs import runs_under
+from holotrace.web.session.runs import runs_under
 
 PIXELS = 1_800
 """What a browser 1,440 pixels wide asks for: the view, and a quarter of it on either side."""

@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from holotrace.testing.chromium import MISSING, chromium_path
 from holotrace.testing.synthetic import write_job
-from holotrace.web.server import Address, bound_server
-from holotrace.web.session import Session
-from holotrace.web.state import Selection
+from holotrace.web.server.server import Address, bound_server
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Session
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PAGES = ("overview", "timeline", "distributed")

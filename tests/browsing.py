@@ -18,13 +18,13 @@ import pytest
 from holotrace.errors import HolotraceError
 from holotrace.testing.chromium import MISSING, chromium_path
 from holotrace.web.pages import PAGES
-from holotrace.web.state import Selection
+from holotrace.web.session.selection import Selection
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Locator, Page
 
-    from holotrace.web.page import Page as WebPage
-    from holotrace.web.session import Scope, Session
+    from holotrace.web.parts.page import Page as WebPage
+    from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
 """How long a page may take on a machine that does other things as well."""

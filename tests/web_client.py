@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from holotrace.web.app import create_app
-from holotrace.web.session import Session
+from holotrace.web.session.session import Session
+from holotrace.web.shell.app import create_app
 
 DEADLINE_S = 60
 

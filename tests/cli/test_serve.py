@@ -20,8 +20,8 @@ pytest.importorskip("dash", reason="the extra web is not installed")
 
 from holotrace.cli.commands import app
 from holotrace.errors import InvalidOptionError, TraceNotFoundError
-from holotrace.web.server import Address, bound_server
-from holotrace.web.session import Session
+from holotrace.web.server.server import Address, bound_server
+from holotrace.web.session.session import Session
 from jobs import gpu_job
 
 serve_module = import_module("holotrace.cli.serve")

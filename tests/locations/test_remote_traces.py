@@ -33,8 +33,8 @@ from holotrace.ingest.execution_trace import read_execution_trace
 from holotrace.locations import drafted, located, reading
 from holotrace.store.cache import FOLDER_VARIABLE
 from holotrace.store.trace import Trace
-from holotrace.web.runs import contained
-from holotrace.web.session import Session
+from holotrace.web.session.runs import contained
+from holotrace.web.session.session import Session
 from hta.trace_analysis import TraceAnalysis
 from web_files import WebFiles, serving
 

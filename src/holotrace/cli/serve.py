@@ -44,8 +44,8 @@ def serve(  # noqa: PLR0913 -- one argument an option
 ) -> None:
     """Show pages with figures and tables of all runs under a folder; ends with Ctrl-C."""
     _expect_extra()
-    from holotrace.web.server import Address, bound_server  # noqa: PLC0415 -- loads dash
-    from holotrace.web.session import Session  # noqa: PLC0415
+    from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
+    from holotrace.web.session.session import Session  # noqa: PLC0415
 
     session = Session(sources, cache=not no_cache)
     if not session.runs:

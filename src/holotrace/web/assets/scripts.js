@@ -1,6 +1,6 @@
 "use strict";
 
-// Fetches what draws figures, tables and pages of their own kind when it is wanted. `scripts.py` says which scripts these
+// Fetches what draws figures, tables and pages of their own kind when it is wanted. `shell/scripts.py` says which scripts these
 // are, and why not all of them come with the page.
 (() => {
   const PATIENCE_MS = 3_000;

@@ -10,12 +10,13 @@ from dash.development.base_component import Component
 from holotrace.catalogue import ANALYSES
 from holotrace.question import Analysis
 from holotrace.tables import View
-from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
-from holotrace.web.page import Page, Table
-from holotrace.web.parts import nothing_found, part
-from holotrace.web.python_line import python_of
-from holotrace.web.session import Session
-from holotrace.web.state import Selection
+from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.parts.page import Page, Table
+from holotrace.web.parts.python_code import python_of
+from holotrace.web.parts.slow_parts import nothing_found, part
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Session
+from holotrace.web.tables.box import table_box
 
 
 def analysis_pages() -> tuple[Page, ...]:

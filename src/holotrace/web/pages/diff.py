@@ -14,12 +14,13 @@ from holotrace.analyses.compare_traces.compute import TraceComparison, compare_t
 from holotrace.analyses.compare_traces.entry import VIEWS
 from holotrace.figures import plot_compare_traces
 from holotrace.tables import View
-from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
-from holotrace.web.page import Page, Table
-from holotrace.web.parts import part
-from holotrace.web.python_line import opening
-from holotrace.web.session import Scope, Session
-from holotrace.web.state import Selection
+from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.parts.page import Page, Table
+from holotrace.web.parts.python_code import opening
+from holotrace.web.parts.slow_parts import part
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Scope, Session
+from holotrace.web.tables.box import table_box
 
 QUESTION = "What changed from control to test?"
 CONTROL = "control"

@@ -10,12 +10,13 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.ingest.file_health import FileHealth, file_health
-from holotrace.web.components import definitions, python_block, table_box, title_block
-from holotrace.web.page import Page, Table
-from holotrace.web.parts import part
-from holotrace.web.python_line import python_of
-from holotrace.web.session import Scope, Session
-from holotrace.web.state import Selection
+from holotrace.web.parts.components import definitions, python_block, title_block
+from holotrace.web.parts.page import Page, Table
+from holotrace.web.parts.python_code import python_of
+from holotrace.web.parts.slow_parts import part
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Scope, Session
+from holotrace.web.tables.box import table_box
 
 QUESTION = "Can the files be trusted?"
 

@@ -18,12 +18,13 @@ from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.facts import ADVICE_ANALYSES
 from holotrace.units import percent_text
-from holotrace.web.components import definitions, findings, graph, python_block, table_box, title_block
-from holotrace.web.page import Page, Table
-from holotrace.web.parts import part
-from holotrace.web.python_line import python_of
-from holotrace.web.session import Session
-from holotrace.web.state import Selection
+from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.parts.page import Page, Table
+from holotrace.web.parts.python_code import python_of
+from holotrace.web.parts.slow_parts import part
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Session
+from holotrace.web.tables.box import table_box
 
 QUESTION = "What matters in this job?"
 

@@ -7,10 +7,10 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
-from holotrace.web.components import definitions, title_block
-from holotrace.web.page import Page
-from holotrace.web.session import Session
-from holotrace.web.state import Selection, text_of
+from holotrace.web.parts.components import definitions, title_block
+from holotrace.web.parts.page import Page
+from holotrace.web.session.selection import Selection, text_of
+from holotrace.web.session.session import Session
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.routes import add_routes
 

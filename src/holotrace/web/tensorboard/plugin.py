@@ -54,9 +54,9 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
 
     def _app(self) -> WSGIApplication:
         """Make the application; that loads dash."""
-        from holotrace.web.app import create_app  # noqa: PLC0415
-        from holotrace.web.guard import Guard  # noqa: PLC0415
-        from holotrace.web.session import Session  # noqa: PLC0415
+        from holotrace.web.server.guard import Guard  # noqa: PLC0415
+        from holotrace.web.session.session import Session  # noqa: PLC0415
+        from holotrace.web.shell.app import create_app  # noqa: PLC0415
 
         app: WSGIApplication = create_app(Session([self._logdir])).server.wsgi_app
         return Guard(
@@ -69,7 +69,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
 
     def _allowed_hosts(self) -> frozenset[str]:
         """Return the names that TensorBoard goes by; a proxy may pass on others, which only its owner knows."""
-        from holotrace.web.server import Address  # noqa: PLC0415
+        from holotrace.web.server.server import Address  # noqa: PLC0415
 
         everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"
         host = getattr(self._flags, "host", None) or everywhere

@@ -16,9 +16,9 @@ from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.facts import ADVICE_ANALYSES
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.store.trace_file import TraceFile
-from holotrace.web.bounds import opened_trace
-from holotrace.web.session import Scope, Session
-from holotrace.web.state import numbers_of
+from holotrace.web.session.bound_files import opened_trace
+from holotrace.web.session.selection import numbers_of
+from holotrace.web.session.session import Scope, Session
 from holotrace.web.timeline.counters import Counters, counter_answer, rank_counters
 from holotrace.web.timeline.details import event_details, event_links
 from holotrace.web.timeline.findings import (

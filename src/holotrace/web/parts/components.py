@@ -1,0 +1,55 @@
+"""What pages are put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import dash_mantine_components as dmc
+import plotly.graph_objects as go
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from holotrace.drawing.names import printable
+
+MOST_FINDINGS = 12
+
+
+def title_block(title: str, question: str) -> Component:
+    """Say what a page is about."""
+    return html.Header([dmc.Title(title, order=2), dmc.Text(question, c="dimmed")])
+
+
+def definitions(terms: Sequence[tuple[str, str]]) -> Component:
+    """Show the meaning of words on demand."""
+    rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
+    return html.Details([html.Summary("What the words mean"), html.Dl(rows)], className="holotrace-details")
+
+
+def python_block(code: str) -> Component:
+    """Show the Python that gives the same result, ready to be copied."""
+    copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
+    return html.Details(
+        [html.Summary("The same in Python"), html.Div([html.Pre(code), copy], className="holotrace-code")],
+        className="holotrace-details",
+    )
+
+
+def findings(sentences: Iterable[str]) -> list[Component]:
+    """Show what was noticed, the first at once and the others on demand."""
+    items = [html.Li(printable(sentence)) for sentence in sentences]
+    if not items:
+        return []
+    more = items[MOST_FINDINGS:]
+    folded = [html.Details([html.Summary(f"{len(more):,} more"), html.Ul(more)], className="holotrace-details")]
+    return [html.Ul(items[:MOST_FINDINGS], className="holotrace-findings"), *(folded if more else [])]
+
+
+def graph(name: str, figure: go.Figure) -> Component:
+    """Show a figure; its colours follow the page's."""
+    height = figure.layout.height or 420
+    return dcc.Graph(
+        id={"type": "figure", "name": name},
+        figure=figure,
+        config={"displaylogo": False, "responsive": True},
+        style={"height": f"{height}px"},
+    )

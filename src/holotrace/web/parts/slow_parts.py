@@ -1,0 +1,142 @@
+"""Parts of a page that take a while: a placeholder asks for them until they are ready."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import MATCH, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+
+from holotrace.errors import HolotraceError, MissingDataError
+from holotrace.web.parts.components import findings
+from holotrace.web.parts.page import Page, Part
+from holotrace.web.session.runs import SPAN_MARK
+from holotrace.web.session.selection import Selection
+from holotrace.web.session.session import Session
+
+logger = logging.getLogger("holotrace")
+
+MOMENT_S = 0.1
+"""How long a page waits for its parts, before it comes without those that are not ready."""
+
+PATIENCE_S = 0.3
+POLL_MS = 350
+_MOST_POLLS = 20_000
+
+
+def part(name: str, *, min_height: int = 60) -> Component:
+    """Return the place where the part of that name appears, so many pixels high while it is awaited."""
+    return html.Div(
+        [
+            html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
+            dcc.Interval(id=_id("poll", name), interval=POLL_MS, max_intervals=_MOST_POLLS),
+        ],
+        id=_id("place", name),
+    )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Makes the parts of pages; `common` are those that every page has."""
+
+    session: Session
+    pages: Mapping[str, Page]
+    common: Mapping[str, Part]
+
+    def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
+        """Put into their places those parts that are there already, or in a moment."""
+        places = [each["name"] for each in page if isinstance(each, dict) and each["type"] == "place"]
+        answers = {name: self._answer(name, selection, scheme) for name in places}
+        deadline = time.monotonic() + MOMENT_S
+        for name, answer in answers.items():
+            if answer is not None:
+                shown, is_all = _shown(answer, self.session, selection, max(0, deadline - time.monotonic()))
+                if is_all:
+                    page[_id("place", name)].children = shown
+
+    def register(self, app: Dash) -> None:
+        """Answer the placeholders that are left."""
+
+        @app.callback(
+            Output(_id("part", MATCH), "children"),
+            Output(_id("poll", MATCH), "disabled"),
+            Input(_id("poll", MATCH), "n_intervals"),
+            State("url", "search"),
+            State("theme", "forceColorScheme"),
+        )
+        def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
+            selection = with_run(Selection.from_query(query), self.session)
+            answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
+            if answer is None:  # of a page that was just left
+                return no_update, True
+            return _shown(answer, self.session, selection, PATIENCE_S)
+
+    def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
+        """Return a part, or the work on it; None where the page has none of that name."""
+        page = self.pages.get(selection.view)
+        make = self.common.get(name) or (page.parts.get(name) if page else None)
+        if make is None:
+            return None
+        themed = selection.with_options(theme="dark" if scheme == "dark" else "light")
+        run = (selection.run or "").partition(SPAN_MARK)[0]
+        stamp = tuple(each.stamp for each in self.session.runs if each.id == run)
+        return self.session.answer((selection.view, name, themed, stamp), partial(make, self.session, themed))
+
+
+def with_run(selection: Selection, session: Session) -> Selection:
+    """Take the first run where none is named."""
+    first = next((run.id for run in session.runs), None)
+    return selection if selection.run else replace(selection, run=first)
+
+
+def problem(error: HolotraceError, selection: Selection) -> Component:
+    """Say what was not recorded and how to record it, or what else stands in the way."""
+    if isinstance(error, MissingDataError):
+        return _missing([str(error)], selection)
+    return _alert("This cannot be shown", [str(error)], selection, "yellow")
+
+
+def nothing_found(reasons: Sequence[str], selection: Selection) -> Component:
+    """Say why the tables of a page are empty, instead of showing them."""
+    return _missing(reasons or ["nothing of this kind was found"], selection)
+
+
+def _missing(reasons: Sequence[str], selection: Selection) -> Component:
+    title = "Not in what is selected" if selection.is_narrow else "Not in this recording"
+    return _alert(title, reasons, selection, "gray")
+
+
+def _alert(title: str, reasons: Sequence[str], selection: Selection, color: str) -> Component:
+    whole = dcc.Link("look at all ranks, steps and devices", href=selection.widened.query())
+    return dmc.Alert([*findings(reasons), *([whole] if selection.is_narrow else [])], title=title, color=color)
+
+
+def _shown(
+    answer: Future[Component], session: Session, selection: Selection, patience_s: float
+) -> tuple[Component, bool]:
+    """Return what to show now, and whether that is all."""
+    try:
+        return answer.result(patience_s), True
+    except NotYet:
+        return _waiting(session.reading.text()), False
+    except HolotraceError as error:
+        return problem(error, selection), True
+    except Exception:
+        logger.exception("a part of a page could not be made")
+        return dmc.Alert("This could not be made; the log of the server says why.", title="Error", color="red"), True
+
+
+def _waiting(text: str) -> Component:
+    return dmc.Group([dmc.Loader(size="sm"), dmc.Text(text or "computing", c="dimmed", size="sm")], p="md")
+
+
+def _id(kind: str, name: object) -> dict[str, object]:
+    return {"type": kind, "name": name}

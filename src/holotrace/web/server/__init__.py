@@ -1,0 +1,1 @@
+"""The server behind `holotrace serve`: waitress behind a guard."""

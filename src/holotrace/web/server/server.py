@@ -1,0 +1,125 @@
+"""The server behind `holotrace serve`: waitress, one process, guarded."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holotrace.errors import InvalidOptionError
+from holotrace.web.server.connections import ConnectionServer
+from holotrace.web.server.guard import Guard
+from holotrace.web.session.session import Session
+from holotrace.web.shell.app import create_app
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound to
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen, further names by which browsers may call the server, and whether its address carries a token."""
+
+    host: str = "127.0.0.1"
+    port: int = 8050
+    names: frozenset[str] = frozenset()
+    has_token: bool = True
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        """Names that the Host header may have; of a server that listens everywhere, the machine's own ones."""
+        own = {*_own_names(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
+        return frozenset({*_LOOPBACK_NAMES, *own, *self.names})
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that is bound to its port."""
+
+    url: str
+    _waitress: ConnectionServer
+
+    def run(self) -> None:
+        """Answer requests until interrupted."""
+        self._waitress.run()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._waitress.close()
+
+
+@contextmanager
+def bound_server(session: Session, address: Address) -> Iterator[Server]:
+    """Bind the port, so that a port that is taken is told at once.
+
+    Raises:
+        InvalidOptionError: the address cannot be listened on, or other machines reach it and there is no token.
+    """
+    token = _token(address)
+    listening = _listen(address)
+    server = Server(
+        _url(address, listening.getsockname()[1], token),
+        ConnectionServer(guarded(session, address, token), listening),
+    )
+    try:
+        yield server
+    finally:
+        server.close()
+        session.close()
+
+
+def guarded(session: Session, address: Address, token: str | None) -> WSGIApplication:
+    """Return the application behind its guard."""
+    return Guard(create_app(session).server.wsgi_app, allowed_hosts=address.allowed_hosts, token=token)
+
+
+def _token(address: Address) -> str | None:
+    """Return a fresh token; other users of this machine reach a port of it, too."""
+    if address.has_token:
+        return secrets.token_urlsafe(24)
+    if address.is_loopback:
+        return None
+    message = f"{address.host} is reached from other machines, so the pages need their token: leave out --no-token"
+    raise InvalidOptionError(message)
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family)
+    except OSError as error:
+        message = f"{address.host}:{address.port} cannot be listened on: {error.strerror}; choose another with --port"
+        raise InvalidOptionError(message) from error
+
+
+def _url(address: Address, port: int, token: str | None) -> str:
+    host = socket.gethostname() if address.host in _ANY_ADDRESS else address.host
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _own_names() -> set[str]:
+    names = {socket.gethostname(), socket.getfqdn()}
+    return names | {name.partition(".")[0] for name in names}
+
+
+def _own_addresses() -> set[str]:
+    try:
+        return {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()

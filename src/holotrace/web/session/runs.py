@@ -1,0 +1,218 @@
+"""Which runs lie under the paths that a server was given.
+
+A folder that holds at least one trace is a run, as in TensorBoard, also where the trace cannot be read; folders below it are
+searched too. So is a store, which is searched no further. Nothing outside the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out. The
+folder may be a URL; then what a listing names outside of it is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from holotrace.errors import UnreadableTraceError
+from holotrace.ingest.discover import is_or_was_a_trace, natural_order
+from holotrace.ingest.runs import run_in
+from holotrace.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
+from holotrace.store.job_store import StoredFile
+from holotrace.store.store_files import RANKS_FOLDER, STORE_MANIFEST
+from holotrace.store.trace import RankFile, RankTrace, SkippedFile, Trace
+from holotrace.store.trace_file import TraceFile
+from holotrace.web.session.bound_files import BoundFile, BoundReader
+
+MOST_FOLDERS = 20_000
+"""Folders searched below one path; TensorBoard's log folders may hold anything."""
+
+SPAN_MARK = "~"
+"""Stands in an id between that of a run and the number of one of its spans."""
+
+_ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
+_Listing = tuple[tuple[str, int, int | str], ...]
+"""Name, size, and time or version of what may be a trace."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """One job that can be looked at.
+
+    id      opaque, and the same each time the server starts; of a span, the run's with its number: `31fc1308cf59~2`
+    name    its folder below the one served, or the name of the file
+    source  what `holotrace.open_trace` is given
+    root    the folder that its files may not lie outside of; None where they were named one by one
+    stamp   changes whenever its files do
+    """
+
+    id: str
+    name: str
+    source: str | tuple[str, ...]
+    root: str | None
+    stamp: str
+
+
+def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
+    """Find the runs: one of all the files among the paths, and one of each folder that holds a trace."""
+    files = tuple(path for path in paths if not located(path).is_dir())
+    if files:
+        yield _run_of_files(files)
+    for path in paths:
+        if path not in files:
+            yield from _runs_below(path)
+
+
+def of_span(info: RunInfo, span: str) -> RunInfo | None:
+    """Return the recordings of one span of a run; None where it has no such span."""
+    files = {str(number): files for number, files in spans_of(info).items()}.get(span)
+    return replace(info, id=f"{info.id}{SPAN_MARK}{span}", source=files) if files else None
+
+
+def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
+    """Return the files of each span of a run, the times at which its workers recorded; none of files named one by one."""
+    return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
+
+
+def contained(trace: Trace, root: str | None) -> Trace:
+    """Leave out files that lie outside of `root` behind a link, and what was read of them to tell what they are.
+
+    The others are read only where they are now: a link that is put in the place of one later is not followed.
+    """
+    bound = {rank: _bound(each, root) for rank, each in trace.ranks.items()}
+    inside = {rank: each for rank, each in bound.items() if each is not None}
+    skipped = [each for each in trace.skipped if root is None or _lies_in(each.path, root)]
+    paths = (
+        *(each.path for each in trace.skipped if each not in skipped),
+        *(each.source for rank, each in trace.ranks.items() if rank not in inside),
+    )
+    outside = [SkippedFile(path, "a link out of the folder served") for path in paths]
+    return Trace(inside, (*skipped, *outside))
+
+
+def real_paths(paths: Iterable[str]) -> dict[str, Path]:
+    """Return where the files of this machine among the paths are, those that are links left out: they may change."""
+    named = {path: Path(path) for path in paths if not is_url(path)}
+    return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
+
+
+def expect_still_there(real: Mapping[str, Path]) -> None:
+    """Expect that paths still lead where they led to when the server was started.
+
+    Raises:
+        UnreadableTraceError: one does not.
+    """
+    for path, file in real.items():
+        if Path(path).resolve() != file:
+            message = f"{path} has become a link since holotrace serve was started; start it again to follow it"
+            raise UnreadableTraceError(message)
+
+
+def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
+    """Return the rank with its file read where it is now; None where that is outside of `root`."""
+    file = rank_trace.file
+    if isinstance(file, TraceFile) and not is_url(file.path):
+        bound = BoundFile.of(file.path, root)
+        reader = None if bound is None else BoundReader(file.reader, bound)
+        return None if reader is None else RankTrace(rank_trace.rank, file.read_by(reader))
+    is_inside = root is None or all(_lies_in(path, root) for path in _files_of(file))
+    return rank_trace if is_inside else None
+
+
+@lru_cache(maxsize=256)
+def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
+    """Look at a folder again when its stamp has changed."""
+    del stamp
+    try:
+        run = run_in(folder)
+    except OSError:
+        return {}
+    return {span: tuple(each.path for each in run.of_span(span)) for span in run.spans} if run else {}
+
+
+def _files_of(file: RankFile) -> list[str]:
+    """Return the paths that are read of a rank: its trace, or its folder in a store and what is in that."""
+    if isinstance(file, StoredFile):
+        return [str(file.folder), *(child.path for child in _children(str(file.folder)))]
+    return [file.path]
+
+
+def _run_of_files(files: tuple[str, ...]) -> RunInfo:
+    name = name_of(files[0]) if len(files) == 1 else f"{name_of(files[0])} and {len(files) - 1} more"
+    source = files[0] if len(files) == 1 else files
+    listing = tuple((path, *_size_and_time(path)) for path in files)
+    return RunInfo(_short_hash(files), name, source, None, _short_hash(listing))
+
+
+def _runs_below(path: str) -> Iterator[RunInfo]:
+    for folder, listing in islice(_folders(path), MOST_FOLDERS):
+        if _is_store(name for name, _, _ in listing) or _holds_a_trace(folder, listing):
+            yield RunInfo(_short_hash(folder), _name(folder, path), folder, path, _short_hash(listing))
+
+
+def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
+    """Yield a folder and those below it, with what may be a trace in each; one that cannot be listed is empty."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        children = sorted(_children(folder), key=lambda child: natural_order(child.name), reverse=True)
+        if not _is_store(child.name for child in children):
+            waiting += [child.path for child in children if child.is_dir and not _is_link(child.path)]
+        else:
+            children += _children(str(located(folder) / RANKS_FOLDER))
+        may_be = sorted((child for child in children if child.name.endswith(_ENDINGS)), key=lambda child: child.name)
+        yield folder, tuple((child.name, *_size_and_time(child.path, child.status)) for child in may_be)
+
+
+def _children(folder: str) -> list[Child]:
+    try:
+        return scan(folder)
+    except OSError:
+        return []
+
+
+def _is_store(names: Iterable[str]) -> bool:
+    return STORE_MANIFEST in names
+
+
+def _is_link(path: str) -> bool:
+    return located(path).is_symlink()
+
+
+def _name(folder: str, root: str) -> str:
+    here, above = located(folder), located(root)
+    if isinstance(here, RemotePath) and isinstance(above, RemotePath):
+        return here.below(above) or above.name or root
+    relative = os.path.relpath(folder, root)
+    return (Path(root).resolve().name or root) if relative == "." else relative
+
+
+def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
+    """Return what changes with a file; of a link that leads nowhere, zeros."""
+    try:
+        status = known or status_of(located(path))
+    except OSError:
+        return 0, 0
+    return -1 if status.size is None else status.size, status.etag or status.mtime_ns
+
+
+@lru_cache(maxsize=4_096)
+def _holds_a_trace(folder: str, listing: _Listing) -> bool:
+    """Look at the beginnings of files, those of a folder that has not changed only once."""
+    return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
+
+
+def _inside(folder: str, name: str) -> str:
+    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path begins with the text given
+
+
+def _lies_in(path: str, root: str) -> bool:
+    inside, outside = located(path), located(root)
+    if isinstance(inside, RemotePath) or isinstance(outside, RemotePath):
+        return isinstance(inside, RemotePath) and isinstance(outside, RemotePath) and inside.is_inside(outside)
+    return Path(path).resolve().is_relative_to(Path(root).resolve())
+
+
+def _short_hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode(errors="surrogatepass")).hexdigest()[:12]

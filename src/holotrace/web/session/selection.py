@@ -1,0 +1,116 @@
+"""What a page shows, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
+
+A link therefore shows the same to whoever opens it. Query strings are untrusted: what means nothing is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+from urllib.parse import parse_qsl, urlencode
+
+from holotrace.web.session.session import Scope
+
+FIRST_VIEW = "overview"
+"""The page that is shown where an address asks for none."""
+
+LONGEST_QUERY = 8_192
+MOST_NUMBERS = 100_000
+
+_NUMBERS = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", re.ASCII)
+_SCOPE_KEYS = ("ranks", "steps", "devices")
+_OPTION_KEY = re.compile(r"[a-z][a-z0-9_.]{0,39}", re.ASCII)
+_NAMED = {"view", "run", *_SCOPE_KEYS}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a page shows.
+
+    view     name of the page
+    run      id of the run; None for the first
+    ranks    likewise steps and devices: only these; None for all
+    options  what else the page was asked for, as (key, value), sorted by key
+    """
+
+    view: str = FIRST_VIEW
+    run: str | None = None
+    ranks: tuple[int, ...] | None = None
+    steps: tuple[int, ...] | None = None
+    devices: tuple[int, ...] | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_query(cls, text: str | None) -> Selection:
+        """Read a query string, with or without its question mark."""
+        pairs = dict(_pairs(text or ""))
+        options = {key: value for key, value in pairs.items() if key not in _NAMED and _OPTION_KEY.fullmatch(key)}
+        return cls(
+            view=pairs.get("view") or cls.view,
+            run=pairs.get("run") or None,
+            ranks=numbers_of(pairs.get("ranks", "")),
+            steps=numbers_of(pairs.get("steps", "")),
+            devices=numbers_of(pairs.get("devices", "")),
+            options=tuple(sorted((key, value) for key, value in options.items() if value)),
+        )
+
+    def query(self) -> str:
+        """Return the query string, beginning with its question mark."""
+        numbers = {key: text_of(getattr(self, key) or ()) for key in _SCOPE_KEYS}
+        named = {"view": self.view, "run": self.run or "", **numbers}
+        pairs = [(key, value) for key, value in named.items() if value]
+        return "?" + urlencode([*pairs, *self.options], errors="surrogatepass", safe=",")
+
+    @property
+    def scope(self) -> Scope:
+        """What is looked at."""
+        return Scope(self.run or "", self.ranks, self.steps, self.devices)
+
+    def option(self, key: str, default: str = "") -> str:
+        """Return what else was asked for."""
+        return dict(self.options).get(key, default)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only some ranks, steps or devices are looked at."""
+        return any(numbers is not None for numbers in (self.ranks, self.steps, self.devices))
+
+    @property
+    def widened(self) -> Selection:
+        """The same page about the whole run."""
+        return replace(self, ranks=None, steps=None, devices=None)
+
+    def at(self, view: str) -> Selection:
+        """Return the address of another page about the same part of the run."""
+        return replace(self, view=view, options=())
+
+    def with_options(self, **options: str) -> Selection:
+        """Return the same with other options; an empty one is taken away."""
+        merged = {**dict(self.options), **options}
+        return replace(self, options=tuple(sorted((key, value) for key, value in merged.items() if value)))
+
+
+def numbers_of(text: str) -> tuple[int, ...] | None:
+    """Read `0-3,7` as (0, 1, 2, 3, 7); None for what is no list of numbers, or one that is too long."""
+    if not _NUMBERS.fullmatch(text):
+        return None
+    bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+    if sum(each[-1] - each[0] + 1 for each in bounds) > MOST_NUMBERS:
+        return None
+    return tuple(sorted({number for each in bounds for number in range(each[0], each[-1] + 1)})) or None
+
+
+def text_of(numbers: Iterable[int]) -> str:
+    """Write (0, 1, 2, 3, 7) as `0-3,7`."""
+    runs = groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0])
+    parts = [[number for _, number in run] for _, run in runs]
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text[:LONGEST_QUERY].removeprefix("?"), max_num_fields=64)
+    except ValueError:  # too many fields
+        return []

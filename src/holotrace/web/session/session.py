@@ -1,0 +1,243 @@
+"""What the server knows: the runs under the paths it serves, the traces that are open, and the results it has made.
+
+A page names a run by an id from the server's own scan, never by a path. Everything that is remembered is bounded:
+results by their bytes, open traces by their number and by the memory of the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from holotrace.catalogue import analysis
+from holotrace.enrich.steps.selections import in_steps, on_devices
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.locations import Address, address_text
+from holotrace.question import Result
+from holotrace.store.cache import CacheOption
+from holotrace.store.trace import Trace
+from holotrace.web.session.memory import bytes_of, resident_bytes
+from holotrace.web.session.reading import Reading
+from holotrace.web.session.runs import (
+    SPAN_MARK,
+    RunInfo,
+    contained,
+    expect_still_there,
+    of_span,
+    real_paths,
+    runs_under,
+)
+
+__all__ = ["RunInfo", "Scope", "Session"]
+
+T = TypeVar("T")
+
+MOST_RESULT_BYTES = 256 << 20
+MOST_OPEN_TRACES = 8
+MOST_PROCESS_BYTES = 1_000 << 20
+"""Above this, open traces and what was derived from them are dropped after use; the cache on disk opens them again."""
+
+MOST_ANSWERS = 64
+SCAN_AGAIN_S = 5.0
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is looked at: a run, and of it only these ranks, steps and devices; None stands for all."""
+
+    run: str
+    ranks: tuple[int, ...] | None = None
+    steps: tuple[int, ...] | None = None
+    devices: tuple[int, ...] | None = None
+
+
+class Session:
+    """Runs, open traces and results of one server; every method may be called from any thread."""
+
+    def __init__(self, paths: Iterable[Address], *, cache: CacheOption = True) -> None:
+        """Serve these folders, files and patterns; files among several paths are one run."""
+        self.paths = tuple(map(address_text, paths))
+        self.reading = Reading()
+        self._named = real_paths(self.paths)
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._turns: WeakValueDictionary[Hashable, _Turn] = WeakValueDictionary()
+        self._scanned_at = float("-inf")
+        self._runs: dict[str, RunInfo] = {}
+        self._results: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self._traces: OrderedDict[Hashable, Trace] = OrderedDict()
+        self._answers: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="holotrace-work")
+
+    @property
+    def runs(self) -> tuple[RunInfo, ...]:
+        """The runs that are there now; the folders are searched again after some seconds."""
+        return tuple(self._scanned().values())
+
+    def run(self, run_id: str) -> RunInfo:
+        """Return the run of that id, or the span of a run.
+
+        Raises:
+            InvalidOptionError: there is none.
+        """
+        whole, _, span = run_id.partition(SPAN_MARK)
+        found = self._scanned().get(whole)
+        found = of_span(found, span) if found and span else found
+        if found is None:
+            message = "this run is not here (any more); choose one from the list"
+            raise InvalidOptionError(message)
+        return found
+
+    def whole(self, run_id: str) -> Trace:
+        """Return the trace of a run with all of its files, also those that cannot be read.
+
+        Raises:
+            InvalidOptionError: there is no such run.
+            HolotraceError: its files are no job; see `holotrace.open_trace`.
+        """
+        info = self.run(run_id)
+        return self._open((run_id, info.stamp), lambda: self._opened(info))
+
+    def trace(self, scope: Scope) -> Trace:
+        """Return what is looked at, of the ranks whose files can be read; the first use reads them.
+
+        Raises:
+            UnknownRankError: the run does not have such a rank.
+            HolotraceError: see `whole`; or no file can be read.
+        """
+        return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
+
+    def result(self, scope: Scope, name: str, **options: Hashable) -> Result:
+        """Return the result of an analysis.
+
+        Raises:
+            KeyError: there is no such analysis.
+            MissingDataError: it lacks its input.
+            HolotraceError: see `trace`.
+        """
+        chosen = analysis(name)
+        key = (name, tuple(sorted(options.items())))
+        return self.remembered(scope, key, lambda trace: chosen.compute(trace, **options))
+
+    def results(self, scope: Scope, names: Iterable[str]) -> dict[str, Result]:
+        """Return the results of those of the analyses that do not lack their input; see `result`."""
+        outcomes = {name: _outcome(partial(self.result, scope, name)) for name in names}
+        return {name: each for name, each in outcomes.items() if not isinstance(each, MissingDataError)}
+
+    def remembered(self, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
+        """Return `compute(trace)`; see `remember`."""
+        return self.remember(scope, key, lambda: compute(self.trace(scope)))
+
+    def remember(self, scope: Scope, key: Hashable, make: Callable[[], T]) -> T:
+        """Return `make()`: made once, whoever else asks at the same time waits, and remembered by `key`.
+
+        It is forgotten when memory is short or the files of the run change. That input is missing is remembered too.
+        """
+        whole_key = (scope, self.run(scope.run).stamp, key)
+        with self._turn(whole_key):
+            with self._lock:
+                known = self._results.get(whole_key)
+            value = _outcome(make) if known is None else known[0]
+            self._keep(whole_key, value)
+        if known is None:
+            self._free_memory()
+        if isinstance(value, MissingDataError):
+            raise MissingDataError(*value.args)
+        return cast("T", value)
+
+    def answer(self, key: Hashable, work: Callable[[], T]) -> Future[T]:
+        """Do some work off the thread of the request; asked again with the same key, return the same work.
+
+        What failed is done anew when it is next asked for.
+        """
+        with self._lock:
+            known = self._answers.get(key)
+            if known is None or (known.done() and known.exception() is not None):
+                known = self._answers[key] = self._pool.submit(work)
+            self._answers.move_to_end(key)
+            surplus = len(self._answers) - MOST_ANSWERS
+            for each in [each for each, future in self._answers.items() if future.done()][: max(0, surplus)]:
+                del self._answers[each]
+            return known
+
+    def close(self) -> None:
+        """Drop the work that has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _keep(self, key: Hashable, value: object) -> None:
+        with self._lock:
+            self._results[key] = (value, bytes_of(value))
+            self._results.move_to_end(key)
+            while len(self._results) > 1 and sum(size for _, size in self._results.values()) > MOST_RESULT_BYTES:
+                self._results.popitem(last=False)
+
+    def _free_memory(self) -> None:
+        """Drop what is open where the process holds much; whoever works on a trace keeps it until done."""
+        held = resident_bytes()
+        if held is not None and held > MOST_PROCESS_BYTES:
+            with self._lock:
+                self._traces.clear()
+
+    def _open(self, key: Hashable, opened: Callable[[], Trace]) -> Trace:
+        with self._turn(("trace", key)):
+            with self._lock:
+                known = self._traces.get(key)
+            trace = opened() if known is None else known
+            with self._lock:
+                self._traces[key] = trace
+                self._traces.move_to_end(key)
+                while len(self._traces) > MOST_OPEN_TRACES:
+                    self._traces.popitem(last=False)
+        return trace
+
+    def _chosen(self, scope: Scope) -> Trace:
+        trace = self.whole(scope.run).select(scope.ranks).readable()
+        if scope.steps is not None:
+            trace = trace.where(partial(in_steps, steps=scope.steps))
+        if scope.devices is not None:
+            trace = trace.where(partial(on_devices, devices=scope.devices))
+        return trace
+
+    def _opened(self, info: RunInfo) -> Trace:
+        expect_still_there(self._named if info.root is None else {})
+        return contained(open_trace(info.source, cache=self._cache, progress=self.reading), info.root)
+
+    def _scanned(self) -> dict[str, RunInfo]:
+        with self._turn("scan"):
+            if time.monotonic() - self._scanned_at > SCAN_AGAIN_S:
+                self._runs = {info.id: info for info in runs_under(self.paths)}
+                self._scanned_at = time.monotonic()
+            return self._runs
+
+    def _turn(self, key: Hashable) -> _Turn:
+        with self._lock:
+            return self._turns.setdefault(key, _Turn())
+
+
+class _Turn:
+    """A lock that a dictionary may hold weakly: it goes when nobody waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _outcome(make: Callable[[], T]) -> T | MissingDataError:
+    try:
+        return make()
+    except MissingDataError as error:
+        return error

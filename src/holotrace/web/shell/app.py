@@ -1,0 +1,206 @@
+"""The application: a shell with navigation and selectors around the page that the address asks for."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from itertools import groupby
+from typing import NamedTuple
+
+import dash_mantine_components as dmc
+from dash import ALL, Dash, Input, Output, State, dcc, html
+from dash.development.base_component import Component
+from dash.exceptions import DependencyException
+from flask import Flask, Response, has_request_context, request
+
+from holotrace.drawing.theme import SURFACES, template
+from holotrace.errors import HolotraceError
+from holotrace.web.pages import PAGES, Page
+from holotrace.web.parts.browser_functions import client
+from holotrace.web.parts.slow_parts import Parts, problem, with_run
+from holotrace.web.session.selection import FIRST_VIEW, Selection
+from holotrace.web.session.session import Session
+from holotrace.web.shell.callback_bodies import register_body_check
+from holotrace.web.shell.scripts import LeanDash, register_scripts
+from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_selectors, selectors
+from holotrace.web.tables.routes import register_tables
+
+MOST_BYTES_ASKED = 256 << 10
+"""A request holds selections, never data; it is kept until it is whole, for anyone who sends one."""
+
+SCHEME_COOKIE = "holotrace-color-scheme"
+"""What `holotrace.js` keeps there: the colours that were shown last."""
+
+
+def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
+    """Return the application; `create_app(session).server` is its WSGI application.
+
+    Every address in it is relative, so it works wherever it is mounted.
+    """
+    pages = {page.name: page for page in PAGES}
+    flask = Flask("holotrace.web", static_folder=None)
+    flask.config["MAX_CONTENT_LENGTH"] = MOST_BYTES_ASKED
+    app = LeanDash(
+        pages,
+        name="holotrace.web",
+        server=False,
+        assets_folder=str(files("holotrace.web").joinpath("assets")),
+        title="holotrace",
+        update_title="",
+        suppress_callback_exceptions=True,
+        serve_locally=True,
+        enable_mcp=False,
+    )
+    app.init_app(flask, requests_pathname_prefix=requests_prefix)
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no script of that name
+    register_scripts(flask)
+    register_body_check(app, flask)
+    parts = Parts(session, pages, {CHOICES_PART: choices_part})
+    _register_shell(app, session, parts)
+    register_selectors(app)
+    parts.register(app)
+    register_tables(app, flask, session, pages)
+    _register_theme(app)
+    for page in PAGES:
+        if page.routes is not None:
+            page.routes(flask, session)
+    return app
+
+
+class _Shown(NamedTuple):
+    """What an address shows, in the three places of the shell."""
+
+    navigation: list[Component]
+    selectors: list[Component]
+    page: Component | None
+
+
+_NOTHING = _Shown([], [], None)
+
+
+def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
+    """Show the page that an address asks for: the first one with the shell, the others within it."""
+
+    def layout() -> Component:
+        query = _address_asked_from()
+        scheme = _scheme_shown_last()
+        return _shell(_NOTHING if query is None else _shown(session, parts, query, scheme), query, scheme)
+
+    app.layout = layout
+
+    @app.callback(
+        Output("nav", "children"),
+        Output("selectors", "children"),
+        Output("page", "children"),
+        Input("url", "search"),
+        State("theme", "forceColorScheme"),
+        prevent_initial_call=True,
+    )
+    def show_page(query: str | None, scheme: str | None) -> _Shown:
+        return _shown(session, parts, query, scheme)
+
+
+def _address_asked_from() -> str | None:
+    """Return the query of the page that asks for its layout; None where its browser, or a proxy, keeps it back."""
+    if not has_request_context() or not request.referrer:
+        return None
+    query = request.referrer.partition("?")[2]
+    return "?" + query if query else ""
+
+
+def _scheme_shown_last() -> str:
+    return "dark" if has_request_context() and request.cookies.get(SCHEME_COOKIE) == "dark" else "light"
+
+
+def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None) -> _Shown:
+    asked = Selection.from_query(query)
+    selection = with_run(asked if asked.view in parts.pages else asked.at(FIRST_VIEW), session)
+    chosen, page = selectors(session, selection), _page(parts.pages[selection.view], session, selection)
+    parts.put_into(html.Div([*chosen, page]), selection, scheme)
+    return _Shown(_navigation(selection), chosen, page)
+
+
+def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
+    header = dmc.Group(
+        [
+            dmc.Burger(id="burger", size="sm", hiddenFrom="md", opened=False, **{"aria-label": "navigation"}),
+            dmc.Text("holotrace", fw=700, size="lg"),
+            html.Div(shown.selectors, id="selectors", className="holotrace-selectors"),
+            dmc.ActionIcon("◐", id="dark", variant="default", size="lg", **{"aria-label": "light or dark (t)"}),
+        ],
+        h="100%",
+        px="md",
+        wrap="nowrap",
+    )
+    shell = dmc.AppShell(
+        [
+            dmc.AppShellHeader(header),
+            dmc.AppShellNavbar(dmc.ScrollArea(html.Nav(shown.navigation, id="nav"), type="auto"), p="xs"),
+            dmc.AppShellMain(html.Div(shown.page, id="page")),
+        ],
+        id="shell",
+        header={"height": 58},
+        navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
+        padding="md",
+    )
+    themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
+    known = {} if query is None else {"search": query}  # where it is not known, the browser says it, and gets the page
+    stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
+    return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
+
+
+def _page(page: Page, session: Session, selection: Selection) -> Component:
+    if selection.run is None:
+        return _no_runs(session)
+    try:
+        return page.layout(session, selection)
+    except HolotraceError as error:
+        return problem(error, selection)
+
+
+def _no_runs(session: Session) -> Component:
+    """Say what is looked for where nothing was found."""
+    looked = ", ".join(session.paths)
+    return dmc.Alert(
+        f"No profiler trace lies in {looked} or in a folder below. Traces are the .json, .json.gz or .json.zst files "
+        "that torch.profiler writes, with torch.profiler.tensorboard_trace_handler(folder) for instance. "
+        "Reload this page when there is one.",
+        title="No trace yet",
+    )
+
+
+def _navigation(selection: Selection) -> list[Component]:
+    links: list[Component] = []
+    for section, listed in groupby(sorted(PAGES, key=_place), key=lambda page: page.section):
+        if section:
+            links.append(dmc.Text(section, size="xs", c="dimmed", mt="sm", px="sm"))
+        links += [_nav_link(page, selection) for page in listed]
+    return links
+
+
+def _place(page: Page) -> tuple[int, bool]:
+    """Return the place of a page: its section's, where that first stands; the page of a whole section comes first."""
+    return [each.section for each in PAGES].index(page.section), page.title != page.section
+
+
+def _nav_link(page: Page, selection: Selection) -> Component:
+    active = "exact" if page.name == selection.view else False
+    return dmc.NavLink(
+        label=page.title, href=selection.at(page.name).query(), active=active, py=4, className="holotrace-nav"
+    )
+
+
+def _register_theme(app: Dash) -> None:
+    """Switch colours in the browser: the pages' by their scheme, the figures' by their template."""
+    app.clientside_callback(
+        client("scheme"),
+        Output("theme", "forceColorScheme"),
+        Input("dark", "n_clicks"),
+        State("theme", "forceColorScheme"),
+    )
+    app.clientside_callback(
+        client("figures"),
+        Output({"type": "figure", "name": ALL}, "figure"),
+        Input("theme", "forceColorScheme"),
+        State({"type": "figure", "name": ALL}, "figure"),
+        State("templates", "data"),
+    )

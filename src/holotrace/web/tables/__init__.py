@@ -1,0 +1,1 @@
+"""Tables of any length: the browser requests only the rows in view."""

@@ -1,0 +1,211 @@
+"""Tables of any length on a page: the browser asks for the rows that it shows, the server sorts, searches and groups.
+
+What a cell says is what the terminal and the report print for it; hovering tells the exact value.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import polars as pl
+
+from holotrace.tables import cell, heading, shown_names
+from holotrace.web.parts.page import Table
+
+MOST_ORDERS = 16
+"""Orders of rows that are remembered for one table: one for each search and sort."""
+
+MOST_ROWS_AT_ONCE = 1_000
+
+ROW_COUNT = "row_count"
+
+_UNITS = {"_ns": " ns", "bytes": " bytes", "bytes_per_s": " bytes/s"}
+_NOT_SHOWN = {"at_ns"}
+"""Columns that lead to a moment of the timeline; as a number since some epoch it tells nobody anything."""
+
+_ROWS_MEASURED = 50
+_LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
+_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # beside the word stands the arrow of the sorted column
+
+_NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which rows are asked for: from `first` up to `last`, of those that hold `search`, by these columns.
+
+    sort  (column, is_descending), the most important first
+    """
+
+    first: int = 0
+    last: int = 100
+    search: str = ""
+    sort: tuple[tuple[str, bool], ...] = ()
+
+    @classmethod
+    def from_grid(cls, raw: object, search: object) -> Request:
+        """Read what the grid sends, which may be anything; what means nothing is left out."""
+        asked = raw if isinstance(raw, Mapping) else {}
+        first = _whole(asked.get("startRow"), 0)
+        last = min(_whole(asked.get("endRow"), first + 100), first + MOST_ROWS_AT_ONCE)
+        model = asked.get("sortModel")
+        return cls(first, last, search if isinstance(search, str) else "", _sorting(model))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a table is condensed: grouped by a column, then cut to the rows with the largest telling value."""
+
+    by: str = ""
+    top: int = 0
+
+
+@dataclass(eq=False)
+class Rows:
+    """A table as the pages serve it; the order of its rows is remembered for each search and sort."""
+
+    table: Table
+    _orders: OrderedDict[tuple[str, tuple[tuple[str, bool], ...]], pl.Series] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows."""
+        return self.table.frame
+
+    def answer(self, request: Request) -> tuple[list[dict[str, str]], int]:
+        """Return the rows asked for, as texts, and how many there are in all."""
+        order = self._order(request)
+        chosen = self.frame[order[request.first : max(request.first, request.last)]]
+        return [_texts(chosen.columns, row, self._short_names) for row in chosen.iter_rows()], len(order)
+
+    def chosen(self, search: str) -> pl.DataFrame:
+        """Return the rows that hold a text."""
+        return self.frame[self._order(Request(search=search))]
+
+    @cached_property
+    def _short_names(self) -> dict[str, str]:
+        return shown_names(self.frame)
+
+    def _order(self, request: Request) -> pl.Series:
+        sort = tuple((name, down) for name, down in request.sort if name in self.frame.columns)
+        key = (request.search.strip().lower(), sort)
+        with self._lock:
+            if key not in self._orders:
+                self._orders[key] = ordered_rows(self.frame, *key)
+            self._orders.move_to_end(key)
+            while len(self._orders) > MOST_ORDERS:
+                self._orders.popitem(last=False)
+            return self._orders[key]
+
+
+def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
+    """Return the numbers of the rows that hold `search`, in any case, sorted; nulls last, equal rows as they were."""
+    numbered = frame.with_row_index("row").lazy()
+    if search:
+        texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+        holds = [pl.col(name).str.to_lowercase().str.contains(search, literal=True) for name in texts]
+        numbers = [
+            pl.col(name).cast(pl.String).eq(search).alias(name)
+            for name, dtype in frame.schema.items()
+            if dtype.is_integer()
+        ]
+        numbered = numbered.filter(pl.any_horizontal(*holds, *numbers, pl.lit(value=False)).fill_null(value=False))
+    if sort:
+        names, descending = [name for name, _ in sort], [down for _, down in sort]
+        numbered = numbered.sort(names, descending=descending, nulls_last=True, maintain_order=True)
+    return numbered.select("row").collect().to_series()
+
+
+def shaped(table: Table, shape: Shape) -> Table:
+    """Group a table by one of its columns and keep the rows with the largest telling value."""
+    by = shape.by if shape.by in group_columns(table.frame) else ""
+    frame = grouped(table.frame, by) if by else table.frame
+    telling = table.telling if table.telling in frame.columns else (ROW_COUNT if by else table.telling)
+    if shape.top and telling in frame.columns:
+        rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
+        frame = frame.filter(rank <= shape.top)
+    return Table(table.caption, frame, telling)
+
+
+def group_columns(frame: pl.DataFrame) -> list[str]:
+    """Return the columns by which rows can be grouped: texts, and what numbers of ranks, devices and steps are."""
+    numbered = {"rank", "device", "stream", "step", "device_id"}
+    names = [name for name, dtype in frame.schema.items() if dtype == pl.String or name in numbered]
+    return names if len(names) > 1 else []
+
+
+def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Sum what can be summed of the rows with one value of `by`: times, sizes and counts; keep smallest and largest.
+
+    Shares, means and medians are left out: those of a group do not follow from those of its rows.
+    """
+    summed = [_aggregate(name) for name, dtype in frame.schema.items() if name != by and dtype.is_numeric()]
+    kept = [each for each in summed if each is not None]
+    table = frame.group_by(by, maintain_order=True).agg(*kept, pl.len().cast(pl.Int64).alias(ROW_COUNT))
+    first = next((name for name in table.columns[1:]), ROW_COUNT)
+    return table.sort(first, descending=True, nulls_last=True, maintain_order=True)
+
+
+def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the columns for the grid: wide enough for what they say, texts growing most; numbers stand at the right."""
+    return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
+
+
+def _column(name: str, dtype: pl.DataType, letters: int) -> dict[str, Any]:
+    column = {"field": name, "headerName": heading(name), "tooltipField": f"{name}|exact", "hide": name in _NOT_SHOWN}
+    longest_word = max(map(len, heading(name).split()))
+    width = int(max(_LETTER_PX * letters + _AROUND_PX, _HEADING_PX * longest_word + _AROUND_HEADING_PX))
+    if dtype == pl.String:
+        return {**column, "minWidth": min(width, _WIDEST_TEXT_PX), "flex": max(1, letters // 8)}
+    return {**column, "minWidth": width, "flex": 1, "type": "rightAligned"}
+
+
+def _letters(column: pl.Series) -> int:
+    """Return how long the texts of a column are, as far as its first rows tell."""
+    return max((len(cell(column.name, value).text) for value in column.head(_ROWS_MEASURED)), default=0)
+
+
+def _texts(names: Sequence[str], row: tuple[Any, ...], short: Mapping[str, str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, value in zip(names, row, strict=True):
+        shown = cell(name, value, short)
+        texts[name] = shown.text
+        texts[f"{name}|exact"] = shown.whole or _exact(name, value)
+    return texts
+
+
+def _exact(name: str, value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
+    return f"{value:,}{unit}"
+
+
+def _aggregate(name: str) -> pl.Expr | None:
+    """Return how the values of a group become one, by the name of their column; None where they do not."""
+    if name.startswith(("max_", "peak_", "reserved_peak_")) or name.endswith("_max_ns"):
+        return pl.col(name).max()
+    if name.startswith("min_"):
+        return pl.col(name).min()
+    if any(word in name for word in _NOT_SUMMED) or name.endswith("_per_s"):
+        return None
+    is_amount = name.endswith(("_ns", "_count", "bytes")) or name in {"count", "flop"}
+    return pl.col(name).sum() if is_amount else None
+
+
+def _sorting(model: object) -> tuple[tuple[str, bool], ...]:
+    if not isinstance(model, list):
+        return ()
+    known = [each for each in model[:8] if isinstance(each, Mapping) and isinstance(each.get("colId"), str)]
+    return tuple((each["colId"], each.get("sort") == "desc") for each in known)
+
+
+def _whole(value: object, default: int) -> int:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**31
+    return int(value) if is_number else default  # type: ignore[call-overload]  # checked in the line above

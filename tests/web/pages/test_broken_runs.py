@@ -1,0 +1,80 @@
+"""Every page and every address of the timeline on every broken file: an answer, never an error of the server."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
+pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
+
+from broken_files import BROKEN, write_broken
+from holotrace.web.pages import PAGES
+from holotrace.web.session.selection import Selection
+from web_client import DEADLINE_S, WebClient, texts
+
+QUICK = ("device_too_large.json", "far_waits.json", "odd_inputs.json")
+ROWS = {"startRow": 0, "endRow": 20, "filterModel": {}, "sortModel": []}
+FILES = [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in BROKEN]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> WebClient:
+    """All broken files, each a run."""
+    folder = tmp_path_factory.mktemp("broken")
+    write_broken(folder)
+    return WebClient(folder)
+
+
+def run_of(client: WebClient, name: str) -> str:
+    """Return the id of the run that a broken file is."""
+    return next(run.id for run in client.session.runs if run.name == name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_page_shows_what_there_is(name, client, caplog) -> None:
+    """Tables, figures, or why there are none."""
+    run = run_of(client, name)
+    for page in PAGES:
+        query = Selection(page.name, run=run).query()
+        shown = [client.page(query), *(client.part(query, part) for part in page.parts)]
+        said = " ".join(text for each in shown for text in texts(each))
+        assert "a bug of holotrace" not in said, (page.name, said)
+        assert "Traceback" not in said, (page.name, said)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_timeline_answers(name, client) -> None:
+    """Rows, slices, counters, findings, the path and the details of an event."""
+    asked = {"run": run_of(client, name), "rank": 0}
+    rows = answer(client, "rows", **asked).json
+    spans = {"start": 0, "end": max(1, rows["length"]), "pixels": 1000, "rows": f"0-{len(rows['rows'])}"}
+    for address, parameters in {
+        "ranks": {},
+        "slices": spans,
+        "counters": spans,
+        "links": {"event": 0},
+        "counter": {**spans, "counter": 0},
+        "search": {"text": "a"},
+        "span": spans,
+        "event": {"event": 0},
+        "path": spans,
+        "findings": spans,
+    }.items():
+        assert answer(client, address, **asked, **parameters).status_code < 500, address
+
+
+def answer(client: WebClient, address: str, **parameters: object) -> Any:
+    """Ask an address of the timeline until it is ready."""
+    until = time.monotonic() + DEADLINE_S
+    while time.monotonic() < until:
+        response = client.http.get(f"/timeline/{address}", query_string=parameters)
+        if response.status_code != 202:
+            return response
+        time.sleep(0.05)
+    message = f"{address} was not ready in {DEADLINE_S} s"
+    raise TimeoutError(message)

@@ -1,0 +1,123 @@
+"""The server as it listens, asked over HTTP for what it must not give."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
+pytest.importorskip("waitress", reason="the extra web is not installed")
+
+from holotrace.web.server.server import Address, bound_server
+from holotrace.web.session.session import Session
+from jobs import gpu_job
+
+HIDDEN = "a line that is in no trace"
+CALLBACK = "/_dash-update-component"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Iterator[str]:
+    """Serve a folder beside one with a secret; returns host and port."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "secret.txt").write_text(HIDDEN)
+    gpu_job().write(folder / "runs")
+    (folder / "runs" / "link.json").symlink_to(folder / "secret.txt")
+    with bound_server(Session([folder / "runs"], cache=False), Address(port=0, has_token=False)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        yield urlsplit(server.url).netloc
+
+
+def ask(
+    place: str, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], str]:
+    """Send a request as it is written, without a client that tidies its path; return status, headers and text."""
+    connection = http.client.HTTPConnection(place, timeout=60)
+    connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+    answer = connection.getresponse()
+    text = answer.read().decode(errors="replace")
+    connection.close()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/_dash-layout", "/assets/holotrace.js", "/download/csv/health.files?view=health"]
+)
+def test_another_name_for_the_server_gets_nothing(place, path) -> None:
+    """DNS rebinding: of pages, data and scripts alike."""
+    status, _, text = ask(place, path, Host="evil.example")
+    assert status == 403
+    assert "holotrace_token" not in text
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
+def test_another_site_computes_nothing(place, origin, caplog) -> None:
+    """A POST is how Dash asks for everything; an origin that cannot be read is another one, and no news."""
+    assert ask(place, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../secret.txt",
+        "/assets/../../secret.txt",
+        "/assets/..%2f..%2fsecret.txt",
+        "/assets/%2e%2e/%2e%2e/secret.txt",
+        "/assets//etc/passwd",
+        "/_dash-component-suites/dash/../../../../../../etc/passwd",
+        "/_dash-component-suites/dash/..%2f..%2f..%2fetc%2fpasswd",
+        "/download/csv/..%2f..%2fsecret.txt?view=health",
+        "/download/../../secret.txt",
+        "/perfetto/../../../../etc/passwd",
+        "/perfetto/..%2f..%2f..%2fetc%2fpasswd",
+        "/timeline/rows?run=..%2f..%2fsecret.txt&rank=0",
+        "/timeline/file?run=..%2fsecret.txt&rank=0",
+        "/?view=..%2f..%2fsecret.txt&run=..%2fsecret.txt",
+    ],
+)
+def test_no_path_leads_out_of_the_folder(place, path) -> None:
+    """Whatever an address names, it gives a page of ours or a refusal."""
+    status, headers, text = ask(place, path)
+    assert status in {200, 400, 404}
+    assert HIDDEN not in text
+    assert "root:" not in text
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no json",
+        "[]",
+        "{}",
+        json.dumps({"output": "page.children", "inputs": [], "changedPropIds": []}),
+        json.dumps({"output": "../../secret.txt", "inputs": [{"id": "url", "property": "search", "value": {"a": 1}}]}),
+        "[" * 100_000,
+        '{"output": "page.children", "n": ' + "9" * 5_000 + "}",
+        "\ud800",
+    ],
+)
+def test_a_callback_that_means_nothing_tells_nothing(place, body, caplog) -> None:
+    """It is the fault of who asks, and no stack of ours goes to them or to the console; the server goes on."""
+    status, _, text = ask(place, CALLBACK, "POST", body.encode(errors="surrogatepass"))
+    assert 400 <= status < 500
+    assert not caplog.records
+    assert "Traceback" not in text
+    assert "site-packages" not in text
+    assert ask(place, "/")[0] == 200
+
+
+def test_a_link_out_of_the_folder_is_left_out(place) -> None:
+    """It is named on the page of the files' health, and not read."""
+    _, _, page = ask(place, "/download/csv/health.skipped?view=health")
+    assert "link.json" in page
+    assert HIDDEN not in page

@@ -1,0 +1,160 @@
+"""Connections that ask nothing: others are answered meanwhile, and after a while they are closed."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("waitress", reason="the extra web is not installed")
+
+from holotrace.web.server import connections
+from holotrace.web.server.connections import LONGEST_STALL_S, LONGEST_WAIT_S, MOST_CONNECTIONS, ConnectionServer
+
+ANSWER = b"an answer"
+_KEPT = 16 << 20
+NOTHING = b""
+HALF_A_LINE = b"GET / HT"
+HALF_A_HEADER = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-More: "
+HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\nhalf"
+EMPTY_LINES = b"\r\n\r\n"
+WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def answers(environ, start_response) -> Iterator[bytes]:
+    """Answer everyone; `/large` with more than the server keeps for a reader."""
+    parts = [b"x" * (1 << 20)] * 40 if environ["PATH_INFO"] == "/large" else [ANSWER]
+    start_response("200 OK", [("Content-Length", str(sum(map(len, parts))))])
+    return iter(parts)
+
+
+@contextmanager
+def running() -> Iterator[ConnectionServer]:
+    """Run a server in a thread."""
+    server = ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield server
+    server.task_dispatcher.shutdown()
+    server.close()
+
+
+@pytest.fixture
+def server() -> Iterator[ConnectionServer]:
+    """A server that runs."""
+    with running() as started:
+        yield started
+
+
+def ask(server: ConnectionServer) -> bytes:
+    """Ask as a browser does that has just been started."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.effective_port, timeout=60)) as connection:
+        connection.request("GET", "/")
+        return connection.getresponse().read()
+
+
+def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) -> list[socket.socket]:
+    """Open connections that send something and then wait."""
+    made = []
+    for _ in range(count):
+        connection = until.enter_context(
+            socket.create_connection(("127.0.0.1", int(server.effective_port)), timeout=60)
+        )
+        connection.sendall(sent)
+        made.append(connection)
+    return made
+
+
+def read(connection: socket.socket) -> bytes:
+    """Return what comes, up to the end of an answer or of the connection."""
+    said = b""
+    with suppress(ConnectionResetError):  # the server closed the connection before it had read all that was sent
+        while not said.endswith(ANSWER) and (more := connection.recv(1_000)):
+            said += more
+    return said
+
+
+@pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY, EMPTY_LINES, WHOLE])
+def test_connections_that_ask_nothing_stop_nobody(server, sent) -> None:
+    """Three hundred of them, more than there are places; one that asks is answered, every time."""
+    with ExitStack() as until:
+        for _ in range(3):
+            opened(server, 100, sent, until)
+            assert ask(server) == ANSWER
+        assert len(server.active_channels) <= MOST_CONNECTIONS + 1
+
+
+def test_connections_that_send_now_and_then_stop_nobody(server) -> None:
+    """A byte each, again and again, on each of three hundred."""
+    with ExitStack() as until:
+        slow = opened(server, 300, HALF_A_HEADER, until)
+        for _ in range(3):
+            for each in slow:
+                with suppress(OSError):  # closed in favour of another one
+                    each.send(b"x")
+            assert ask(server) == ANSWER
+
+
+def test_few_connections_of_one_machine_are_not_closed_for_many_of_another(server) -> None:
+    """Room is made by the machine that has most connections."""
+    with ExitStack() as until:
+        [mine] = opened(server, 1, WHOLE, until)
+        assert ANSWER in read(mine)
+        (channel,) = server.active_channels.values()
+        channel.addr = ("192.0.2.1", 1)
+        opened(server, 300, NOTHING, until)
+        assert ask(server) == ANSWER
+        mine.sendall(WHOLE)
+        assert ANSWER in read(mine)
+
+
+@pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY])
+def test_a_request_has_to_arrive_within_half_a_minute(server, sent) -> None:
+    """From the connection on, however often a part of it comes; half of a request is left alone until then."""
+    with ExitStack() as until:
+        [slow] = opened(server, 1, sent, until)
+        assert ask(server) == ANSWER  # by now the server has taken the connection before
+        channel = min(list(server.active_channels.values()), key=lambda each: each.creation_time)
+        server.maintenance(channel.creation_time + LONGEST_WAIT_S - 5)
+        assert not channel.will_close
+        slow.send(b"x")
+        server.maintenance(channel.creation_time + LONGEST_WAIT_S + 1)
+        assert read(slow) == b""
+
+
+def test_who_takes_no_answer_gives_its_thread_back(monkeypatch) -> None:
+    """An answer larger than what is kept for its reader waits for two minutes at most."""
+    monkeypatch.setattr(connections, "THREADS", 1)
+    with running() as server, ExitStack() as until:
+        opened(server, 1, WHOLE.replace(b"GET /", b"GET /large"), until)
+        while not any(channel.total_outbufs_len > _KEPT for channel in server.active_channels.values()):
+            time.sleep(0.01)
+        [stalled] = server.active_channels.values()
+        server.maintenance(stalled.last_activity + LONGEST_STALL_S + 1)
+        assert ask(server) == ANSWER
+
+
+def test_few_files_may_be_open(monkeypatch) -> None:
+    """Connections take at most half of them: traces are files too."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:
+        assert server._most_connections == 32
+
+
+def test_connections_that_break_off_say_nothing_in_the_console(server, caplog) -> None:
+    """A reset while a request arrives is nobody's fault."""
+    caplog.set_level(logging.WARNING)
+    with ExitStack() as until:
+        for each in opened(server, 50, HALF_A_BODY, until):
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            each.close()
+    assert ask(server) == ANSWER
+    assert not caplog.records

@@ -1,0 +1,219 @@
+"""The guard: each way in which another page or machine could reach the server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+from holotrace.web.server.guard import Guard, content_policy
+
+PAGE = b"<html><script>\nlet one = 1;\n</script><script src='x.js'></script></html>"
+HOSTS = {"127.0.0.1", "localhost", "::1"}
+
+
+def ask(guard: Guard, method: str = "GET", query: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """Send a request; return its status, headers and body."""
+    environ = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1:8050", **headers}
+    setup_testing_defaults(environ)
+    seen: list[tuple[str, list[tuple[str, str]]]] = []
+    body = b"".join(guard(environ, lambda status, head, *_: seen.append((status, head))))
+    return int(seen[0][0].split()[0]), dict(seen[0][1]), body
+
+
+def page(_environ, start_response):
+    """Answer with a page that has a script of its own."""
+    start_response("200 OK", [("Content-Type", "text/html; charset=utf-8"), ("X-Content-Type-Options", "old")])
+    return [PAGE[:20], PAGE[20:]]
+
+
+def guarded(token: str | None = None) -> Guard:
+    """Guard the page."""
+    return Guard(page, allowed_hosts=HOSTS, token=token)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8050", "LOCALHOST:1", "[::1]:8050"])
+def test_its_own_names_are_answered(host) -> None:
+    """With and without a port."""
+    assert ask(guarded(), HTTP_HOST=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
+)
+def test_a_name_that_was_made_to_point_here_is_refused(host) -> None:
+    """DNS rebinding: the browser believes the page of that name, so nothing may be answered to it."""
+    status, _, body = ask(guarded(), HTTP_HOST=host)
+    assert status == 403
+    assert PAGE not in body
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:9999",
+        "https://127.0.0.1",
+        "",
+        "http://[",
+        "http://[::1",
+        "\x00",
+    ],
+)
+def test_a_page_of_another_site_cannot_post(origin) -> None:
+    """A form or a fetch of another page, of a sandboxed one, or of another server of this machine; nor a malformed one."""
+    assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
+)
+def test_its_own_pages_and_programs_can_post(headers) -> None:
+    """Programs send no Origin; browsers always do."""
+    assert ask(guarded(), "POST", **headers)[0] == 200
+
+
+def test_a_browser_that_says_where_a_request_comes_from_is_believed_only_if_it_is_here() -> None:
+    """`same-site` is another server of the same machine."""
+    assert ask(guarded(), "POST", HTTP_ORIGIN="http://127.0.0.1:1", HTTP_SEC_FETCH_SITE="same-site")[0] == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+def test_other_methods_are_refused(method) -> None:
+    """A preflight gets no leave either."""
+    status, headers, _ = ask(guarded(), method)
+    assert status == 405
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=secre", "token=secret%00", "token=%ff"])
+def test_without_the_token_nothing_is_shown(query) -> None:
+    """Neither to other machines nor to other users of this one."""
+    status, _, body = ask(guarded("secret"), query=query)
+    assert status == 401
+    assert b"secret" not in body
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "holotrace_token_8050=wrong",
+        "holotrace_token_8050",
+        "a=b; holotrace_token_8050=",
+        "\x00;;=",
+        "holotrace_token_8050=sécret",
+        "holotrace_token=secret",
+        "holotrace_token_8051=secret",
+    ],
+)
+def test_a_wrong_cookie_is_no_token(cookie) -> None:
+    """Nor is one that cannot be read, or that of a server on another port."""
+    assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "location"),
+    [
+        ("/", "token=secret", "./"),
+        ("/", "token=secret&view=health&ranks=0-3,7&q.a=", "./?view=health&ranks=0-3,7&q.a="),
+        ("/download/csv/a b\r\n.1", "view=health&token=secret", "./a%20b%0D%0A.1?view=health"),
+    ],
+)
+def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
+    """Addresses end up in histories; the cookie is for this server alone, and no script reads it."""
+    status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
+    assert (status, headers["Location"]) == (303, location)
+    assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
+
+
+@pytest.mark.parametrize(
+    "others", ["", 'other={"a": 1}, b; ', "holotrace_token_8051=wrong; holotrace_token=wrong; ", "=; ;"]
+)
+def test_the_cookie_opens_the_pages(others) -> None:
+    """Whatever other servers of this machine have the browser send beside it."""
+    assert ask(guarded("secret"), HTTP_COOKIE=f"{others}holotrace_token_8050=secret")[0] == 200
+
+
+LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", "HTTP_SEC_FETCH_DEST": "document"}
+
+
+def test_a_link_on_another_site_leads_here_in_two_steps() -> None:
+    """The browser keeps the cookie back at first; a page of ours that leads to itself gets it."""
+    status, headers, body = ask(guarded("secret"), **LINK)
+    assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
+    assert b'http-equiv="refresh"' in body
+    assert PAGE not in body
+
+
+@pytest.mark.parametrize(
+    "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
+)
+def test_whoever_has_no_token_is_not_sent_in_circles(brought) -> None:
+    """Nor is a frame in the page of another site asked to try again."""
+    assert b"refresh" not in ask(guarded("secret"), **brought)[2]
+
+
+def test_the_token_does_not_open_the_other_doors() -> None:
+    """Who has the token is still asked for the name of the server and where a request comes from."""
+    cookie = {"HTTP_COOKIE": "holotrace_token_8050=secret"}
+    assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
+    assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
+
+
+def test_every_answer_has_the_security_headers() -> None:
+    """Also one that says no; a header of the application gives way to ours."""
+    for host in ("127.0.0.1", "evil.example"):
+        _, headers, _ = ask(guarded(), HTTP_HOST=host)
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_page_runs_only_its_own_scripts() -> None:
+    """The policy names the hash of each inline script, and no other inline script runs."""
+    _, headers, body = ask(guarded())
+    digest = base64.b64encode(hashlib.sha256(b"\nlet one = 1;\n").digest()).decode()
+    policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+    assert body == PAGE
+    assert policy["script-src"] == f"'self' 'unsafe-eval' 'sha256-{digest}'"
+    assert (policy["default-src"], policy["connect-src"], policy["object-src"]) == ("'self'", "'self'", "'none'")
+
+
+def test_the_policy_of_a_page_without_scripts_allows_no_inline_script() -> None:
+    """Neither by hash nor in general."""
+    assert "unsafe-inline" not in content_policy(b"<p>").split("style-src")[0]
+
+
+def of_tensorboard() -> Guard:
+    """Guard the page as in TensorBoard."""
+    return Guard(page, allowed_hosts=HOSTS, any_address=True, may_be_framed=True, way_to_allow="set NAME")
+
+
+@pytest.mark.parametrize("host", ["localhost:6006", "10.1.2.3:6006", "[fe80::1]:6006"])
+def test_a_number_was_not_made_to_point_here(host) -> None:
+    """TensorBoard may be asked by any address of its machine; its pages are still the only ones that may post."""
+    assert ask(of_tensorboard(), HTTP_HOST=host)[0] == 200
+    assert ask(of_tensorboard(), "POST", HTTP_HOST=host, HTTP_ORIGIN="http://evil.example")[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
+def test_tensorboards_tab_does_not_answer_to_any_name(host) -> None:
+    """DNS rebinding; the refusal says how to allow a proxy's name."""
+    status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
+    assert (status, PAGE in body) == (403, False)
+    assert body.endswith(b"set NAME\n")
+
+
+def test_all_names_can_be_allowed() -> None:
+    """For proxies that make names up."""
+    assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
+
+
+def test_only_tensorboard_may_stand_in_pages_of_others() -> None:
+    """TensorBoard stands in frames of notebooks and editors; `holotrace serve` in none but its own."""
+    frames = "frame-ancestors 'self'"
+    assert frames in ask(guarded())[1]["Content-Security-Policy"]
+    assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

@@ -1,0 +1,348 @@
+"""The session: which runs there are, and what is remembered of them."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+
+import pytest
+
+import holotrace
+from holotrace.errors import InvalidOptionError, MissingDataError, UnknownRankError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.session import memory
+from holotrace.web.session import session as session_module
+from holotrace.web.session.memory import bytes_of
+from holotrace.web.session.session import Scope, Session
+from jobs import cpu_job, gpu_job
+from web_client import WebClient, texts
+
+
+def steps_job() -> TraceBuilder:
+    """Two steps with a kernel each, on devices 0 and 1."""
+    return (
+        TraceBuilder()
+        .step(1, 0, 50)
+        .kernel("gemm", start_us=10, duration_us=20, launch_us=5)
+        .step(2, 50, 50)
+        .kernel("relu", device=1, start_us=60, duration_us=5, launch_us=55)
+    )
+
+
+def opened(*paths) -> Session:
+    """Serve paths without a cache on disk."""
+    return Session(paths, cache=False)
+
+
+def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
+    """Named by its folder below the one served; folders without one, hidden ones and other files are none."""
+    gpu_job().write(tmp_path)
+    cpu_job().write(tmp_path / "b" / "deep")
+    gpu_job().write(tmp_path / ".hidden")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "config.json").write_text('{"lr": 1}')
+    runs = opened(tmp_path).runs
+    assert [run.name for run in runs] == [tmp_path.name, "b/deep"]
+    assert [run.id for run in opened(tmp_path).runs] == [run.id for run in runs]
+
+
+def two_spans(folder) -> None:
+    """One rank recorded twice, as a profiler schedule with repeat=2 does: gemm, then relu."""
+    for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
+        (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
+        file.rename(folder / f"host_1.{stamp}.pt.trace.json")
+
+
+@pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
+def test_each_span_of_a_run_can_be_looked_at(tmp_path, span, kernel) -> None:
+    """By its number, behind the id of the run; without one, the newest recording of each rank."""
+    two_spans(tmp_path)
+    session = opened(tmp_path)
+    result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
+    assert result.per_kernel["name"].to_list() == [kernel]
+
+
+@pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
+def test_a_span_that_is_not_there_opens_nothing(tmp_path, span) -> None:
+    """Nor does one of files that were named one by one."""
+    two_spans(tmp_path)
+    session = opened(tmp_path)
+    with pytest.raises(InvalidOptionError, match="this run is not here"):
+        session.run(session.runs[0].id + span if span != "~" else f"{'0' * 12}~")
+    one = opened(tmp_path / "host_1.1700000000000.pt.trace.json")
+    with pytest.raises(InvalidOptionError, match="this run is not here"):
+        one.run(f"{one.runs[0].id}~1")
+
+
+def test_several_files_are_one_run(tmp_path) -> None:
+    """As for every command of holotrace."""
+    files = gpu_job().write(tmp_path)
+    (run,) = opened(*files).runs
+    assert list(opened(*files).whole(run.id).ranks) == [0, 1]
+
+
+def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
+    """An id that the server did not give out opens nothing, also if it is a path that exists."""
+    gpu_job().write(tmp_path / "in")
+    session = opened(tmp_path / "in")
+    for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
+        with pytest.raises(InvalidOptionError, match="this run is not here"):
+            session.trace(Scope(name))
+
+
+def test_links_do_not_lead_out_of_the_folder_served(tmp_path) -> None:
+    """Neither a link to a folder nor one to a file; what was left out is said."""
+    (outside,) = TraceBuilder().rank(7).kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "secret")
+    gpu_job().write(tmp_path / "served")
+    (tmp_path / "served" / "folder").symlink_to(tmp_path / "secret", target_is_directory=True)
+    (tmp_path / "served" / outside.name).symlink_to(outside)
+    session = opened(tmp_path / "served")
+    (run,) = session.runs
+    whole = session.whole(run.id)
+    assert list(whole.ranks) == [0, 1]
+    assert [each.reason for each in whole.skipped] == ["a link out of the folder served"]
+
+
+def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
+    """Many people's log folder is a link to another disk."""
+    gpu_job().write(tmp_path / "disk")
+    (tmp_path / "logs").symlink_to(tmp_path / "disk", target_is_directory=True)
+    session = opened(tmp_path / "logs")
+    assert list(session.whole(session.runs[0].id).ranks) == [0, 1]
+
+
+def test_a_result_is_that_of_the_analysis(tmp_path) -> None:
+    """Of all ranks, or of those looked at."""
+    gpu_job().write(tmp_path)
+    session = opened(tmp_path)
+    run = session.runs[0].id
+    assert session.result(Scope(run), "temporal_breakdown").per_device["rank"].to_list() == [0, 1]
+    assert session.result(Scope(run, (1,)), "temporal_breakdown").per_device["rank"].to_list() == [1]
+    with pytest.raises(UnknownRankError):
+        session.result(Scope(run, (9,)), "temporal_breakdown")
+
+
+def test_steps_and_devices_narrow_what_is_looked_at(tmp_path) -> None:
+    """A kernel belongs to the step in which it was launched."""
+    steps_job().write(tmp_path)
+    session = opened(tmp_path)
+    run = session.runs[0].id
+
+    def computing(**only) -> list[tuple[int, int]]:
+        table = session.result(Scope(run, **only), "temporal_breakdown").per_device
+        return list(table.select("device", "compute_ns").iter_rows())
+
+    assert computing() == [(0, 20_000), (1, 5_000)]
+    assert computing(steps=(2,)) == [(1, 5_000)]
+    assert computing(devices=(0,)) == [(0, 20_000)]
+    with pytest.raises(MissingDataError):
+        computing(steps=(2,), devices=(0,))
+
+
+def test_missing_input_is_told_each_time_and_looked_for_once(tmp_path) -> None:
+    """The message says which option of the profiler was off."""
+    cpu_job().write(tmp_path)
+    session = opened(tmp_path)
+    scope, calls = Scope(session.runs[0].id), []
+
+    def missing(_trace: object) -> None:
+        calls.append(1)
+        message = "record with ProfilerActivity.CUDA"
+        raise MissingDataError(message)
+
+    for _ in range(2):
+        with pytest.raises(MissingDataError, match=r"ProfilerActivity\.CUDA"):
+            session.remembered(scope, "missing", missing)
+    assert len(calls) == 1
+
+
+def test_who_asks_at_the_same_time_waits_for_the_same_work(tmp_path) -> None:
+    """Eight threads, one computation; two computations of different keys do not wait for one another."""
+    gpu_job().write(tmp_path)
+    session = opened(tmp_path)
+    scope, calls, answers = Scope(session.runs[0].id), [], []
+
+    def slow(_trace: object) -> int:
+        calls.append(1)
+        time.sleep(0.1)
+        return len(calls)
+
+    threads = [
+        threading.Thread(target=lambda: answers.append(session.remembered(scope, "slow", slow))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (answers, len(calls)) == ([1] * 8, 1)
+
+    both = threading.Barrier(2, timeout=30)
+    meet = [threading.Thread(target=session.remember, args=(scope, key, both.wait)) for key in "ab"]
+    for thread in meet:
+        thread.start()
+    for thread in meet:
+        thread.join()
+    assert not both.broken
+
+
+def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
+    """The result used longest ago is made anew; the last one stays, however large."""
+    gpu_job().write(tmp_path)
+    session = opened(tmp_path)
+    scope, made = Scope(session.runs[0].id), []
+    monkeypatch.setattr(session_module, "MOST_RESULT_BYTES", 250)
+
+    def ask(key: str) -> None:
+        session.remember(scope, key, lambda: made.append(key) or "x")
+
+    assert bytes_of("x") == 64
+    for key in ("a", "b", "c", "a", "d", "b", "a"):
+        ask(key)
+    assert made == ["a", "b", "c", "d", "b"]
+
+
+def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
+    """By their number, and where the process holds much memory, none stays open when its result is there."""
+    for name in "abc":
+        gpu_job().write(tmp_path / name)
+    session = opened(tmp_path)
+    monkeypatch.setattr(session_module, "MOST_OPEN_TRACES", 4)
+    for run in session.runs:
+        session.trace(Scope(run.id))
+    assert len(session._traces) == 4
+    monkeypatch.setattr(session_module, "resident_bytes", lambda: 2 << 30)
+    assert len(session.result(Scope(run.id), "temporal_breakdown").per_device) == 2
+    assert not session._traces
+
+
+def test_memory_is_counted_in_the_pages_of_this_system(monkeypatch) -> None:
+    """Pages have 4 KiB on most machines, 16 or 64 KiB on others: what the process holds follows."""
+    held = {}
+    for page_bytes in (4_096, 65_536):
+        monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
+        held[page_bytes] = memory.resident_bytes()
+    if held[4_096] is None:
+        pytest.skip("this system does not say how much memory a process holds")
+    assert held[65_536] / held[4_096] == pytest.approx(16, rel=0.1)
+
+
+def test_analyses_at_once_give_what_they_give_alone(tmp_path) -> None:
+    """They share the columns that are held of the events, which each of them adds to."""
+    steps_job().write(tmp_path)
+    scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
+    names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
+    session, found = opened(tmp_path), {}
+
+    def ask(number: int, name: str) -> None:
+        found[number] = session.result(scope, name)
+
+    threads = [threading.Thread(target=ask, args=each) for each in enumerate(names)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, name in enumerate(names):
+        alone = vars(opened(tmp_path).result(scope, name))
+        assert all(value.equals(alone[key]) for key, value in vars(found[number]).items() if key != "findings")
+
+
+def test_changed_files_are_read_anew(tmp_path, monkeypatch) -> None:
+    """A job that still runs writes more; results follow within seconds."""
+    monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
+    gpu_job().write(tmp_path)
+    session = opened(tmp_path)
+    run = session.runs[0].id
+    assert len(session.result(Scope(run), "temporal_breakdown").per_device) == 2
+    steps_job().rank(2).kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
+    assert len(session.result(Scope(run), "temporal_breakdown").per_device) > 2
+
+
+def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
+    """TensorBoard is often started before the job."""
+    monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
+    session = opened(tmp_path)
+    assert session.runs == ()
+    gpu_job().write(tmp_path / "later")
+    assert [run.name for run in session.runs] == ["later"]
+
+
+def test_work_runs_off_the_thread_that_asks(tmp_path) -> None:
+    """The same key gives the same work; work that failed is done anew."""
+    session, calls = opened(tmp_path), []
+
+    def fail() -> int:
+        calls.append(threading.get_ident())
+        message = "failed"
+        raise ValueError(message)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="failed"):
+            session.answer("fails", fail).result(10)
+    assert len(calls) == 2
+    assert threading.get_ident() not in calls
+    assert session.answer("works", lambda: 1) is session.answer("works", lambda: 2)
+    session.close()
+
+
+def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
+    """The page on the files says what is wrong with it."""
+    _, second = gpu_job().write(tmp_path)
+    second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
+    session = opened(tmp_path)
+    assert 0 in session.trace(Scope(session.runs[0].id)).ranks
+
+
+def test_a_store_is_a_run(tmp_path) -> None:
+    """Of those that its folder holds; its ranks are no runs of their own."""
+    (tmp_path / "logs").mkdir()
+    holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
+    session = opened(tmp_path / "logs")
+    (run,) = session.runs
+    assert run.name == "job.store"
+    assert list(session.whole(run.id).ranks) == [0, 1]
+    (direct,) = opened(tmp_path / "logs" / "job.store").runs
+    assert direct.name == "job.store"
+
+
+def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
+    """Neither a linked rank nor a linked table of one."""
+    store = tmp_path / "logs" / "job.store"
+    store.parent.mkdir()
+    holotrace.write_store(gpu_job().build(), store)
+    (store / "rank=0").rename(tmp_path / "elsewhere")
+    (store / "rank=0").symlink_to(tmp_path / "elsewhere")
+    (store / "rank=1" / "events.parquet").rename(tmp_path / "events.parquet")
+    (store / "rank=1" / "events.parquet").symlink_to(tmp_path / "events.parquet")
+    session = opened(tmp_path / "logs")
+    assert list(session.whole(session.runs[0].id).ranks) == []
+
+
+def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
+    """The page of the run says why; a folder without anything like a trace is none."""
+    gpu_job().write(tmp_path / "good")
+    for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
+        (tmp_path / name).mkdir()
+        content = {"empty": b"", "cut": gzip.compress(b"")[:10] + b"\xff" * 50, "other": b'{"lr": 1}'}[name]
+        (tmp_path / name / file).write_bytes(content)
+    runs = {run.name: run.id for run in opened(tmp_path).runs}
+    assert sorted(runs) == ["cut", "empty", "good"]
+    client = WebClient(tmp_path)
+    for name, reason in (("empty", "an empty file"), ("cut", "cannot be read: ")):
+        told = " ".join(texts(client.part(f"?view=overview&run={runs[name]}", "verdict")))
+        assert "This cannot be shown" in told
+        assert reason in told
+        for part in ("choices", "time", "steps", "advice", "gpus"):
+            assert texts(client.part(f"?view=overview&run={runs[name]}", part)) == []
+
+
+def test_the_overview_begins_with_what_is_wrong_with_the_files(tmp_path) -> None:
+    """Before the verdict; of ranks that are one job, nothing."""
+    paths = gpu_job().write(tmp_path)
+    assert texts(WebClient(tmp_path).part("?view=overview", "verdict"))[0] == "Verdict"
+    paths[1].write_bytes(paths[1].read_bytes()[:-40])
+    (tmp_path / "rank2.json").write_bytes(b"")
+    first, cut, unreadable, verdict, *_ = texts(WebClient(tmp_path).part("?view=overview", "verdict"))
+    assert (first, verdict) == ("Before you read on", "Verdict")
+    assert cut.startswith("Rank 1's file is cut off after ")
+    assert unreadable.startswith("1 file could not be read and is missing here: rank2.json (")

