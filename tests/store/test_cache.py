@@ -22,8 +22,6 @@ from holotrace import _native
 from holotrace.errors import InvalidOptionError, UnreadableTraceError
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store import cache as store_cache
-from holotrace.store import cache_room
 from holotrace.store.arrow_tables import arrow_file
 from holotrace.store.cache import (
     BESIDE_NAME,
@@ -35,6 +33,8 @@ from holotrace.store.cache import (
     Reading,
     user_cache_folder,
 )
+from holotrace.store.cache import entry as cache_entry
+from holotrace.store.cache import room as cache_room
 from holotrace.store.checksums import sealed, unsealed
 from holotrace.store.trace_file import TraceFile
 
@@ -82,7 +82,7 @@ def entries_in(folder: Path) -> list[Path]:
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust ctimes at once: no program can set them, so a test cannot make them old."""
-    monkeypatch.setattr(store_cache, "_TIMESTAMP_RESOLUTION_NS", 0)
+    monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
 def make_settled(path: Path, age_s: float = 100) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holotrace.locations import is_temporary, remove_left_behind
-from holotrace.store.shared_entries import MANIFEST
+from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
 """A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most as much before it measures

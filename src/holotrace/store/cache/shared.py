@@ -12,12 +12,10 @@ from typing import Any
 from holotrace.locations import RemotePath, drafted, is_url, located, scan
 from holotrace.schema import READER_VERSION, TABLES
 from holotrace.store.arrow_tables import arrow_file
+from holotrace.store.cache.entry import MANIFEST
 from holotrace.store.checksums import unsealed
 
 logger = logging.getLogger("holotrace")
-
-MANIFEST = "manifest.json"
-"""Written last, so an entry with a manifest is complete."""
 
 _COPIED_AT_ONCE = 8 << 20
 

@@ -15,12 +15,10 @@ after a trace was read. Its folders have the same names.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -29,20 +27,22 @@ from typing import TypeAlias
 
 import platformdirs
 
-from holotrace.errors import HolotraceError, InvalidOptionError, UnreadableTraceError
-from holotrace.locations import Location, RemotePath, is_url, remove_left_behind, status_of, temporary_name
+from holotrace.errors import HolotraceError, InvalidOptionError
+from holotrace.locations import Location, RemotePath, is_url, remove_left_behind, temporary_name
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store.arrow_tables import (
-    DamagedTableError,
-    FolderTables,
-    MemoryTables,
-    Tables,
-    arrow_file,
-    schema_fingerprint,
+from holotrace.store.arrow_tables import DamagedTableError, FolderTables, MemoryTables, arrow_file
+from holotrace.store.cache.entry import (
+    MANIFEST,
+    DamagedEntryError,
+    Entry,
+    OtherVersionError,
+    Reading,
+    Stamp,
+    write_manifest,
 )
-from holotrace.store.cache_room import make_room
-from holotrace.store.checksums import TableSums, is_sealed, sealed, unsealed
-from holotrace.store.shared_entries import MANIFEST, fetch_entry, share_entry, shared_folder, shared_manifests
+from holotrace.store.cache.room import make_room
+from holotrace.store.cache.shared import fetch_entry, share_entry, shared_folder, shared_manifests
+from holotrace.store.checksums import TableSums
 
 logger = logging.getLogger("holotrace")
 
@@ -59,139 +59,11 @@ LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
 
-# A file changed again within the resolution of its time stamp looks unchanged. The coarsest in use is FAT's 2 seconds:
-# https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
-_TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 _TRIES = 100
 
 
 class CacheWriteError(HolotraceError):
     """Tables could not be written: the disk is full or the folder is read-only. Reading continues in memory."""
-
-
-class DamagedEntryError(HolotraceError):
-    """An entry is incomplete; it is rebuilt."""
-
-
-class OtherVersionError(DamagedEntryError):
-    """An entry was written by another version; it is rebuilt."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The output of a reader: two JSON texts, and the tables unless they were written to a folder."""
-
-    header: str
-    health: str
-    tables: MemoryTables
-
-    @property
-    def content_hash(self) -> str:
-        """Return the hash of the bytes that were read."""
-        return str(json.loads(self.health)["content_hash"])
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """The status of a file (see `holotrace.locations.Status`), known without reading it, and when it was looked up."""
-
-    size: int | None
-    mtime_ns: int
-    taken_ns: int
-    etag: str = ""
-    changed_ns: int = 0
-    inode: int = 0
-
-    @classmethod
-    def of(cls, location: Location) -> Stamp:
-        """Return the current stamp of a file.
-
-        Raises:
-            UnreadableTraceError: the file no longer exists, or may not be read.
-        """
-        taken_ns = time.time_ns()
-        try:
-            status = status_of(location)
-        except HolotraceError:
-            raise
-        except OSError as error:
-            message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
-            raise UnreadableTraceError(message) from error
-        is_time_unknown = isinstance(location, RemotePath) and not status.mtime_ns
-        mtime_ns = taken_ns if is_time_unknown else status.mtime_ns
-        return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
-
-    def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed since: same version, or same times that are old enough to be trusted."""
-        if self.etag or now.etag:
-            return (self.size, self.etag) == (now.size, now.etag)
-        settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
-        return settled and replace(self, taken_ns=0) == replace(now, taken_ns=0)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The content of one trace file: two JSON texts and the tables."""
-
-    header: str
-    health: str
-    content_hash: str
-    tables: Tables
-    folder: Path | None = None
-    stamp: Stamp | None = None
-
-    @classmethod
-    def in_memory(cls, reading: Reading) -> Entry:
-        """Wrap a reading that is in no cache."""
-        return cls(reading.header, reading.health, reading.content_hash, reading.tables)
-
-    @classmethod
-    def load(cls, folder: Path) -> Entry:
-        """Open the entry in `folder` and check that it is complete; checksums are verified when tables are read.
-
-        Raises:
-            DamagedEntryError: the entry is incomplete or was written by another version.
-        """
-        try:
-            data = (folder / MANIFEST).read_bytes()
-            _check_version(folder, data)
-            manifest = unsealed(data)
-            sums = {name: TableSums.from_json(manifest["tables"][name]) for name in TABLES}
-            _check_sizes(folder, sums)
-            return cls(
-                manifest["header"],
-                manifest["health"],
-                manifest["content_hash"],
-                FolderTables(folder, sums),
-                folder,
-                Stamp(**manifest["stamp"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            message = f"{folder / MANIFEST}: {error}"
-            raise DamagedEntryError(message) from error
-
-    def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Whether the entry matches the current content of `source`; reads the file only if size and time do not tell."""
-        now = Stamp.of(source)
-        if self.stamp is None or self.stamp.size != now.size:
-            return False
-        if self.stamp.surely_same_as(now):
-            return True
-        if content_hash(source) != self.content_hash:
-            return False
-        self._restamp(now)
-        return True
-
-    def remove(self) -> None:
-        """Delete the entry's files, ignoring errors."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _restamp(self, now: Stamp) -> None:
-        """Record that the content was compared at `now`; if that cannot be written, it will be compared again."""
-        if self.folder is not None:
-            with suppress(OSError, DamagedEntryError):
-                _write_manifest(self.folder, replace(self, stamp=now))
 
 
 @dataclass(frozen=True)
@@ -294,9 +166,7 @@ class Cache:
             with _write_errors(self.folder):
                 content_hash = reading.content_hash
                 tables = FolderTables(temporary, _sums_of(temporary))
-                _write_manifest(
-                    temporary, Entry(reading.header, reading.health, content_hash, tables, temporary, stamp)
-                )
+                write_manifest(temporary, Entry(reading.header, reading.health, content_hash, tables, temporary, stamp))
                 kept = _publish(temporary, home / f"{content_hash}-r{READER_VERSION}")
         self._tidy(home, keep=kept)
         self._share(source, kept)
@@ -349,50 +219,10 @@ def _limit_bytes() -> int:
     return int(text) if text else DEFAULT_LIMIT_BYTES
 
 
-def _check_version(folder: Path, data: bytes) -> None:
-    manifest = json.loads(data)
-    written_by = manifest["reader_version"], manifest["schema"]
-    if written_by != (READER_VERSION, schema_fingerprint()) or not is_sealed(data):
-        message = f"{folder} was written by another version: {written_by}"
-        raise OtherVersionError(message)
-
-
-def _check_sizes(folder: Path, sums: Mapping[str, TableSums]) -> None:
-    for name, expected in sums.items():
-        size = arrow_file(folder, name).stat().st_size
-        if size != expected.byte_count:
-            message = f"{name}.arrow has {size:,} bytes instead of {expected.byte_count:,}"
-            raise ValueError(message)
-
-
 def _sums_of(folder: Path) -> dict[str, TableSums]:
     """Return the checksums of all tables, computed in parallel."""
     with ThreadPoolExecutor(thread_name_prefix="holotrace-sum") as pool:
         return dict(zip(TABLES, pool.map(lambda name: TableSums.of(arrow_file(folder, name)), TABLES), strict=True))
-
-
-def _write_manifest(folder: Path, entry: Entry) -> None:
-    """Write the manifest beside the tables, atomically."""
-    if not isinstance(entry.tables, FolderTables):
-        message = f"{folder} contains no tables"
-        raise DamagedEntryError(message)
-    manifest = {
-        "reader_version": READER_VERSION,
-        "schema": schema_fingerprint(),
-        "content_hash": entry.content_hash,
-        "stamp": vars(entry.stamp),
-        "tables": {name: vars(sums) for name, sums in entry.tables.sums.items()},
-        "health": entry.health,
-        "header": entry.header,
-    }
-    draft = folder / temporary_name()
-    try:
-        draft.touch(mode=0o600)
-        draft.write_bytes(sealed(manifest))
-        draft.replace(folder / MANIFEST)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
