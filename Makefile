@@ -11,7 +11,7 @@ WORKERS := -n auto --dist worksteal
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs bench pictures fuzz fuzz-files golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs links bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -76,8 +76,11 @@ rust: needs
 	cargo fmt --check
 	cargo clippy --release --all-targets --quiet -- -D warnings
 
-docs: $(VENV)/.check-tools ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+docs: $(VENV)/.built $(VENV)/.docs-tools ## build the documentation into site/; a warning or a dead link inside is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env -d build/docs -b html docs site
+
+links: $(VENV)/.built $(VENV)/.docs-tools ## check the links of the documentation to other sites; needs a network
+	$(BIN)/python -m sphinx --quiet -d build/docs -b linkcheck docs build/links
 
 bench: $(VENV)/.built ## measure speed and memory; TRACE=trace file, PEER=python of an environment with HTA
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
@@ -144,5 +147,9 @@ $(VENV)/.store-tools: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.check-tools: pyproject.toml | $(VENV)/bin/python
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --group check --group docs
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group check
+	@touch $@
+
+$(VENV)/.docs-tools: pyproject.toml | $(VENV)/bin/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --group docs
 	@touch $@

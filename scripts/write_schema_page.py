@@ -51,10 +51,10 @@ SELECT rank, name, sum(duration_ns) FROM read_parquet('STORE/rank=*/events.parqu
 WHERE kind = 'kernel' GROUP BY ALL
 ```
 
-```
-pl.scan_parquet("STORE/rank=*/events.parquet", hive_partitioning=True)                      # Polars
-pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range(8))        # pandas
-spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")               # Spark
+```py
+pl.scan_parquet("STORE/rank=*/events.parquet", hive_partitioning=True)  # Polars
+pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range(8))  # pandas
+spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  # Spark
 ```
 
 `events`, `tracks` and `strings` have a file for every rank; other tables only if they have rows. A rank is complete once

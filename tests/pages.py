@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_NAVIGATION = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -22,6 +23,13 @@ def relative_links(page: Path) -> list[str]:
     """Return the targets of links to files of the repository, without their anchors."""
     links = _LINK.findall(page.read_text(encoding="utf-8"))
     return [link.split("#")[0] for link in links if "://" not in link and not link.startswith("#")]
+
+
+def navigation_entries(page: Path) -> list[Path]:
+    """Return the pages that the navigation lists below this page."""
+    lines = [line for block in _NAVIGATION.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    names = [line.split("<")[-1].rstrip(">") for line in lines if line and not line.startswith(":")]
+    return [entry for name in names for entry in sorted(page.parent.glob(f"{name}.md")) if entry != page]
 
 
 def run_blocks(page: Path) -> None:
