@@ -11,6 +11,7 @@ from typing import Any
 
 from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
+from matrices import slow_except
 
 REAL = {
     "hta_amd_mi250/worker0@default": "amd_mi250/*",
@@ -121,6 +122,11 @@ CASES = (
     *(f"tb/unit/{name}" for name in UNIT),
     *(f"tb_edge/{name}" for name in EDGE),
 )
+
+EACH_CASE = slow_except(
+    CASES, (*(f"tb/{name}" for name in REAL if "dlrm" not in name), *(f"tb_edge/{name}" for name in EDGE[::2]))
+)
+"""The cases as parameters: the quick tests take most real traces and every other odd one; the unit tests' are small."""
 
 LOST = (
     "bare_list_json",

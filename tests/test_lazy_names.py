@@ -40,6 +40,7 @@ def test_no_type_checker_sees_a_getattr_of_a_module(path) -> None:
     assert [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"] == []
 
 
+@pytest.mark.slow
 def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
     """The names, their signatures and nothing else are known."""
     api = pytest.importorskip("mypy.api")

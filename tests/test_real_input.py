@@ -16,6 +16,7 @@ from holotrace.question import Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
+from matrices import slow_except
 from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, SmallSet, folder_of, small_folder_of
 
 TRACES = IN_THE_REPOSITORY / "traces"
@@ -90,7 +91,7 @@ CALLS: dict[str, tuple[str, Call]] = {
 METHODS = [name for name, _ in inspect.getmembers(TraceAnalysis, inspect.isfunction) if not name.startswith("_")]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", slow_except(METHODS, METHODS[::3]))
 def test_every_call_of_the_facade_answers_on_a_real_recording(name, tmp_path) -> None:
     """With rows, files, names or whatever else it returns."""
     folder, call = CALLS.get(name, (MOST_NEED, lambda t, _: without_figures(getattr(t, name))))

@@ -18,6 +18,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.enrich.host.host_names import Compat
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import Trace
+from matrices import slow_except
 from tb_goldens import EDGE, LOST
 
 CASES = sorted((*EDGE, *LOST))
@@ -34,7 +35,7 @@ NOT_OPERATORS = (
     "DataParallel.forward",
 )
 
-each_case = pytest.mark.parametrize("name", CASES)
+each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::4]))
 
 
 @cache

@@ -12,12 +12,12 @@ from holotrace.analyses.operators.compute import operators
 from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
 from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.ingest.open_trace import open_trace
-from tb_goldens import CASES, LOST, Case, case
+from tb_goldens import EACH_CASE, LOST, Case, case
 
 COMPAT = "torch_tb_profiler"
 
 
-@pytest.fixture(params=CASES, scope="module")
+@pytest.fixture(params=EACH_CASE, scope="module")
 def answered(request, goldens, real_traces) -> Case:
     """Return one trace and the plugin's answers."""
     return case(request.param, goldens, real_traces)

@@ -14,7 +14,7 @@ from holotrace.analyses.kernels.compute import kernels
 from holotrace.analyses.step_time.compute import CATEGORIES, step_time
 from holotrace.enrich.steps.step_roles import ROLES, roles
 from holotrace.errors import MissingDataError
-from tb_goldens import CASES, Case, case
+from tb_goldens import EACH_CASE, Case, case
 
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
@@ -25,7 +25,7 @@ WITHOUT_OPERATORS = ("tb_edge/string_tids",)
 """Host threads whose number is a text are no threads to the plugin, so no kernel has an operator."""
 
 
-@pytest.fixture(params=CASES, scope="module")
+@pytest.fixture(params=EACH_CASE, scope="module")
 def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> Case:
     """Each trace with what the plugin returned."""
     return case(request.param, goldens, real_traces)

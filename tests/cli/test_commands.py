@@ -14,6 +14,7 @@ from holotrace.cli.commands import app
 from holotrace.ingest.file_health import FileHealth
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP, cpu_job, gpu_job
+from matrices import each_command
 
 check = import_module("holotrace.cli.check")
 ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
@@ -88,7 +89,7 @@ def test_unknown_numbers_are_null_in_json(job) -> None:
     assert [row["overlap_fraction"] for row in rows] == [0.5, None]
 
 
-@pytest.mark.parametrize("command", ANALYSIS_COMMANDS)
+@each_command(ANALYSIS_COMMANDS)
 def test_every_analysis_writes_its_figure(job, tmp_path, command) -> None:
     """A page of its own that works offline."""
     path = tmp_path / "figure.html"
@@ -116,7 +117,7 @@ def test_workers_give_the_same_answer(job) -> None:
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
 
 
-@pytest.mark.parametrize("command", ["summary", *ANALYSIS_COMMANDS])
+@each_command(["summary", *ANALYSIS_COMMANDS])
 def test_a_file_that_turns_out_unreadable_hides_no_other(job, command) -> None:
     """Its name says a rank and its beginning looks like a trace, but it holds none; the others are answered for."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
@@ -238,7 +239,7 @@ def test_check_fails_only_where_nothing_can_be_read(job, monkeypatch) -> None:
         assert (result.exit_code, result.stdout.splitlines()[0]) == (code, verdict)
 
 
-@pytest.mark.parametrize("command", ["summary", "report", "check", *ANALYSIS_COMMANDS])
+@each_command(["summary", "report", "check", *ANALYSIS_COMMANDS])
 def test_every_command_has_help(command) -> None:
     """What it does and what it takes."""
     output = run(command, "--help")

@@ -15,6 +15,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.cli.app import main
 from holotrace.cli.progress import TerminalProgress, bars_on
 from hostile import ACTING, FORMULA, hostile_job, steering
+from matrices import QUICK_COMMANDS, slow_except
 
 NAMES_IN_SQL = "SELECT name AS \"=cmd()\", name || chr(27) || '[31m' AS n FROM kernels ORDER BY ALL"
 
@@ -46,6 +47,13 @@ COMMANDS: dict[str, list[str]] = {
     "a wrong file": ["summary", "{wrong}"],
 }
 
+QUICK = [
+    name
+    for name in COMMANDS
+    if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {each.command for each in ANALYSES}
+]
+"""Of the analyses a few; of everything else all."""
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
@@ -64,7 +72,7 @@ def job(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("on_terminal", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "pipe"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", slow_except(COMMANDS, QUICK))
 def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
     """Neither on stdout nor on stderr; CSV keeps names exact on its way to programs, which are no terminals."""
     if command == "sql --format csv" and not on_terminal:

@@ -12,6 +12,7 @@ import pytest
 from holotrace.catalogue import ANALYSES
 from holotrace.cli.app import main
 from holotrace.testing.builder import TraceBuilder
+from matrices import each_command
 
 IMPOSSIBLE = {"object": {"a": 1}, "list": [1], "too large": 2**63, "too small": -(2**63) - 1, "no number": "x"}
 KEYS = (
@@ -51,7 +52,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("kind", IMPOSSIBLE)
-@pytest.mark.parametrize("command", COMMANDS)
+@each_command(COMMANDS)
 def test_impossible_values_of_a_header_end_no_command(command, kind, folder, monkeypatch, capsys) -> None:
     """They count as missing; where that is what was asked for, one line says so."""
     monkeypatch.setattr(sys, "argv", ["holotrace", command, str(folder / kind)])

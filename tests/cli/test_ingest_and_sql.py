@@ -13,6 +13,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.cli.commands import app
 from holotrace.errors import InvalidOptionError
 from jobs import MARKUP, gpu_job
+from matrices import each_command
 
 QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
 
@@ -65,7 +66,7 @@ def test_ingest_tells_what_is_left_out(tmp_path) -> None:
         assert "rank1.pt.trace.json: not a profiler trace" in text
 
 
-@pytest.mark.parametrize("command", ["summary", "check", "advice", *(each.command for each in ANALYSES)])
+@each_command(["summary", "check", "advice", *(each.command for each in ANALYSES)])
 def test_commands_print_the_same_of_a_store(command, job, store) -> None:
     """Whatever they print of the traces, or the error they end with."""
     runner = CliRunner()

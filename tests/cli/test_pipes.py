@@ -13,6 +13,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.cli.app import main
 from holotrace.cli.commands import app
 from holotrace.testing.builder import TraceBuilder
+from matrices import each_command
 
 LONG = "void " + "::".join(f"a_namespace_{number}" for number in range(30)) + "::kernel<float, 128>(float const*, int)"
 OPERATOR = "aten::" + "a_long_operator_" * 20
@@ -47,7 +48,7 @@ def printed(*arguments: object) -> str:
     return CliRunner().invoke(app, list(map(str, arguments))).stdout
 
 
-@pytest.mark.parametrize("command", ["summary", "advice", "check", "runs", *(each.command for each in ANALYSES)])
+@each_command(["summary", "advice", "check", "runs", *(each.command for each in ANALYSES)])
 def test_a_pipe_gets_whole_lines(command, job, monkeypatch) -> None:
     """The same for any COLUMNS, without an ellipsis, a line cut off or blanks at its end."""
     outputs = set()

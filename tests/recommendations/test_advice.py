@@ -11,7 +11,7 @@ import pytest
 import holotrace
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
-from tb_goldens import CASES, case
+from tb_goldens import EACH_CASE, case
 
 GPU = {"name": "GPU", "totalGlobalMem": 1000, "computeMajor": 8, "computeMinor": 0, "numSms": 10}
 PLUGINS_WORDS = {
@@ -350,7 +350,7 @@ def test_most_to_win_comes_first() -> None:
     assert rules(builder) == ["low_utilization", "data_loading", "data_parallel"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH_CASE)
 def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Path, real_traces: Path) -> None:
     """Which rules apply, per cent of the step or of the kernels, and the GPUs named."""
     one = case(name, goldens, real_traces)

@@ -70,6 +70,7 @@ def test_documents_are_valid_json(document):
     assert all("ph" in event for event in events_in(document)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a large document, on the way to the right one
 @pytest.mark.parametrize(
     "found",

@@ -11,7 +11,7 @@ from holotrace.errors import MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
-from tb_goldens import CASES, case
+from tb_goldens import EACH_CASE, case
 
 
 def launched(blocks: int) -> dict[str, object]:
@@ -151,7 +151,7 @@ def test_copies_alone_are_no_kernels() -> None:
         kernels(TraceBuilder().copy(start_us=0, duration_us=1).build())
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH_CASE)
 def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     """The same calls and times on every trace, attributed or not."""
     try:

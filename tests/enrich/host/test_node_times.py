@@ -11,7 +11,7 @@ from holotrace.enrich.host.attribution import device_owner, host_nodes, node_tex
 from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.store.trace import RankTrace
 from holotrace.testing.builder import TraceBuilder
-from tb_goldens import CASES, case
+from tb_goldens import EACH_CASE, case
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
 """A kernel that uses tensor cores."""
@@ -81,7 +81,7 @@ def test_eligible_are_names_users_and_operators_around_them():
     }
 
 
-@pytest.fixture(params=CASES, scope="module")
+@pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
     """Return a rank of each trace that the TensorBoard plugin was asked about, odd ones among them."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))

@@ -33,6 +33,7 @@ from holotrace.web.session.session import Scope, Session
 from holotrace.web.shell import app
 from holotrace.web.tables.box import table_box
 from jobs import HOSTILE, gpu_job, hostile_job
+from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 """The pages are patient on a machine that does other things as well, so their tests are."""
@@ -75,7 +76,7 @@ def test_every_page_shows_its_figure_and_table(served, browser, name, real_trace
             seen.keep(f"{name}-{page}")
 
 
-@pytest.mark.parametrize("name", ["dlrm_8rank", "cpu_only"])
+@pytest.mark.parametrize("name", slow_except(["dlrm_8rank", "cpu_only"], ["cpu_only"]))
 def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> None:
     """The sentence of `holotrace summary`, with GPU work and without."""
     session, url = served
@@ -116,9 +117,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
         assert not again.troubles
 
 
-@pytest.mark.parametrize(
-    "begins", ["typed", pytest.param("a page on this disk", marks=pytest.mark.slow), "a page of another site"]
-)
+@pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
     """Typed, by the file that `--open` leads through, and by a link elsewhere; the token is gone from the address."""
     gpu_job().write(tmp_path / "job")
@@ -299,6 +298,21 @@ def test_a_span_is_chosen_and_left_again(tmp_path, browser) -> None:
 NOT_MARKUP = "() => !document.querySelector('img[src=x], [onerror], #page script, .main-svg image')"
 
 
+def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
+    """`<img onerror>` is shown as text in figures, tables and the timeline; the slow tests open every page."""
+    hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
+    with serving(tmp_path) as (session, url):
+        for page in PAGES:
+            if page.name not in {"kernels", "timeline"}:
+                continue
+            with visit(browser, url + Selection(page.name, run=session.runs[0].id).query()) as seen:
+                seen.settle(seen.page.main_frame, page.title)
+                assert seen.page.evaluate(NOT_MARKUP)
+                assert page.name == "timeline" or HOSTILE in seen.page.locator("#page").inner_text()
+                assert not seen.troubles
+
+
+@pytest.mark.slow
 def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
     """In figures, tables, trees, selectors, the timeline and the names of runs, `<img onerror>` is read, not run."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")

@@ -147,6 +147,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
             assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
     """Dark when TensorBoard goes dark, and light again."""
     scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"

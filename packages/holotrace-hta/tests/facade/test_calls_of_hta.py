@@ -41,7 +41,14 @@ FOLDERS = (
 )
 """What HTA was asked: `__last` with the last step, `__nsfull` without its rounding."""
 
-REPEATING = ("df_index_resolver", "ns_resolution_trace", "trace_diff_pair", "trace_diff_test")
+REPEATING = (
+    "df_index_resolver",
+    "ns_resolution_trace",
+    "param_dlrm",
+    "trace_diff_control",
+    "trace_diff_pair",
+    "trace_diff_test",
+)
 """Long traces on which HTA was asked the same as on others."""
 
 slow_where_repeating = [

@@ -14,6 +14,7 @@ from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.testing.builder import TraceBuilder
 from hta.trace_analysis import TimeSeriesTypes, TraceAnalysis
 from jobs import cpu_job
+from matrices import slow_except
 
 TRACES_OF = {
     "param_dlrm": "dlrm_8rank",
@@ -29,7 +30,9 @@ STATISTICS = ["count", "mean", "std", "min", "25%", "50%", "75%", "max"]
 GB_PER_S = 1e-9
 """Bandwidths are rounded to whole bytes per second."""
 
-each_golden = pytest.mark.parametrize("name", TRACES_OF)
+each_golden = pytest.mark.parametrize(
+    "name", slow_except(TRACES_OF, ("param_dlrm", "trace_filter__last", "df_index_resolver"))
+)
 
 
 @pytest.fixture(autouse=True)

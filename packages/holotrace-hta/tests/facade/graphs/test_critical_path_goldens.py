@@ -17,6 +17,7 @@ import pytest
 from holotrace.errors import InvalidOptionError
 from hta.trace_analysis import TraceAnalysis
 from hta_goldens import FILES
+from matrices import slow_except
 from pages import ROOT
 
 _FORWARD = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
@@ -44,7 +45,7 @@ def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-@pytest.mark.parametrize("folder", _FOLDERS)
+@pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
 def test_each_path_covers_its_window_and_holds_what_htas_holds(real_traces, goldens, folder) -> None:
     """It is at least as long as HTA's, and each event that has nodes there has nodes here, less waits of streams."""
     name, _, suffix = folder.partition("__")

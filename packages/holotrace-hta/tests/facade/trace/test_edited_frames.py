@@ -17,6 +17,7 @@ from hta.common.trace_call_graph import CallGraph
 from hta.facade.trace.symbols import TraceSymbolTable
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import LabeledTrace, TraceDiff
+from matrices import slow_except
 
 STEP_US = 400
 
@@ -173,23 +174,39 @@ def assigned(tmp_path_factory) -> TraceAnalysis:
     return analyzer
 
 
+QUICK = (
+    "temporal",
+    "idle",
+    "launches",
+    "queue",
+    "blocked",
+    "stragglers",
+    "kernels with annotations",
+    "step time",
+    "operators",
+    "memory curve",
+)
+"""One call of each kind; the others read the same tables of the trace."""
+
 ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
 """Analyses of events that no frame lists: those stay where they were recorded."""
 
 
-@pytest.mark.parametrize("name", [each for each in CALLS if each not in ARE_NOT_IN_FRAMES])
+@pytest.mark.parametrize("name", slow_except([each for each in CALLS if each not in ARE_NOT_IN_FRAMES], QUICK))
 def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubled) -> None:
     """Doubled times in the frames give what doubled times in the file give."""
     assert_same(CALLS[name](edited_in_place), CALLS[name](doubled))
 
 
-@pytest.mark.parametrize("name", [each for each in CALLS if each not in {*ARE_NOT_IN_FRAMES, "call stacks"}])
+@pytest.mark.parametrize(
+    "name", slow_except([each for each in CALLS if each not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
+)
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
     """In any order, without the columns that follow from others, and with floats for whole numbers."""
     assert_same(CALLS[name](assigned), CALLS[name](doubled))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", slow_except(CALLS, QUICK))
 def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
     """Columns that a script adds have no effect either."""
     analyzer = opened(job(), tmp_path)

@@ -1,0 +1,24 @@
+"""Which cases of a long list `make test` runs; `make test-all` runs every one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+QUICK_COMMANDS = frozenset({"summary", "check", "idle-time", "critical-path", "operators", "stragglers"})
+"""Two commands about the whole job, an analysis without options, and three with options or several tables."""
+
+
+def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:
+    """Return the values as parameters of a test: those in `quick` run always, the others count as slow."""
+    chosen = set(quick)
+    return [value if value in chosen else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def each_command(commands: Iterable[str]) -> pytest.MarkDecorator:
+    """Run a test for each command; the quick tests take a few that differ most."""
+    return pytest.mark.parametrize("command", slow_except(commands, QUICK_COMMANDS))
