@@ -11,7 +11,7 @@ from hypothesis import settings
 from golden import GoldenTables
 from reference_data import folder_of
 
-settings.register_profile("quick", deadline=None, max_examples=40)  # on a shared machine, slow does not mean wrong
+settings.register_profile("quick", deadline=None, max_examples=25)  # on a shared machine, slow does not mean wrong
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")  # `make test-all` asks for the other one
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.algorithms.covered_by_group import covered_by_group
@@ -13,7 +13,6 @@ SCHEMA = {"key": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}
 intervals = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 20), st.integers(0, 8))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(intervals, max_size=12))
 def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None, int, int]]) -> None:
     """Counted one by one; null is a group like any other."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.algorithms.matching import NO_MATCH, SEVERAL, only_matches
@@ -11,7 +11,6 @@ from holotrace.algorithms.matching import NO_MATCH, SEVERAL, only_matches
 keys = st.lists(st.integers(-4, 4).map(lambda key: key * 10**15) | st.integers(-4, 4), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(keys, keys)
 def test_only_matches_are_those_found_by_counting(offered: list[int], wanted: list[int]) -> None:
     """Close together or far apart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.algorithms.sums_by_name import sums_by_name
@@ -13,7 +13,6 @@ SCHEMA = {"kind": pl.UInt8, "name": pl.UInt32, "duration_ns": pl.Int64}
 rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), st.integers(-1, 2))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(rows, max_size=12))
 def test_sums_are_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None:
     """Of all events, and of those at marked places; -1 is none."""

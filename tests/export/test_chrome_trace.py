@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace import open_trace
@@ -388,7 +388,6 @@ complete_events = st.builds(
 each_edit = st.sampled_from([(KEPT, 0), (LEFT_OUT, 0), (MARKED, 0), (NUMBERED, 3)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(complete_events, each_edit), max_size=5),
     st.sampled_from([None, 1]),

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from polars.testing import assert_frame_equal
 
 import holotrace
@@ -18,7 +18,6 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.strategies import trace_documents
 
 
-@settings(max_examples=20)
 @given(trace_documents())
 def test_whatever_a_file_holds_comes_back(document) -> None:
     """Every table of any readable file survives the round trip, and every view can be computed from it."""

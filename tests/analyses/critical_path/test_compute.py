@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.algorithms.longest_path import earliest_times
@@ -621,7 +621,6 @@ def _add(draw: st.DrawFn, builder: TraceBuilder, kind: str, times: dict[str, int
 
 
 @given(jobs(), st.integers(0, 50_000), st.integers(1, 50_000))
-@settings(max_examples=100)
 def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int, length_ns: int) -> None:
     """Segments join without a gap from beginning to end, and slack is 0 on the path and never negative."""
     (rank_trace,) = builder.build().ranks.values()
@@ -633,7 +632,6 @@ def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int
 
 
 @given(jobs())
-@settings(max_examples=30)
 def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
     """Whatever the trace, every nanosecond has one class."""
     result = critical_path(builder.build())
@@ -651,7 +649,6 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 
 
 @given(trace_documents())
-@settings(max_examples=60)
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
     """Times from 1970 to 2065, ids of all sizes, categories nobody has heard of."""
     with TemporaryDirectory() as folder:

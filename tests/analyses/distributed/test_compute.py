@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import holotrace
@@ -240,7 +240,6 @@ def test_a_job_without_communication_says_so() -> None:
 times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
     """Of a step, and of the time in collectives; all ranks transfer as long in each collective of its own."""

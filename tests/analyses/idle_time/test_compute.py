@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.analyses.idle_time.compute import CATEGORIES, idle_time
@@ -261,7 +261,6 @@ works = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(works)
 def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int | None]]) -> None:
     """Whatever overlaps and whenever launched: nothing is negative, and all idle nanoseconds are in one category."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
@@ -181,7 +181,6 @@ works = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.integers(0, 50), st.in
 NAMES = ("gemm", "ncclDevKernel", "Memcpy")
 
 
-@settings(max_examples=30, deadline=None)
 @given(works)
 def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
     """Nanosecond by nanosecond, each combination of kinds has the length the table gives."""

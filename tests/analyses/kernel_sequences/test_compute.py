@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace import open_trace
@@ -118,7 +118,6 @@ def test_short_sequences_are_left_out() -> None:
     assert patterns(builder, min_kernel_count=2) == [("aten::linear|a|b", 1)]
 
 
-@settings(max_examples=20)
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
 def test_counts_are_those_of_a_dictionary(calls) -> None:
     """Any calls with any kernels: as many of each sequence as a plain count finds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.analyses.memory_bandwidth.compute import copy_kind, memory_bandwidth
@@ -157,7 +157,6 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
         memory_bandwidth(builder.build())
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.floats(0.001, 5)), min_size=1, max_size=10))
 def test_at_every_moment_it_is_the_sum_over_what_runs(copies: list[tuple[int, int, float]]) -> None:
     """Summed anew at every nanosecond; exactly 0 where nothing runs."""

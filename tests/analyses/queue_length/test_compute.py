@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.analyses.queue_length.compute import queue_length
@@ -175,7 +175,6 @@ def test_a_queue_that_is_full_when_empty_is_refused() -> None:
 works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(works)
 def test_the_queue_holds_at_every_moment_what_is_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
     """Counted by hand at every nanosecond, and never negative."""

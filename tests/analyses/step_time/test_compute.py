@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import holotrace
@@ -181,7 +181,6 @@ ranges = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(ranges, st.lists(st.integers(1, 20), min_size=1, max_size=3))
 def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths: list[int]) -> None:
     """To the nanosecond, and none is negative, whatever overlaps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace import open_trace
@@ -176,7 +176,6 @@ works = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
     """Whatever overlaps: compute is the union of computation, busy the union of all, and the three fill the window."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
@@ -169,7 +169,6 @@ def test_times_that_contradict_too_much_allow_no_prediction() -> None:
 
 
 @given(st.floats(0, 3), st.sampled_from(["aten::linear", "gemm", "relu", "cudaLaunchKernel"]))
-@settings(max_examples=40)
 def test_more_time_never_makes_a_window_shorter(factor: float, name: str) -> None:
     """And less time never makes it longer."""
     answer = what_if(GPU_BOUND, [Scale(is_named(name), factor)])

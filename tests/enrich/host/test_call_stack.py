@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.enrich.host.call_stack import call_stacks, python_stacks
@@ -69,7 +69,6 @@ def test_python_functions_have_stacks_of_their_own():
     assert frames.select("event_index", "parent_row", "depth").rows() == [(0, -1, 0), (1, 0, 1)]
 
 
-@settings(max_examples=25)
 @given(CALLS)
 def test_stacks_are_what_the_definition_says(calls):
     """Operators on two threads, in any order: parents and depths equal those of an oracle that compares each pair."""
