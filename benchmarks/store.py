@@ -22,7 +22,7 @@ IMPORT = "import holotrace, polars; holotrace.open_trace; holotrace.temporal_bre
 READ = "import holotrace; holotrace.open_trace({trace!r}).ranks.popitem()[1].health"
 ANSWER = "import holotrace; holotrace.temporal_breakdown(holotrace.open_trace({trace!r}))"
 INGEST = "import holotrace; holotrace.write_store(holotrace.open_trace({trace!r}), {store!r})"
-SQL = "import holotrace; holotrace.open_trace({trace!r}).sql({query!r})"
+SQL = "import holotrace; holotrace.sql(holotrace.open_trace({trace!r}), {query!r})"
 QUERIES = {
     "count events by kind": "SELECT kind, count(*), sum(duration_ns) FROM events GROUP BY kind",
     "longest kernels": "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10",

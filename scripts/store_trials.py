@@ -66,7 +66,7 @@ def everything(trace: Trace) -> dict[int, Any]:
 
 def answers(trace: Trace) -> object:
     """Return all that is known of a job, and what SQL says of it."""
-    return everything(trace), trace.sql(_QUERY).rows(), trace.sql(_FACTS).rows()
+    return everything(trace), holotrace.sql(trace, _QUERY).rows(), holotrace.sql(trace, _FACTS).rows()
 
 
 def _outcome(ask: Callable[[], object]) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holotrace.schema import TABLES, Column
-from holotrace.sql.views import VIEWS
+from holotrace.sql_queries.views import VIEWS
 from holotrace.store.parquet_tables import is_text, parquet_name
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "schema.md"

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from holotrace.recommendations.advice import Advice, advice
     from holotrace.recommendations.rules import Thresholds
     from holotrace.schema import EventKind, KernelKind
+    from holotrace.sql_queries.query import sql
     from holotrace.store.trace import RankTrace, Trace
 
     __version__: str
@@ -152,6 +153,7 @@ _MODULES = {
     "operators": "holotrace.analyses.operators.compute",
     "processes": "holotrace.execution.processes",
     "queue_length": "holotrace.analyses.queue_length.compute",
+    "sql": "holotrace.sql_queries.query",
     "step_time": "holotrace.analyses.step_time.compute",
     "stragglers": "holotrace.analyses.stragglers.compute",
     "temporal_breakdown": "holotrace.analyses.temporal_breakdown.compute",
@@ -239,6 +241,7 @@ __all__ = [
     "operators",
     "processes",
     "queue_length",
+    "sql",
     "step_time",
     "stragglers",
     "temporal_breakdown",

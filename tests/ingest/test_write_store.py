@@ -303,8 +303,8 @@ def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
     with pytest.raises(
         UnreadableTraceError, match=r"rank=1/kernels.parquet cannot be read: its checksum does not match"
     ):
-        holotrace.open_trace(store).sql("SELECT count(*) FROM stored.kernels")
-    assert holotrace.open_trace(store).sql("SELECT count(*) FROM stored.strings").height == 1
+        holotrace.sql(holotrace.open_trace(store), "SELECT count(*) FROM stored.kernels")
+    assert holotrace.sql(holotrace.open_trace(store), "SELECT count(*) FROM stored.strings").height == 1
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
@@ -562,7 +562,9 @@ def test_a_store_behind_a_url(tmp_path) -> None:
     again = holotrace.open_trace(address)
     for analysis in ANALYSES:
         assert_equal_results(analysis, trace, again)
-    assert again.sql("SELECT rank, count(*) AS kernels FROM stored.kernels GROUP BY rank ORDER BY rank").rows() == [
+    assert holotrace.sql(
+        again, "SELECT rank, count(*) AS kernels FROM stored.kernels GROUP BY rank ORDER BY rank"
+    ).rows() == [
         (0, 3),
         (1, 1),
     ]

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 import holotrace
 from holotrace.errors import HolotraceError
 from holotrace.schema import TABLES, EventKind
-from holotrace.sql.views import VIEWS
+from holotrace.sql_queries.views import VIEWS
 from holotrace.store.parquet_tables import KIND_NAMES, ParquetTables, parquet_types
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.strategies import trace_documents

@@ -116,7 +116,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def _expect_no_query_to_go_on(ending: SystemExit) -> None:
     """End at once if DuckDB still works on a query: the interpreter would wait for it, or fall over it."""
-    running = sys.modules.get("holotrace.sql.running")
+    running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):
             sys.stdout.flush()

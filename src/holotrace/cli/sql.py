@@ -23,8 +23,9 @@ from holotrace.errors import InvalidOptionError
 from holotrace.export.csv_text import json_text, write_csv
 from holotrace.export.new_file import expect_writable, new_file
 from holotrace.locations import Location, located
-from holotrace.sql.query import DEFAULT_TIMEOUT_S, named_views
-from holotrace.sql.views import VIEWS
+from holotrace.sql_queries.query import DEFAULT_TIMEOUT_S, named_views
+from holotrace.sql_queries.query import sql as run_query
+from holotrace.sql_queries.views import VIEWS
 from holotrace.tables import Cell, PrintedTable
 from holotrace.visible_text import visible
 
@@ -86,7 +87,7 @@ def sql(  # noqa: PLR0913 -- one argument an option
     _expect_a_view(query)
     memory_bytes = None if memory_limit is None else parse_size(memory_limit)
     with opened_job(job) as (trace, executor):
-        rows = trace.sql(query, timeout_s=timeout or None, memory_limit_bytes=memory_bytes, executor=executor)
+        rows = run_query(trace, query, timeout_s=timeout or None, memory_limit_bytes=memory_bytes, executor=executor)
     if output is not None:
         with new_file(output, overwrite=force) as file:
             _write(rows, file, chosen, raw_text=raw_text)

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -369,42 +368,6 @@ class Trace:
             del self._events_held[oldest]
             if oldest in self.ranks:
                 self.ranks[oldest].forget()
-
-    def sql(
-        self,
-        query: str,
-        *,
-        memory_limit_bytes: int | None = None,
-        timeout_s: float | None = 600.0,
-        executor: Executor = IN_PROCESS,
-    ) -> pl.DataFrame:
-        """Answer one SELECT about the ranks with DuckDB.
-
-            trace.sql("SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
-
-        The views and their columns are listed in docs/reference/schema.md. What the query names is written into a
-        temporary folder, rank by rank; nothing but that folder can be read, and nothing written.
-
-        Args:
-            query: names its views literally.
-            memory_limit_bytes: what DuckDB may take before it goes on in temporary files, and the most that the result
-                may take; by default half of what is free.
-            timeout_s: seconds that the query may take, once its views are written; None for any number.
-            executor: makes the rows of the views; its workers need to be on this machine.
-
-        Returns:
-            The rows; `.to_arrow()` and `.to_pandas()` give them to others. Types that a frame has no place for, such
-            as intervals, unions and enums, come as text.
-
-        Raises:
-            InvalidOptionError: DuckDB is not installed or refuses the query; the message says why, and what there is.
-            LimitReachedError: the query took more time or memory than it may.
-        """
-        # By its name, because SQL knows the analyses' facts and is a layer above: the notation is `trace.sql`.
-        answer: pl.DataFrame = import_module("holotrace.sql.query").sql(
-            self, query, memory_limit_bytes=memory_limit_bytes, timeout_s=timeout_s, executor=executor
-        )
-        return answer
 
     def _rank(self, rank: int) -> RankTrace:
         if rank not in self.ranks:

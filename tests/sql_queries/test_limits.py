@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import holotrace
 from holotrace.cli.commands import app
 from holotrace.cli.sql import parse_size
 from holotrace.errors import InvalidOptionError, LimitReachedError
@@ -56,9 +57,9 @@ def test_a_query_ends_at_its_time_limit(query, trace) -> None:
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
     ):
-        trace.sql(query, timeout_s=0.2)
+        holotrace.sql(trace, query, timeout_s=0.2)
     assert set(Path(tempfile.gettempdir()).glob("holotrace-sql-*")) <= before
-    assert trace.sql("SELECT 1 AS one", timeout_s=None).item() == 1
+    assert holotrace.sql(trace, "SELECT 1 AS one", timeout_s=None).item() == 1
 
 
 @pytest.mark.parametrize(
@@ -71,20 +72,20 @@ def test_a_query_ends_at_its_time_limit(query, trace) -> None:
 def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
     """The limit applies to the work and to the result."""
     with pytest.raises(LimitReachedError, match=reason):
-        trace.sql(query, memory_limit_bytes=100 << 20)
+        holotrace.sql(trace, query, memory_limit_bytes=100 << 20)
 
 
 def test_a_limit_that_is_too_small_is_refused(trace) -> None:
     """DuckDB needs a minimum of memory for any query."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
-        trace.sql("SELECT 1", memory_limit_bytes=1_024)
+        holotrace.sql(trace, "SELECT 1", memory_limit_bytes=1_024)
 
 
 def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
     """It occurs while rows are fetched."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
-        trace.sql(query)
+        holotrace.sql(trace, query)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
@@ -112,7 +113,7 @@ def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
 
 PROGRAM = """
 import sys
-import holotrace.sql.running as running
+import holotrace.sql_queries.running as running
 wait = running._wait
 def told(*arguments):
     sys.stdout.write("running\\n")
@@ -152,15 +153,16 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
     """Binary formats keep the content of the frame."""
     target = tmp_path / f"rows.{ending}"
     CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "-o", str(target)], catch_exceptions=False)
-    assert read(target).schema == trace.sql(ALL_TYPES).schema
+    assert read(target).schema == holotrace.sql(trace, ALL_TYPES).schema
 
 
 def test_common_types_stay_what_they_are(trace) -> None:
     """Numbers, texts, times, lists and structs stay; unsupported types become text, a map becomes a list of pairs."""
-    rows = trace.sql(
+    rows = holotrace.sql(
+        trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "
         "[1, 2] AS list, {'a': 1} AS struct, MAP {'k': 1} AS map, INTERVAL 36 HOUR AS i, 7 AS same, 8 AS same, "
-        "'x'::ENUM('x', 'y') AS e, uuid() IS NOT NULL AS u"
+        "'x'::ENUM('x', 'y') AS e, uuid() IS NOT NULL AS u",
     )
     assert dict(rows.schema) == {
         "d": pl.Decimal(4, 1),
@@ -181,7 +183,7 @@ def test_common_types_stay_what_they_are(trace) -> None:
 def test_the_order_of_rows_stays_where_types_are_replaced(trace) -> None:
     """The replacement is a projection over the ordered rows."""
     query = "SELECT to_days(range::INT) AS i, range AS n FROM range(5000) ORDER BY n DESC"
-    assert trace.sql(query)["n"].to_list() == list(range(4_999, -1, -1))
+    assert holotrace.sql(trace, query)["n"].to_list() == list(range(4_999, -1, -1))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.errors import LimitReachedError
-from holotrace.sql.columns import as_frame, representable
+from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0

@@ -15,8 +15,8 @@ import holotrace
 from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.execution.executor import InProcessExecutor
 from holotrace.schema import TABLES
-from holotrace.sql.query import named_views
-from holotrace.sql.views import VIEWS
+from holotrace.sql_queries.query import named_views
+from holotrace.sql_queries.views import VIEWS
 from holotrace.store.parquet_tables import parquet_types
 from holotrace.testing.builder import TraceBuilder
 from jobs import cpu_job, gpu_job
@@ -39,14 +39,14 @@ def small_job() -> TraceBuilder:
 @pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
 def test_a_view_has_its_columns_whatever_was_recorded(view, make) -> None:
     """Names and types match the declaration, with and without rows."""
-    rows = make().build().sql(f"FROM {view}")
+    rows = holotrace.sql(make().build(), f"FROM {view}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_there(table) -> None:
     """With the columns of a store."""
-    rows = gpu_job().build().sql(f"FROM stored.{table}")
+    rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
 
@@ -57,14 +57,14 @@ def test_a_store_answers_as_its_traces_do(name, real_traces, tmp_path) -> None:
     holotrace.write_store(trace, tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
     for view in VIEWS:
-        expected, found = (each.sql(f"FROM {view}") for each in (trace, stored))
+        expected, found = (holotrace.sql(each, f"FROM {view}") for each in (trace, stored))
         assert_frame_equal(found, expected, check_row_order=False)
         assert len(expected) or view not in {"ranks", "events"}
 
 
 def test_what_a_piece_of_work_knows() -> None:
     """Its launch, operator and step, and nulls for what the file does not record."""
-    rows = small_job().build().sql("SELECT * FROM device_work ORDER BY start_ns")
+    rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
     assert [gemm[name] for name in ("kernel_kind", "event_kind", "operator", "step")] == [
@@ -82,8 +82,11 @@ def test_a_selection_is_what_is_asked_about(tmp_path) -> None:
     holotrace.write_store(trace, tmp_path / "job.store")
     for each in (trace, holotrace.open_trace(tmp_path / "job.store")):
         chosen = each.where(_is_first)
-        assert chosen.sql("SELECT rank, name FROM kernels ORDER BY rank").rows() == [(0, "gemm"), (1, "gemm")]
-        assert chosen.sql("SELECT count(*) FROM events").item() == 2
+        assert holotrace.sql(chosen, "SELECT rank, name FROM kernels ORDER BY rank").rows() == [
+            (0, "gemm"),
+            (1, "gemm"),
+        ]
+        assert holotrace.sql(chosen, "SELECT count(*) FROM events").item() == 2
 
 
 def _is_first(rank_trace) -> object:
@@ -100,7 +103,9 @@ def test_only_views_that_are_named_are_made() -> None:
 
 def test_sums_of_whole_numbers_are_whole_numbers() -> None:
     """DuckDB sums in 128 bits; sums that fit come back as int64."""
-    rows = gpu_job().build().sql("SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank")
+    rows = holotrace.sql(
+        gpu_job().build(), "SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank"
+    )
     assert dict(rows.schema) == {"rank": pl.Int32(), "ns": pl.Int64()}
     assert rows.rows() == [(0, 90_000), (1, 100_000)]
     assert rows.to_arrow().num_rows == 2
@@ -110,7 +115,7 @@ def test_workers_make_the_views(job) -> None:
     """With an executor the rows are the same."""
     query = "SELECT rank, name, count(*) AS calls FROM kernels GROUP BY ALL ORDER BY ALL"
     with holotrace.processes(2) as executor:
-        assert_frame_equal(job.sql(query, executor=executor), job.sql(query))
+        assert_frame_equal(holotrace.sql(job, query, executor=executor), holotrace.sql(job, query))
 
 
 class Repeating(InProcessExecutor):
@@ -128,7 +133,9 @@ def test_a_rank_may_be_done_again(is_stored, tmp_path) -> None:
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
     trace = holotrace.open_trace(tmp_path / "job.store") if is_stored else trace
-    rows = trace.sql("SELECT count(*) FROM kernels JOIN events USING (rank, event_index)", executor=Repeating())
+    rows = holotrace.sql(
+        trace, "SELECT count(*) FROM kernels JOIN events USING (rank, event_index)", executor=Repeating()
+    )
     assert rows.item() == 4
 
 
@@ -149,7 +156,7 @@ def test_workers_on_another_machine_are_refused(tmp_path, monkeypatch) -> None:
     """Otherwise their rows would be missing silently."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
-        gpu_job().build().sql("FROM kernels", executor=OnAnotherMachine())
+        holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())
 
 
 FORBIDDEN = {
@@ -190,7 +197,7 @@ def test_nothing_else_can_be_reached(kind, is_stored, tmp_path) -> None:
         trace = holotrace.open_trace(tmp_path / "job.store")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InvalidOptionError) as caught:
-        trace.sql(FORBIDDEN[kind].format(secret=tmp_path / "secret.csv", folder=tmp_path))
+        holotrace.sql(trace, FORBIDDEN[kind].format(secret=tmp_path / "secret.csv", folder=tmp_path))
     assert "\n" not in str(caught.value)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -202,14 +209,14 @@ def test_a_store_cannot_be_written_into(tmp_path) -> None:
     target = tmp_path / "job.store" / "rank=0" / "events.parquet"
     before = target.read_bytes()
     with pytest.raises(InvalidOptionError, match="one SELECT"):
-        stored.sql(f"COPY (FROM events) TO '{target}'")
+        holotrace.sql(stored, f"COPY (FROM events) TO '{target}'")
     assert target.read_bytes() == before
 
 
 def test_a_message_names_the_views() -> None:
     """So that a typo can be fixed without the documentation."""
     with pytest.raises(InvalidOptionError, match=r"kernel does not exist.*The views are: ranks, events, device_work"):
-        gpu_job().build().sql("SELECT * FROM kernel")
+        holotrace.sql(gpu_job().build(), "SELECT * FROM kernel")
 
 
 def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
@@ -219,14 +226,14 @@ def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(odd))
     holotrace.write_store(gpu_job().build(), odd / "job.store")
     for trace in (gpu_job().build(), holotrace.open_trace(odd / "job.store")):
-        assert trace.sql("SELECT count(*) FROM events JOIN kernels USING (rank, event_index)").item() == 4
+        assert holotrace.sql(trace, "SELECT count(*) FROM events JOIN kernels USING (rank, event_index)").item() == 4
 
 
 def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
     """A sort that exceeds the limit spills to the temporary folder, which is removed afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
-    assert gpu_job().build().sql(query, memory_limit_bytes=150_000_000).item() > 0
+    assert holotrace.sql(gpu_job().build(), query, memory_limit_bytes=150_000_000).item() > 0
     assert not list(tmp_path.glob("holotrace-sql-*"))
 
 
@@ -234,4 +241,4 @@ def test_without_duckdb(monkeypatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(HolotraceError, match=r"SQL needs DuckDB: pip install 'holotrace\[sql\]'"):
-        gpu_job().build().sql("SELECT 1")
+        holotrace.sql(gpu_job().build(), "SELECT 1")

@@ -26,8 +26,8 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.execution.processes import available_cores, available_memory_bytes
 from holotrace.locations import scratch_folder
 from holotrace.schema import TABLES
-from holotrace.sql.running import Limits, RunningQuery
-from holotrace.sql.views import VIEWS, SqlView
+from holotrace.sql_queries.running import Limits, RunningQuery
+from holotrace.sql_queries.views import VIEWS, SqlView
 from holotrace.store.job_store import StoredFile
 from holotrace.store.parquet_tables import parquet_types, write_parquet
 from holotrace.units import size_text
@@ -68,7 +68,28 @@ def sql(
     timeout_s: float | None = DEFAULT_TIMEOUT_S,
     executor: Executor = IN_PROCESS,
 ) -> pl.DataFrame:
-    """Answer a query; see `Trace.sql`."""
+    """Answer one SELECT about the ranks of a trace with DuckDB.
+
+        holotrace.sql(trace, "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
+
+    docs/reference/schema.md lists the views and their columns. The views that the query names are written into a
+    temporary folder, rank by rank. The query can read only this folder, and writes nothing.
+
+    Args:
+        trace: the ranks to ask about.
+        query: a SELECT that names its views literally.
+        memory_limit_bytes: beyond it, DuckDB continues in temporary files; also limits the size of the result. By
+            default half of the available memory.
+        timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
+        executor: computes the rows of the views; its workers must run on this machine.
+
+    Returns:
+        The rows. Types that polars lacks, such as intervals, unions and enums, are returned as text.
+
+    Raises:
+        InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
+        LimitReachedError: the query exceeded its limit of time or memory.
+    """
     duckdb = _duckdb()
     memory_bytes = _memory_bytes(memory_limit_bytes)
     stored, derived = named_views(query)

@@ -22,7 +22,7 @@ QUERIES: dict[str, str] = dict(_QUERY.findall(PAGE.read_text(encoding="utf-8")))
 
 def ask(trace: holotrace.Trace, heading: str) -> pl.DataFrame:
     """Run the query under a heading of the page."""
-    return trace.sql(QUERIES[heading])
+    return holotrace.sql(trace, QUERIES[heading])
 
 
 def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, Any]:
@@ -58,7 +58,7 @@ def test_gaps(job) -> None:
     rows = ask(built.build(), "The longest gaps, and what ended them")
     columns = ["gap_ns", "next_work", "operator", "host_was_late"]
     assert rows.select(columns).rows() == [(20_000, "c", "aten::late", True), (1_000, "d", "aten::late", False)]
-    everything = job.sql(QUERIES["The longest gaps, and what ended them"].replace("LIMIT 20", ""))
+    everything = holotrace.sql(job, QUERIES["The longest gaps, and what ended them"].replace("LIMIT 20", ""))
     idle = holotrace.temporal_breakdown(job).per_device
     assert sums(everything, ["rank"], ["gap_ns"]) == sums(idle, ["rank"], ["idle_ns"])
 
@@ -120,7 +120,7 @@ def test_operators(job) -> None:
 def test_operators_of_kernels(job) -> None:
     """The sums of the pairs in `operator_kernels`; work that no operator launched has none."""
     rows = ask(job, "The operator behind each kernel")
-    everything = job.sql("SELECT operator, name, duration_ns FROM kernels")
+    everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
     assert {tuple(row[:2]): (row[3],) for row in rows.iter_rows()}.items() <= expected.items()
     assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).by_name["sum_ns"].sum()
@@ -168,7 +168,7 @@ def test_stored_tables() -> None:
     query = QUERIES["A table of the schema, and args without a column"]
     rows = ask(trace, "A table of the schema, and args without a column")
     assert rows.rows() == [(0, "a", 4, 64, None)]
-    assert trace.sql(query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
+    assert holotrace.sql(trace, query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
 
 
 def test_every_query_of_the_page_is_asked_here() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from holotrace.schema import Column
-from holotrace.sql.rows import (
+from holotrace.sql_queries.rows import (
     annotation_rows,
     collective_rows,
     device_work_rows,
