@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from holotrace.errors import InvalidOptionError
-from holotrace.locations import RemotePath, Status, address_text, is_url, located, name_of, secrets, status
+from holotrace.locations import RemotePath, Status, address_text, is_url, located, name_of, secrets
 from holotrace.locations.filesystems import TIMEOUT_VARIABLE, opened_filesystem, scheme_of, translated
 from holotrace.locations.secrets import NO_SECRET, redacted, without_secret
+from holotrace.locations.status import remote_status
 from holotrace.locations.unreachable import explained_errors, is_final
 
 
@@ -192,7 +193,7 @@ MOMENT_NS = 1_714_979_289 * 10**9
 )
 def test_each_store_says_it_in_its_own_words(entry, expected) -> None:
     """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and a store without any known attribute."""
-    assert status._remote_status(entry) == expected
+    assert remote_status(entry) == expected
 
 
 class RefusedError(Exception):

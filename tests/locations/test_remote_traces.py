@@ -30,7 +30,7 @@ from holotrace.errors import (
 )
 from holotrace.execution.progress import Silent
 from holotrace.ingest.execution_trace import read_execution_trace
-from holotrace.locations import drafted, located, reading
+from holotrace.locations import drafted, located, remote_bytes
 from holotrace.store.cache import FOLDER_VARIABLE
 from holotrace.store.trace import Trace
 from holotrace.web.session.runs import contained
@@ -51,7 +51,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     """Use a temporary cache folder, and keep pauses short."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
-    monkeypatch.setattr(reading, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(remote_bytes, "FIRST_PAUSE_S", 0.001)
     return folder
 
 
@@ -223,13 +223,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
     """Parts of two versions never mix."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
-    fetch = reading.RemoteBytes.fetch
+    fetch = remote_bytes.RemoteBytes.fetch
 
     def fetch_and_change(self, start: int, end: int) -> bytes:
         web.etag = "v2"
         return fetch(self, start, end)
 
-    monkeypatch.setattr(reading.RemoteBytes, "fetch", fetch_and_change)
+    monkeypatch.setattr(remote_bytes.RemoteBytes, "fetch", fetch_and_change)
     with pytest.raises(UnreadableTraceError, match=r"was changed while it was being read"):
         counts(trace)
 
@@ -246,12 +246,12 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
     """The server goes silent after the first piece; reading still stops at once."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
-    fetch, go_on = reading.RemoteBytes.fetch, threading.Event()
+    fetch, go_on = remote_bytes.RemoteBytes.fetch, threading.Event()
 
     def fetch_only_the_first(self, start: int, end: int) -> bytes:
         return fetch(self, start, end) if start == 0 or go_on.wait(60) else b""
 
-    monkeypatch.setattr(reading.RemoteBytes, "fetch", fetch_only_the_first)
+    monkeypatch.setattr(remote_bytes.RemoteBytes, "fetch", fetch_only_the_first)
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         counts(trace)

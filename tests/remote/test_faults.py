@@ -52,7 +52,7 @@ def url(store, large_trace) -> str:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch) -> None:
     """Nobody waits before they try again; how often they try stays as it is."""
-    monkeypatch.setattr("holotrace.locations.reading.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("holotrace.locations.remote_bytes.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_, **__: 0.01)
     monkeypatch.setattr("s3fs.core.asyncio", Impatient())
     monkeypatch.setattr("gcsfs.retry.asyncio", Impatient())

@@ -10,9 +10,10 @@ from holotrace.locations.leftovers import (
     temporary_name,
 )
 from holotrace.locations.location import Address, Location, address_text, is_url, located, name_of, side_by_side
-from holotrace.locations.reading import RemoteStream, native_source
 from holotrace.locations.remote_path import RemotePath
-from holotrace.locations.status import Child, Status, scan, status_of
+from holotrace.locations.remote_stream import RemoteStream, native_source
+from holotrace.locations.scan import Child, scan
+from holotrace.locations.status import Status, status_of
 from holotrace.locations.writing import drafted, expect_writable_folder, remove_tree, sync_file, sync_folder
 
 __all__ = [

@@ -10,6 +10,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holotrace.locations.filesystems import opened_filesystem, translated
+from holotrace.locations.remote_file import opened_file
 from holotrace.locations.secrets import NO_SECRET, Secret, remember, secret_of, without_secret
 from holotrace.locations.unreachable import explained_errors
 
@@ -201,8 +202,6 @@ class RemotePath:
             FileNotFoundError: the file does not exist.
             UnreachableError: the file cannot be reached.
         """
-        from holotrace.locations.reading import opened_file  # noqa: PLC0415 -- that module reads paths of this one
-
         if mode != "rb":
             message = f"mode {mode!r}: files behind URLs open for reading only; write with holotrace.locations.drafted"
             raise ValueError(message)

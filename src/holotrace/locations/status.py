@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from holotrace.locations.location import located
-from holotrace.locations.remote_path import RemotePath
+from typing import Any, NamedTuple, Protocol
 
 _TIMES = (
     "mtime",
@@ -48,51 +43,25 @@ class Status(NamedTuple):
     inode: int = 0
 
 
-@dataclass(frozen=True)
-class Child:
-    """An entry of a folder; `status` is None if the listing did not include it."""
-
-    path: str
-    name: str
-    is_dir: bool
-    status: Status | None = None
+class _RemoteFile(Protocol):
+    def info(self) -> dict[str, Any]: ...
 
 
-def status_of(location: Path | RemotePath) -> Status:
+def status_of(location: Path | _RemoteFile) -> Status:
     """Return the status of a file.
 
     Raises:
         FileNotFoundError: the file does not exist.
         OSError: the status cannot be read; an UnreachableError for URLs.
     """
-    if isinstance(location, RemotePath):
-        return _remote_status(location.info())
+    if not isinstance(location, Path):
+        return remote_status(location.info())
     status = location.stat()
     return Status(status.st_size, status.st_mtime_ns, changed_ns=status.st_ctime_ns, inode=status.st_ino)
 
 
-def scan(folder: str | Path | RemotePath) -> list[Child]:
-    """Return the entries of a folder except hidden ones; links are followed.
-
-    The paths begin with the folder as it was given.
-
-    Raises:
-        FileNotFoundError: the folder does not exist.
-        OSError: the folder cannot be listed; an UnreachableError for URLs.
-    """
-    location = located(folder)
-    if isinstance(location, RemotePath):
-        return [_child(location, name, entry) for name, entry in location.listed() if not name.startswith(".")]
-    with os.scandir(folder if isinstance(folder, str) else location) as entries:
-        return [Child(entry.path, entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
-
-
-def _child(folder: RemotePath, name: str, entry: Mapping[str, Any]) -> Child:
-    is_dir = entry.get("type") == "directory"
-    return Child(str(folder / name), name.rstrip("/"), is_dir, None if is_dir else _remote_status(entry))
-
-
-def _remote_status(entry: Mapping[str, Any]) -> Status:
+def remote_status(entry: Mapping[str, Any]) -> Status:
+    """Return the status in a file system's record of a file."""
     size = entry.get("size")
     return Status(size if isinstance(size, int) else None, _time_ns(entry), _version(entry))
 

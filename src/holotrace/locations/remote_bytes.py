@@ -1,31 +1,21 @@
-"""Bytes behind a URL, fetched piece by piece while the previous pieces are parsed.
+"""Random access to the bytes of a file behind a URL.
 
-If the server supports ranges, several pieces are fetched at once. Otherwise the file is read in order, ahead of the
-consumer. If the connection is lost, it is reopened after the last byte received, a limited number of times; then
-reading fails.
+If the connection is lost, it is reopened after the last byte received, a limited number of times; then reading fails.
 """
 
 from __future__ import annotations
 
-import io
 import random
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holotrace.errors import UnreadableTraceError
 from holotrace.locations.filesystems import HADOOP, scheme_of
-from holotrace.locations.location import Address, located
-from holotrace.locations.remote_path import RemotePath
 from holotrace.locations.status import Status, status_of
 from holotrace.locations.unreachable import explained_errors, is_final
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import IO
 
     from fsspec import AbstractFileSystem
@@ -42,7 +32,24 @@ FIRST_PAUSE_S = 0.2
 """Pause before the second try; it doubles each time, with up to 50 % random jitter so that thousands of clients do not
 retry at once."""
 
-_LOOK_UP_S = 0.2
+
+class RemoteFile(Protocol):
+    """A `RemotePath`, as far as reading it needs."""
+
+    @property
+    def url(self) -> str:
+        """The URL without secrets."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is on a web server."""
+
+    @property
+    def filesystem(self) -> tuple[AbstractFileSystem, str]:
+        """The file system of fsspec, and the path in it."""
+
+    def info(self) -> dict[str, Any]:
+        """Return the file system's record of it."""
 
 
 class _Source(Protocol):
@@ -137,7 +144,7 @@ class _WebPage:
 class RemoteBytes:
     """Random access to the bytes of a file behind a URL, with retries after lost connections."""
 
-    def __init__(self, location: RemotePath) -> None:
+    def __init__(self, location: RemoteFile) -> None:
         """Look up size and version; no bytes are fetched yet.
 
         Raises:
@@ -186,7 +193,7 @@ class RemoteBytes:
             UnreadableTraceError: the file has changed since reading began, so the parts may not fit together.
         """
         if status_of(self.location) != self.status:
-            message = f"{self.location} was changed while it was being read; read it again"
+            message = f"{self.location.url} was changed while it was being read; read it again"
             raise UnreadableTraceError(message)
 
     def close(self) -> None:
@@ -210,130 +217,11 @@ class RemoteBytes:
 
     def _cut_short(self, at: int) -> UnreadableTraceError:
         return UnreadableTraceError(
-            f"{self.location} cannot be read: no bytes arrive after {at:,} of {self.status.size:,}, tried {TRIES} times"
+            f"{self.location.url} cannot be read: no bytes arrive after {at:,} of {self.status.size:,}, tried {TRIES} times"
         )
 
 
-class RemoteStream:
-    """A file as a sequence of pieces for the native reader, fetched ahead.
-
-    name        name of the file in messages
-    byte_count  size of the file, 0 if unknown
-    """
-
-    def __init__(self, location: RemotePath, *, ahead: bool = True) -> None:
-        """Open the file; without `ahead`, fetch only the pieces that are read.
-
-        Raises:
-            FileNotFoundError: the file does not exist.
-            UnreachableError: the file cannot be reached.
-        """
-        self._bytes = RemoteBytes(location)
-        self.name = str(location)
-        self.byte_count = self._bytes.status.size or 0
-        self._ahead = self._bytes.at_once if ahead else 0
-        self._pool = ThreadPoolExecutor(self._bytes.at_once, thread_name_prefix="holotrace-fetch")
-        self._coming: deque[Future[bytes]] = deque()
-        self._next = 0
-        self._piece_size = FIRST_PIECE
-
-    def read(self) -> bytes:
-        """Return the next piece, empty at the end.
-
-        Raises:
-            UnreadableTraceError: the piece did not arrive, or the file was changed.
-        """
-        self._ask(1 + self._ahead)
-        piece = self._arrived(self._coming.popleft()) if self._coming else b""
-        if not piece and self._next:
-            self._bytes.expect_unchanged()
-        return piece
-
-    def close(self) -> None:
-        """Stop waiting for bytes; may be called from another thread."""
-        self._bytes.close()
-
-    def release(self) -> None:
-        """Cancel pending pieces and close the file, without waiting for pieces in transit."""
-        self.close()
-        for piece in self._coming:
-            piece.cancel()
-        self._pool.submit(self._bytes.release)
-        self._pool.shutdown(wait=False)
-
-    def _ask(self, count: int) -> None:
-        size = self._bytes.status.size
-        while len(self._coming) < count and (size is None or self._next < size):
-            end = self._next + self._piece_size
-            self._coming.append(self._pool.submit(self._bytes.fetch, self._next, end))
-            self._next = end
-            self._piece_size = min(4 * self._piece_size, LARGEST_PIECE)
-
-    def _arrived(self, piece: Future[bytes]) -> bytes:
-        while not self._bytes.is_closed:
-            try:
-                return piece.result(_LOOK_UP_S)
-            except FutureTimeoutError:  # noqa: PERF203 -- the waiting takes the time
-                if piece.done():
-                    raise
-        message = f"reading {self.name} was stopped"
-        raise UnreadableTraceError(message)
-
-
-@contextmanager
-def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Yield the `source` argument for the native module: a path, or a stream that is released afterwards."""
-    location = located(address)
-    if not isinstance(location, RemotePath):
-        yield location
-        return
-    stream = RemoteStream(location, ahead=ahead)
-    try:
-        yield stream
-    finally:
-        stream.release()
-
-
-class _RemoteFile(io.RawIOBase):
-    """A seekable file object for code that expects files."""
-
-    def __init__(self, location: RemotePath) -> None:
-        self.name = str(location)
-        self._bytes = RemoteBytes(location)
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._bytes.status.size is not None
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        beginnings = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._bytes.status.size or 0}
-        self._at = max(0, beginnings[whence] + offset)
-        return self._at
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # what io.BufferedReader gives
-        content = self._bytes.fetch(self._at, self._at + len(buffer))
-        buffer[: len(content)] = content
-        self._at += len(content)
-        return len(content)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._bytes.release()
-        super().close()
-
-
-def opened_file(location: RemotePath) -> io.BufferedReader:
-    """Open a file for reading; see `RemotePath.open`."""
-    return io.BufferedReader(_RemoteFile(location), LARGEST_PIECE // 2)
-
-
-def _source(location: RemotePath, status: Status) -> _Source:
+def _source(location: RemoteFile, status: Status) -> _Source:
     filesystem, path = location.filesystem
     if location.is_page:
         return _WebPage(filesystem, path, status.size)
