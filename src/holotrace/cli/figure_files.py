@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from holotrace.errors import InvalidOptionError
 from holotrace.export.new_file import expect_writable
 from holotrace.locations import Location, drafted
-from holotrace.report.atomic import write_atomically
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -58,11 +57,11 @@ def write_figure(figure: go.Figure, path: Location) -> None:
     """
     if path.suffix.lower() in PAGES:
         page = figure.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
-        write_atomically(path, page)
-        return
-    picture = _drawn(figure, path)
+        content = page.encode()
+    else:
+        content = _drawn(figure, path)
     with drafted(path) as file:
-        file.write(picture)
+        file.write(content)
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:

@@ -1,4 +1,4 @@
-"""Write files atomically; existing files are replaced only on request."""
+"""Open files for results; existing files are replaced only on request."""
 
 from __future__ import annotations
 

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[BinaryIO]:
+def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing; it appears, replacing an existing one, when the block ends without an error.
 
-    A local file is synced before it appears, so not even a power cut leaves a partial file. For a URL, the content is
-    written to a temporary file and sent when it is complete. With `replace=False`, a file that another process writes
-    to the URL in the meantime may stay: on file systems that cannot replace, replacing would briefly remove it.
+    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` saves that
+    wait. For a URL, the content is written to a temporary file and sent when it is complete. With `replace=False`, a
+    file that another process writes to the URL in the meantime may stay: on file systems that cannot replace,
+    replacing would briefly remove it.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -41,10 +42,12 @@ def drafted(location: Path | RemotePath, *, replace: bool = True) -> Iterator[Bi
     try:
         with draft_path.open("xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         draft_path.replace(location)
-        sync_folder(location.parent)
+        if sync:
+            sync_folder(location.parent)
     except HolotraceError:
         raise
     except OSError as error:

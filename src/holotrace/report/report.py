@@ -27,10 +27,9 @@ from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
 from holotrace.ingest.file_health import FileHealth
-from holotrace.locations import Location, name_of
+from holotrace.locations import Location, drafted, name_of
 from holotrace.overview import Overview, shown_analyses
 from holotrace.question import Analysis
-from holotrace.report.atomic import write_atomically
 from holotrace.store.trace import SkippedFile
 from holotrace.tables import PrintedTable, print_frame, print_view
 from holotrace.units import percent_text, size_text
@@ -77,12 +76,14 @@ class _Section:
 
 
 def write_report(contents: Contents, path: Location) -> None:
-    """Write the report to `path`, whole or not at all.
+    """Write the report to `path`, atomically.
 
     Raises:
         OSError: the file cannot be written there.
     """
-    write_atomically(path, render_report(contents))
+    page = render_report(contents)
+    with drafted(path) as file:
+        file.write(page.encode())
 
 
 def render_report(contents: Contents) -> str:

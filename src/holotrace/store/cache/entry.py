@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holotrace.errors import HolotraceError, UnreadableTraceError
-from holotrace.locations import Location, RemotePath, status_of, temporary_name
+from holotrace.locations import Location, RemotePath, drafted, status_of
 from holotrace.schema import READER_VERSION, TABLES
 from holotrace.store.arrow_tables import FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
 from holotrace.store.checksums import TableSums, is_sealed, sealed, unsealed
@@ -179,11 +179,6 @@ def write_manifest(folder: Path, entry: Entry) -> None:
         "health": entry.health,
         "header": entry.header,
     }
-    draft = folder / temporary_name()
-    try:
-        draft.touch(mode=0o600)
-        draft.write_bytes(sealed(manifest))
-        draft.replace(folder / MANIFEST)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with drafted(folder / MANIFEST, sync=False) as file:
+        Path(file.name).chmod(0o600)
+        file.write(sealed(manifest))
