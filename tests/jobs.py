@@ -66,6 +66,6 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
     rows = [
         (rank, device, 1_000, 500, 300, 200, 0.5, 0.3, 0.2, 0) for rank in range(ranks) for device in range(devices)
     ]
-    columns = ["rank", "device", "window_ns", "compute_ns", "non_compute_ns", "idle_ns"]
-    fractions = ["compute_fraction", "non_compute_fraction", "idle_fraction"]
+    columns = ["rank", "device", "window_ns", "computation_ns", "non_computation_ns", "idle_ns"]
+    fractions = ["computation_fraction", "non_computation_fraction", "idle_fraction"]
     return TemporalBreakdown(pl.DataFrame(rows, schema=[*columns, *fractions, "start_ns"], orient="row"))

@@ -81,7 +81,9 @@ def step(*categories: str) -> tuple[Answer, Answer]:
 
     def ours(one: Case) -> str:
         row = holotrace.step_time(one.trace).per_step.row(0, named=True)
-        return ", ".join(us(row[f"{category}_ns"]) for category in categories)
+        return ", ".join(
+            us(row[f"{category}_ns" if category == "duration" else f"{category}_part_ns"]) for category in categories
+        )
 
     return theirs, ours
 
@@ -208,7 +210,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
         step("duration", "kernel", "other"),
     ),
     "gpu_only_trace: step": ("tb_edge/gpu_only_trace", step("duration")),
-    "dlrm_8rank, rank 0: communicating without computing, per step": (DLRM, distributed("communication_ns")),
+    "dlrm_8rank, rank 0: communicating without computing, per step": (DLRM, distributed("mean_exposed_ns")),
     "module_called_twice_inside_parent: Block_0": ("tb_edge/module_called_twice_inside_parent", both(modules)),
     "module_backward_fwdbwd: backward time of Net_0, host and device": (
         "tb_edge/module_backward_fwdbwd",

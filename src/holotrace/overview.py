@@ -207,11 +207,11 @@ def _cause(idle: pl.DataFrame) -> str:
 
 
 def _communication_clause(per_device: pl.DataFrame, per_rank: pl.DataFrame) -> str:
-    window, communication = _sum(per_device, "window_ns"), _sum(per_rank, "comm_ns")
+    window, communication = _sum(per_device, "window_ns"), _sum(per_rank, "communication_ns")
     if not communication or not window:
-        computing = f"computation takes {_percent(_ratio(per_device, 'compute_ns', 'window_ns'))}"
+        computing = f"computation takes {_percent(_ratio(per_device, 'computation_ns', 'window_ns'))}"
         return f"{computing}, and no rank communicates" if len(per_rank) > 1 else computing
-    hidden = _ratio(per_rank, "overlap_ns", "comm_ns")
+    hidden = _ratio(per_rank, "overlap_ns", "communication_ns")
     part = f"{_percent(hidden)} of it is" if hidden else "none of it is"
     return f"communication takes {_percent(communication / window)} and {part} hidden behind computation"
 
@@ -241,13 +241,13 @@ def _late_clause(results: Mapping[str, Any], per_device: pl.DataFrame) -> str:
     if compared is not None and len(compared.per_rank):
         return ""
     per_rank = results["communication_overlap"].per_rank
-    computing = per_device.group_by("rank").agg(pl.col("compute_ns").sum())
-    ranks = per_rank.filter(pl.col("comm_ns") > 0).join(computing, on="rank").sort("comm_ns", "rank")
+    computing = per_device.group_by("rank").agg(pl.col("computation_ns").sum())
+    ranks = per_rank.filter(pl.col("communication_ns") > 0).join(computing, on="rank").sort("communication_ns", "rank")
     if len(ranks) < FEWEST_RANKS:
         return ""
     first = ranks.row(0, named=True)
-    waits_least = first["comm_ns"] <= LATE_COMMUNICATION * statistics.median(ranks["comm_ns"])
-    computes_longer = first["compute_ns"] >= LATE_COMPUTATION * statistics.median(ranks["compute_ns"])
+    waits_least = first["communication_ns"] <= LATE_COMMUNICATION * statistics.median(ranks["communication_ns"])
+    computes_longer = first["computation_ns"] >= LATE_COMPUTATION * statistics.median(ranks["computation_ns"])
     if not (waits_least and computes_longer):
         return ""
     return f"rank {first['rank']} computes longer and communicates least, so the others seem to wait for it"

@@ -116,7 +116,7 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
     """Return our rows and HTA's: rank, kernel, compute, non-compute and idle time in µs."""
     ours = temporal_breakdown(case.trace).per_device
     theirs = case.table("get_temporal_breakdown")
-    names = {"window_ns": "kernel", "compute_ns": "compute", "non_compute_ns": "non_compute", "idle_ns": "idle"}
+    names = {"window_ns": "kernel", "computation_ns": "compute", "non_computation_ns": "non_compute", "idle_ns": "idle"}
     found = microseconds(ours, **{f"{name}_time": column for column, name in names.items()})
     return found, theirs.select("rank", *(f"{name}_time(us)" for name in names.values())).rows()
 
@@ -262,7 +262,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
     By default they are no work: 48 waits, 353 ms taken together, on streams that do nothing meanwhile. The device computes
     306 ms, not 382. The trace has no steps, so HTA's other rule for the last step of MTIA traces plays no part.
     """
-    by_default = temporal_breakdown(case.trace).per_device["compute_ns"].item()
+    by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")
     try:
         ours, theirs = temporal_rows(case)

@@ -36,7 +36,7 @@ def test_temporal_breakdown_finds_the_truth(job) -> None:
 
     table = temporal_breakdown(trace).per_device
 
-    columns = ["rank", "device", "start_ns", "window_ns", "compute_ns", "idle_ns"]
+    columns = ["rank", "device", "start_ns", "window_ns", "computation_ns", "idle_ns"]
     assert table.select(columns).rows() == [tuple(getattr(rank, column) for column in columns) for rank in truth.ranks]
 
 
@@ -59,7 +59,7 @@ def test_communication_overlap_finds_the_truth(job) -> None:
 
     table = communication_overlap(trace).per_rank
 
-    assert table.select("rank", "comm_ns", "overlap_ns").rows() == [
+    assert table.select("rank", "communication_ns", "overlap_ns").rows() == [
         (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
     ]
 

@@ -17,7 +17,7 @@ from holotrace.ingest.worker_names import worker_of
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
-SPLIT = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
+SPLIT = ("computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 WAITING = ("transfer_ns", "synchronising_ns")
 
 REAL = {
@@ -75,7 +75,7 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}
-    columns = ("collective", "call_count", "latency_ns")
+    columns = ("collective", "call_count", "collective_ns")
     on_device = distributed(opened(kernels, tmp_path / "a")).per_operation.select(columns)
     on_host = distributed(opened(hosts, tmp_path / "b")).per_operation.select(columns)
     assert (on_device.rows(), on_host.rows()) == ([("send_recv", 1, 50_000)], [("all_reduce", 1, 12_000)])
@@ -110,7 +110,9 @@ def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
     result = distributed(builder.build(), compat="torch_tb_profiler")
 
     assert result.per_step.select("step", "collective_ns").rows() == [(1, 30_000), (1, 30_000), (2, 10_000)]
-    means = result.per_rank.select("step_count", "communication_ns", "collective_count", "collective_ns").row(0)
+    means = result.per_rank.select("step_count", "mean_exposed_ns", "mean_collective_count", "mean_collective_ns").row(
+        0
+    )
     assert means == (3, pytest.approx(70_000 / 3), 1.0, 20_000.0)
 
 
@@ -157,7 +159,9 @@ def per_step(
         step = "null" if row["step"] is None else str(row["step"])
         found.setdefault(step, {})[workers[row["rank"]]] = [row[column] / 1_000 for column in columns]
     rows = result.per_rank.iter_rows(named=True)
-    return found | {"all": {workers[row["rank"]]: [int(row[column] / 1_000) for column in columns] for row in rows}}
+    return found | {
+        "all": {workers[row["rank"]]: [int(row[f"mean_{column}"] / 1_000) for column in columns] for row in rows}
+    }
 
 
 def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[str, list[float]]]:
@@ -168,8 +172,8 @@ def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[s
             row["call_count"],
             row["bytes"],
             round(row["mean_bytes"]),
-            row["latency_ns"] / 1_000,
-            round(row["mean_latency_ns"] / 1_000),
+            row["collective_ns"] / 1_000,
+            round(row["mean_collective_ns"] / 1_000),
             row["transfer_ns"] / 1_000,
             round(row["mean_transfer_ns"] / 1_000),
         ]

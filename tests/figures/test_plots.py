@@ -176,7 +176,7 @@ def test_the_title_of_a_figure_is_the_question(analysis: Analysis) -> None:
 def test_no_communication_is_said_and_not_drawn() -> None:
     """Empty axes would look like a failure."""
     table = pl.DataFrame(
-        {"rank": [0], "comm_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}
+        {"rank": [0], "communication_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}
     )
     figure = plot_communication_overlap(CommunicationOverlap(table))
     assert figure.layout.annotations[0].text == "No rank communicates."

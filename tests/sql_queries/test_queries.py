@@ -44,7 +44,7 @@ def test_busy_devices(job) -> None:
     """The times of `temporal_breakdown`."""
     rows = ask(job, "How busy each device was")
     expected = holotrace.temporal_breakdown(job).per_device.select(
-        "rank", "device", "window_ns", (pl.col("compute_ns") + pl.col("non_compute_ns")).alias("busy_ns")
+        "rank", "device", "window_ns", (pl.col("computation_ns") + pl.col("non_computation_ns")).alias("busy_ns")
     )
     assert_frame_equal(rows.drop("busy_fraction"), expected)
     assert rows["busy_fraction"].to_list() == pytest.approx((rows["busy_ns"] / rows["window_ns"]).to_list())

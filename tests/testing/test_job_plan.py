@@ -101,10 +101,10 @@ def test_the_straggler_computes_longer_by_the_delay():
     """Against the same job without it, forward and backward of a step take the delay longer, but for rounding."""
     slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
 
-    def compute_ns(plan):
+    def computation_ns(plan):
         return sum(work.end_ns - work.start_ns for work in plan.ranks[1].works if work.work.kind == "computation")
 
-    assert compute_ns(slow) - compute_ns(even) == pytest.approx(OPTIONS.steps * 2_000_000, abs=1_000)
+    assert computation_ns(slow) - computation_ns(even) == pytest.approx(OPTIONS.steps * 2_000_000, abs=1_000)
 
 
 def test_host_groups_hold_the_ranks_of_a_host():

@@ -110,16 +110,16 @@ def test_temporal_breakdown_finds_the_truth(trace, truth):
     """Window, computation and idle time of every rank, to the nanosecond."""
     found = holotrace.temporal_breakdown(trace).per_device
 
-    columns = ["rank", "device", "start_ns", "window_ns", "compute_ns", "idle_ns", "non_compute_ns"]
+    columns = ["rank", "device", "start_ns", "window_ns", "computation_ns", "idle_ns", "non_computation_ns"]
     assert found.select(columns).rows() == [
         (
             rank.rank,
             rank.device,
             rank.start_ns,
             rank.window_ns,
-            rank.compute_ns,
+            rank.computation_ns,
             rank.idle_ns,
-            rank.busy_ns - rank.compute_ns,
+            rank.busy_ns - rank.computation_ns,
         )
         for rank in truth.ranks
     ]
@@ -142,7 +142,7 @@ def test_communication_overlap_finds_the_truth(trace, truth):
     """Time of communication and the part of it behind computation, to the nanosecond."""
     found = holotrace.communication_overlap(trace).per_rank
 
-    assert found.select("rank", "comm_ns", "overlap_ns").rows() == [
+    assert found.select("rank", "communication_ns", "overlap_ns").rows() == [
         (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
     ]
     assert all(0 < rank.overlap_ns < rank.communication_ns for rank in truth.ranks)
@@ -224,7 +224,7 @@ def test_a_single_rank_is_a_job(tmp_path):
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
     assert holotrace.communication_overlap(holotrace.open_trace(tmp_path, cache=False)).per_rank[
-        "comm_ns"
+        "communication_ns"
     ].to_list() == [truth.ranks[0].communication_ns]
 
 

@@ -150,7 +150,9 @@ def _late(results: Mapping[str, Any], found: Mapping[int, RankFacts]) -> tuple[d
         return ()
     recorded = [each.step_ns * each.step_count for each in found.values() if each.step_count]
     late = late_ranks(results["stragglers"].per_rank, fmean(recorded) if recorded else 0.0)
-    waits = {rank: each.mean_steps["synchronising_ns"].max() for rank, each in found.items() if len(each.mean_steps)}
+    waits = {
+        rank: each.mean_steps["mean_synchronising_ns"].max() for rank, each in found.items() if len(each.mean_steps)
+    }
     others = [{each: wait for each, wait in waits.items() if each != row["rank"]} for row in late]
     return tuple(
         {**row, "longest_wait_ns": max((wait for wait in each.values() if wait is not None), default=None)}

@@ -231,7 +231,7 @@ def _waiting_fraction(found: Sequence[Found]) -> float | None:
     means = pl.concat([each.facts.mean_steps for each in found if each.facts.compat is None] or [pl.DataFrame()])
     if means.is_empty():
         return None
-    waiting, whole = means.select(pl.col("synchronising_ns", "collective_ns").sum()).row(0)
+    waiting, whole = means.select(pl.col("mean_synchronising_ns", "mean_collective_ns").sum()).row(0)
     return waiting / whole if whole else None
 
 
@@ -388,7 +388,7 @@ def _operations(facts: RankFacts) -> pl.DataFrame:
     return facts.operations.select(
         pl.concat_str("collective", "dtype", separator=" ", ignore_nulls=True).alias("event"),
         pl.col("call_count").cast(pl.Int64).alias("calls"),
-        pl.col("latency_ns").cast(pl.Int64).alias("total_ns"),
+        pl.col("collective_ns").cast(pl.Int64).alias("total_ns"),
         pl.col("bytes").cast(pl.Int64),
         pl.lit(None, pl.Int64).alias("at_ns"),
     )

@@ -64,7 +64,7 @@ class RankTruth:
 
     window_ns             from the first start to the last end of device work
     busy_ns, idle_ns      time within the window with and without device work
-    compute_ns, communication_ns, memory_ns
+    computation_ns, communication_ns, memory_ns
                           time with at least one piece of work of that kind
     overlap_ns            time with both computation and communication
     states_ns             {kinds that run at once, joined by ` + `: time}
@@ -84,7 +84,7 @@ class RankTruth:
     window_ns: int
     busy_ns: int
     idle_ns: int
-    compute_ns: int
+    computation_ns: int
     communication_ns: int
     memory_ns: int
     overlap_ns: int
@@ -207,7 +207,7 @@ def _rank_truth(plan: RankPlan, device: int, collective_wait_ns: int, host: str,
         window_ns=window_ns,
         busy_ns=window_ns - idle_ns,
         idle_ns=idle_ns,
-        compute_ns=time_with("computation"),
+        computation_ns=time_with("computation"),
         communication_ns=time_with("communication"),
         memory_ns=time_with("memory"),
         overlap_ns=time_with("computation", "communication"),

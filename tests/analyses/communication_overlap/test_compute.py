@@ -23,7 +23,7 @@ def test_two_compute_kernels_hide_the_same_moment_once() -> None:
     result = communication_overlap(trace)
 
     assert result.per_rank.to_dicts() == [
-        {"rank": 0, "comm_ns": 10_000, "overlap_ns": 6_000, "exposed_ns": 4_000, "overlap_fraction": 0.6},
+        {"rank": 0, "communication_ns": 10_000, "overlap_ns": 6_000, "exposed_ns": 4_000, "overlap_fraction": 0.6},
     ]
     assert result.findings == ()
 
@@ -32,7 +32,7 @@ def test_the_columns_and_their_types() -> None:
     """The table is a contract: names, order and types."""
     table = communication_overlap(TraceBuilder().kernel("nccl", start_us=0, duration_us=1).build()).per_rank
 
-    lengths = dict.fromkeys(["comm_ns", "overlap_ns", "exposed_ns"], pl.Int64)
+    lengths = dict.fromkeys(["communication_ns", "overlap_ns", "exposed_ns"], pl.Int64)
     assert table.schema == {"rank": pl.Int32, **lengths, "overlap_fraction": pl.Float64}
 
 

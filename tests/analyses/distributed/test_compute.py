@@ -14,7 +14,7 @@ from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 
-TIMES = ("step_ns", "computation_ns", "overlap_ns", "communication_ns", "other_ns")
+TIMES = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
 
 
@@ -39,10 +39,10 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
             "rank": 0,
             "step": 3,
             "step_ns": 100_000,
-            "computation_ns": 20_000,
+            "computation_only_ns": 20_000,
             "overlap_ns": 20_000,
-            "communication_ns": 30_000,
-            "other_ns": 30_000,
+            "exposed_ns": 30_000,
+            "neither_ns": 30_000,
             "collective_count": 1,
             "collective_ns": 50_000,
             "transfer_ns": 20_000,
@@ -53,10 +53,10 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
             "rank": 1,
             "step": 3,
             "step_ns": 100_000,
-            "computation_ns": 40_000,
+            "computation_only_ns": 40_000,
             "overlap_ns": 0,
-            "communication_ns": 20_000,
-            "other_ns": 40_000,
+            "exposed_ns": 20_000,
+            "neither_ns": 40_000,
             "collective_count": 1,
             "collective_ns": 20_000,
             "transfer_ns": 20_000,
@@ -76,8 +76,8 @@ def test_operations_have_their_sizes_and_times() -> None:
         "call_count": 1,
         "bytes": 4_000,
         "mean_bytes": 4_000.0,
-        "latency_ns": 50_000,
-        "mean_latency_ns": 50_000.0,
+        "collective_ns": 50_000,
+        "mean_collective_ns": 50_000.0,
         "matched_count": 1,
         "transfer_ns": 20_000,
         "mean_transfer_ns": 20_000.0,
@@ -107,7 +107,7 @@ def test_the_columns_and_their_types() -> None:
     assert result.per_rank.schema == {
         "rank": pl.Int32,
         "step_count": pl.Int64,
-        **dict.fromkeys((*TIMES, *counts, *WAITING), pl.Float64),
+        **{f"mean_{name}": pl.Float64 for name in (*TIMES, *counts, *WAITING)},
     }
     assert result.per_operation.schema == {
         "rank": pl.Int32,
@@ -116,8 +116,8 @@ def test_the_columns_and_their_types() -> None:
         "call_count": pl.Int64,
         "bytes": pl.Int64,
         "mean_bytes": pl.Float64,
-        "latency_ns": pl.Int64,
-        "mean_latency_ns": pl.Float64,
+        "collective_ns": pl.Int64,
+        "mean_collective_ns": pl.Float64,
         "matched_count": pl.Int64,
         "transfer_ns": pl.Int64,
         "mean_transfer_ns": pl.Float64,
@@ -128,7 +128,7 @@ def test_means_are_over_the_steps() -> None:
     """Steps of 10 and 30 µs that do nothing, and a collective outside of both: it is in a row of its own."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
-    assert result.per_rank.select("step_count", "step_ns", "collective_ns").rows() == [(2, 20_000.0, 0.0)]
+    assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
     assert result.per_step.select("step", "step_ns", "collective_ns").rows() == [
         (1, 10_000, 0),
         (2, 30_000, 0),
@@ -282,7 +282,9 @@ def test_collectives_of_before_the_recording_count_for_no_step() -> None:
 
     columns = ("step", "step_ns", "collective_count", "collective_ns")
     assert result.per_step.select(columns).rows() == [(3, 100_000, 1, 30_000), (None, None, 2, 60_000)]
-    assert result.per_rank.select("step_count", "collective_count", "collective_ns").rows() == [(1, 1.0, 30_000.0)]
+    assert result.per_rank.select("step_count", "mean_collective_count", "mean_collective_ns").rows() == [
+        (1, 1.0, 30_000.0)
+    ]
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 from tb_goldens import case
 
-TIMES = [f"{category}_ns" for category in CATEGORIES]
+TIMES = [f"{category}_part_ns" for category in CATEGORIES]
 
 
 def one_step() -> TraceBuilder:
@@ -42,14 +42,14 @@ def test_every_moment_counts_for_the_first_that_fills_it() -> None:
             "start_ns": 0,
             "end_ns": 100_000,
             "duration_ns": 100_000,
-            "kernel_ns": 20_000,
-            "memcpy_ns": 10_000,
-            "memset_ns": 2_000,
-            "communication_ns": 18_000,
-            "runtime_ns": 10_000,
-            "dataloader_ns": 5_000,
-            "cpu_ns": 10_000,
-            "other_ns": 25_000,
+            "kernel_part_ns": 20_000,
+            "memcpy_part_ns": 10_000,
+            "memset_part_ns": 2_000,
+            "communication_part_ns": 18_000,
+            "runtime_part_ns": 10_000,
+            "dataloader_part_ns": 5_000,
+            "cpu_part_ns": 10_000,
+            "other_part_ns": 25_000,
         }
     ]
     assert result.mean["category"].to_list() == list(CATEGORIES)
@@ -79,7 +79,7 @@ def test_what_counts_as_what_and_what_does_not() -> None:
 
     row = step_time(builder.build()).per_step.row(0, named=True)
 
-    assert (row["runtime_ns"], row["communication_ns"], row["other_ns"]) == (7_000, 11_000, 82_000)
+    assert (row["runtime_part_ns"], row["communication_part_ns"], row["other_part_ns"]) == (7_000, 11_000, 82_000)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_region_is_no_operator_whatever_the_file_calls_it(name: str) -> None:
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
-        assert (row["cpu_ns"], row["other_ns"]) == (5_000, 95_000)
+        assert (row["cpu_part_ns"], row["other_part_ns"]) == (5_000, 95_000)
 
 
 def test_the_mean_is_over_the_steps_of_each_rank() -> None:
@@ -150,7 +150,7 @@ def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)
-    assert (row["step"], row["kernel_ns"], row["duration_ns"]) == (0, 90_000, 100_000)
+    assert (row["step"], row["kernel_part_ns"], row["duration_ns"]) == (0, 90_000, 100_000)
 
 
 def test_nothing_at_all_is_an_error() -> None:
@@ -172,7 +172,7 @@ def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)
-        assert {category: row[f"{category}_ns"] / 1_000 for category in expected} == expected
+        assert {category: row[f"{category}_part_ns"] / 1_000 for category in expected} == expected
 
 
 ranges = st.lists(

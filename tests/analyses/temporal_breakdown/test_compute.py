@@ -24,11 +24,11 @@ def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> d
         "rank": rank,
         "device": device,
         "window_ns": window,
-        "compute_ns": compute,
-        "non_compute_ns": non_compute,
+        "computation_ns": compute,
+        "non_computation_ns": non_compute,
         "idle_ns": idle,
-        "compute_fraction": compute / window if window else None,
-        "non_compute_fraction": non_compute / window if window else None,
+        "computation_fraction": compute / window if window else None,
+        "non_computation_fraction": non_compute / window if window else None,
         "idle_fraction": idle / window if window else None,
         "start_ns": start_ns,
     }
@@ -55,8 +55,8 @@ def test_the_columns_and_their_types() -> None:
     """The table is a contract: names, order and types."""
     table = temporal_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()).per_device
 
-    times = dict.fromkeys(["window_ns", "compute_ns", "non_compute_ns", "idle_ns"], pl.Int64)
-    fractions = dict.fromkeys(["compute_fraction", "non_compute_fraction", "idle_fraction"], pl.Float64)
+    times = dict.fromkeys(["window_ns", "computation_ns", "non_computation_ns", "idle_ns"], pl.Int64)
+    fractions = dict.fromkeys(["computation_fraction", "non_computation_fraction", "idle_fraction"], pl.Float64)
     assert table.schema == {"rank": pl.Int32, "device": pl.Int32, **times, **fractions, "start_ns": pl.Int64}
 
 
@@ -166,7 +166,7 @@ def test_processes_give_the_same_table() -> None:
         remove_added_rules()
 
     assert apart.per_device.equals(together.per_device)
-    assert apart.per_device["non_compute_ns"].to_list() == [2_000, 2_000, 2_000]
+    assert apart.per_device["non_computation_ns"].to_list() == [2_000, 2_000, 2_000]
 
 
 works = st.lists(

@@ -131,7 +131,7 @@ def test_steps_and_devices_narrow_what_is_looked_at(tmp_path) -> None:
 
     def computing(**only) -> list[tuple[int, int]]:
         table = session.result(Scope(run, **only), "temporal_breakdown").per_device
-        return list(table.select("device", "compute_ns").iter_rows())
+        return list(table.select("device", "computation_ns").iter_rows())
 
     assert computing() == [(0, 20_000), (1, 5_000)]
     assert computing(steps=(2,)) == [(1, 5_000)]

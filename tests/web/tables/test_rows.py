@@ -134,10 +134,10 @@ def test_the_order_of_rows_is_remembered_and_bounded() -> None:
 
 def test_columns_are_as_wide_as_what_they_say() -> None:
     """Numbers and the words of a heading are never cut; texts are, where they are very long."""
-    frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "communicating_ns": [1, 2]})
+    frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "exposed_ns": [1, 2]})
     widths = {each["field"]: each["minWidth"] for each in column_definitions(frame)}
     assert widths["bytes"] > 7 * len("118 MiB")
-    assert widths["communicating_ns"] > 8 * len("communicating")
+    assert widths["exposed_ns"] > 8 * len("exposed")
     assert widths["operator"] < 400
 
 

@@ -424,8 +424,9 @@ class TraceAnalysis:
         """Return the time of each step of each rank by category; the categories add up to the step.
 
         Returns:
-            `per_step` of `holotrace.step_time`, times in µs: rank, step, start(us), end(us), duration(us), kernel(us),
-            memcpy(us), memset(us), communication(us), runtime(us), dataloader(us), cpu(us), other(us).
+            `per_step` of `holotrace.step_time`, times in µs: rank, step, start(us), end(us), duration(us),
+            kernel_part(us), memcpy_part(us), memset_part(us), communication_part(us), runtime_part(us),
+            dataloader_part(us), cpu_part(us), other_part(us).
         """
         result = holotrace.step_time(self.t.trace_by_steps, annotation=annotation, compat=compat)
         if visualize:
@@ -488,8 +489,8 @@ class TraceAnalysis:
         """Return each step's compute and communication time per rank, and how much of it is waiting.
 
         Returns:
-            `per_step` of `holotrace.distributed`, times in µs: rank, step, step(us), computation(us), overlap(us),
-            communication(us), other(us), collective_count, collective(us), transfer(us), synchronising(us),
+            `per_step` of `holotrace.distributed`, times in µs: rank, step, step(us), computation_only(us),
+            overlap(us), exposed(us), neither(us), collective_count, collective(us), transfer(us), synchronising(us),
             unmatched(us).
         """
         result = holotrace.distributed(self.t.trace_by_steps, compat=compat)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PER_RANK = pl.Schema(
     {
         "rank": pl.Int32(),
-        "comm_ns": pl.Int64(),
+        "communication_ns": pl.Int64(),
         "overlap_ns": pl.Int64(),
         "exposed_ns": pl.Int64(),
         "overlap_fraction": pl.Float64(),
@@ -35,10 +35,10 @@ class CommunicationOverlap(EqualByContent):
     per_rank  one row for each rank, sorted by rank; lengths are summed over the devices of the rank:
 
         rank              int32
-        comm_ns           int64    at least one communication kernel runs
+        communication_ns  int64    at least one communication kernel runs
         overlap_ns        int64    so does at least one computation kernel on the same device
-        exposed_ns        int64    comm_ns - overlap_ns: no computation runs
-        overlap_fraction  float64  0..1, overlap_ns / comm_ns; null where comm_ns is 0
+        exposed_ns        int64    communication_ns - overlap_ns: no computation runs
+        overlap_fraction  float64  0..1, overlap_ns / communication_ns; null where communication_ns is 0
 
     findings  a sentence for each rank that does not communicate or is left out
     """
@@ -64,7 +64,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
 
 
 def _one_rank(rank_trace: RankTrace) -> tuple[int, int] | NoDeviceWork:
-    """Return comm_ns and overlap_ns."""
+    """Return communication_ns and overlap_ns."""
     work = device_work(rank_trace)
     if work.is_empty():
         return NoDeviceWork.of(rank_trace)

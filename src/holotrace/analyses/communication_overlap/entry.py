@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def overlap_per_rank(result: CommunicationOverlap) -> pl.DataFrame:
     """Return how much of each rank's communication was hidden."""
-    return result.per_rank.select("rank", "overlap_fraction", "comm_ns", "overlap_ns", "exposed_ns")
+    return result.per_rank.select("rank", "overlap_fraction", "communication_ns", "overlap_ns", "exposed_ns")
 
 
 ENTRY = Analysis(

@@ -22,9 +22,9 @@ _HEADING = Heading(
 def plot_communication_overlap(result: CommunicationOverlap, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each rank: its communication time, split into hidden and exposed."""
     table = result.per_rank
-    if not table.get_column("comm_ns").sum():
+    if not table.get_column("communication_ns").sum():
         return empty_figure(_HEADING.question, "No rank communicates.", theme)
-    size, unit = largest_unit(table.get_column("comm_ns").to_list())
+    size, unit = largest_unit(table.get_column("communication_ns").to_list())
     parts = [
         _part(result, "hidden", "overlap_ns", size, {"color": HIDDEN}),
         _part(result, "exposed", "exposed_ns", size, {"color": COMMUNICATION}),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holotrace.enrich.host.host_names import Compat
     from holotrace.store.trace import RankTrace, Trace
 
-_SPLIT = ("step_ns", "computation_ns", "overlap_ns", "communication_ns", "other_ns")
+_SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
 _PER_DEVICE = ("host", "process", "rank", "device", "device_name", "memory_bytes", "compute_capability")
 _NO_VIEW = (
@@ -61,23 +61,23 @@ class Distributed(EqualByContent):
 
     per_step       one row for each rank and step, sorted by rank, then in order of time:
 
-        rank                int32
-        step                int64    null for the collectives outside of the steps
-        step_ns             int64    length of the step, with the device work that it launched
-        computation_ns      int64    part of it in which the rank computes and does not communicate
-        overlap_ns          int64    in which it does both
-        communication_ns    int64    in which it communicates and does not compute
-        other_ns            int64    in which it does neither; the four add up to step_ns
-        collective_count    int64    collectives asked for in the step
-        collective_ns       int64    time in which at least one of them runs
-        transfer_ns         int64    part of it in which data moves: all ranks of the collective have arrived
-        synchronising_ns    int64    part of it in which the rank only waits for others
-        unmatched_ns        int64    part of it in collectives known on no other rank; the three add up
+        rank                 int32
+        step                 int64  null for the collectives outside of the steps
+        step_ns              int64  length of the step, with the device work that it launched
+        computation_only_ns  int64  part of it in which the rank computes and does not communicate
+        overlap_ns           int64  in which it does both
+        exposed_ns           int64  in which it communicates and does not compute
+        neither_ns           int64  in which it does neither; the four add up to step_ns
+        collective_count     int64  collectives asked for in the step
+        collective_ns        int64  time in which at least one of them runs
+        transfer_ns          int64  part of it in which data moves: all ranks of the collective have arrived
+        synchronising_ns     int64  part of it in which the rank only waits for others
+        unmatched_ns         int64  part of it in collectives known on no other rank; the three add up
 
-    per_rank       the means over the steps of each rank, sorted by rank: rank int32, step_count int64, and the columns
-                   from step_ns on, float64
+    per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, and the columns of
+                   per_step from step_ns on as mean_step_ns and so on, float64
 
-    per_operation  one row for each rank, collective and element type, sorted by rank and latency_ns, longest first:
+    per_operation  one row for each rank, collective and element type, sorted by rank and collective_ns, longest first:
 
         rank                int32
         collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
@@ -85,8 +85,8 @@ class Distributed(EqualByContent):
         call_count          int64
         bytes               int64    what the rank put in, summed; null where a size was not recorded
         mean_bytes          float64
-        latency_ns          int64    time in which at least one call runs
-        mean_latency_ns     float64  latency_ns / call_count
+        collective_ns       int64    time in which at least one call runs
+        mean_collective_ns  float64  collective_ns / call_count
         matched_count       int64    calls found on another rank too
         transfer_ns         int64    time in which data moves for at least one of these; null where there are none
         mean_transfer_ns    float64  transfer_ns / matched_count
@@ -283,7 +283,8 @@ def _per_rank(per_step: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
         pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean()
     )
     waits = waiting.group_by("rank").agg(pl.col("collective_count", *_WAITING).mean())
-    return steps.join(waits, on="rank").sort("rank")
+    means = steps.join(waits, on="rank").sort("rank")
+    return means.rename({name: f"mean_{name}" for name in means.columns if name not in ("rank", "step_count")})
 
 
 def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
@@ -295,22 +296,22 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
         pl.when(calls.null_count() == 0).then(calls.sum()).alias("bytes"),
         is_matched.sum().cast(pl.Int64).alias("matched_count"),
     )
-    latency = covered_by_group(ranges, by, name="latency_ns")
+    covered = covered_by_group(ranges, by, name="collective_ns")
     matched = ranges.drop_nulls("transfer_start_ns")
     transfer = covered_by_group(matched, by, start="transfer_start_ns", name="transfer_ns")
-    joined = counts.join(latency, on=by, nulls_equal=True).join(transfer, on=by, how="left", nulls_equal=True)
+    joined = counts.join(covered, on=by, nulls_equal=True).join(transfer, on=by, how="left", nulls_equal=True)
     table = joined.select(
         *by,
         "call_count",
         "bytes",
         (pl.col("bytes") / pl.col("call_count")).alias("mean_bytes"),
-        "latency_ns",
-        (pl.col("latency_ns") / pl.col("call_count")).alias("mean_latency_ns"),
+        "collective_ns",
+        (pl.col("collective_ns") / pl.col("call_count")).alias("mean_collective_ns"),
         "matched_count",
         "transfer_ns",
         (pl.col("transfer_ns") / pl.col("matched_count")).alias("mean_transfer_ns"),
     )
-    return table.sort("rank", "latency_ns", "collective", "dtype", descending=[False, True, False, False])
+    return table.sort("rank", "collective_ns", "collective", "dtype", descending=[False, True, False, False])
 
 
 def _devices(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:

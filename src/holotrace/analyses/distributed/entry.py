@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:
     """Return how the mean step of each rank divides, and its time in collectives."""
-    return _divided_steps(result.per_rank, ["rank", "step_count"])
+    return _divided_steps(result.per_rank, ["rank", "step_count"], prefix="mean_")
 
 
 def steps_of_ranks(result: Distributed) -> pl.DataFrame:
@@ -24,16 +24,23 @@ def steps_of_ranks(result: Distributed) -> pl.DataFrame:
     return _divided_steps(result.per_step, ["rank", "step"])
 
 
-def _divided_steps(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    parts = ("computation_ns", "overlap_ns", "communication_ns", "other_ns")
+def _divided_steps(table: pl.DataFrame, keys: list[str], prefix: str = "") -> pl.DataFrame:
+    parts = ("computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
     waiting = ("transfer_ns", "synchronising_ns", "unmatched_ns")
-    renamed = {"overlap_ns": "both_ns", "communication_ns": "communicating_ns", "other_ns": "neither_ns"}
-    return table.select(*keys, "step_ns", *parts, *waiting).rename(renamed)
+    return table.select(*keys, *(f"{prefix}{name}" for name in ("step_ns", *parts, *waiting)))
 
 
 def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
     """Return the calls, sizes and times of each collective of each rank."""
-    chosen = ("call_count", "bytes", "mean_bytes", "latency_ns", "mean_latency_ns", "transfer_ns", "mean_transfer_ns")
+    chosen = (
+        "call_count",
+        "bytes",
+        "mean_bytes",
+        "collective_ns",
+        "mean_collective_ns",
+        "transfer_ns",
+        "mean_transfer_ns",
+    )
     return result.per_operation.select("rank", "collective", "dtype", *chosen)
 
 
@@ -50,17 +57,20 @@ ENTRY = Analysis(
     compute=distributed,
     section="Distributed",
     views=(
-        View("The mean step of each rank, and its time in collectives", mean_steps_of_ranks, "step_ns"),
-        View("Collectives of each rank, by element type", collectives_of_ranks, "latency_ns"),
+        View("The mean step of each rank, and its time in collectives", mean_steps_of_ranks, "mean_step_ns"),
+        View("Collectives of each rank, by element type", collectives_of_ranks, "collective_ns"),
         View("Each step of each rank", steps_of_ranks, "step_ns", is_detail=True),
         View("Devices", devices_of_ranks, "memory_bytes", is_detail=True),
     ),
     definitions=(
         ("step", "as the host announced it, extended to the device work that it launched"),
-        ("computing, communicating, both, neither", "parts of the step in which the rank does that; they add up"),
+        (
+            "only computing, hidden, exposed, neither",
+            "parts of the step: computation alone, communication with and without computation at the same time, and the rest; they add up",
+        ),
         ("data transfer", "the shortest time of a rank in a collective: from the arrival of the last one to the end"),
         ("waiting", "the rest of the time in collectives: other ranks have not arrived"),
         ("not known", "collectives that no other rank recorded, and sends between two ranks"),
-        ("latency", "time in which at least one of the calls runs; the mean is over the calls"),
+        ("time in collectives", "time in which at least one of the calls runs; the mean is over the calls"),
     ),
 )

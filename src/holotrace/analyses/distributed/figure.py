@@ -59,10 +59,10 @@ _PANELS = (
         "time of a step",
         "step_ns",
         (
-            ("computing", "computation_ns", COMPUTATION),
+            ("computing", "computation_only_ns", COMPUTATION),
             ("computing and communicating", "overlap_ns", HIDDEN),
-            ("communicating", "communication_ns", COMMUNICATION),
-            ("neither", "other_ns", IDLE),
+            ("communicating", "exposed_ns", COMMUNICATION),
+            ("neither", "neither_ns", IDLE),
         ),
     ),
     _Panel(
@@ -82,7 +82,7 @@ _TOP_MARGIN = 130
 
 def plot_distributed(result: Distributed, *, step: int | None = None, theme: Theme = "light") -> go.Figure:
     """Draw two bars for each rank: its mean step, or the step of that number, and its time in collectives."""
-    table = result.per_rank if step is None else result.per_step.filter(pl.col("step") == step)
+    table = _mean_steps(result) if step is None else result.per_step.filter(pl.col("step") == step)
     table = table.drop_nulls("step_ns")
     if table.is_empty():
         reason = "No rank has a step." if step is None else f"No rank has a step {step}."
@@ -93,6 +93,11 @@ def plot_distributed(result: Distributed, *, step: int | None = None, theme: The
         _add_panel(figure, rows, table, panel, row)
     layout = {**stacked_layout(heading, theme), "height": figure.layout.height}
     return figure.update_layout(layout).update_layout(margin_t=_TOP_MARGIN)
+
+
+def _mean_steps(result: Distributed) -> pl.DataFrame:
+    """Return the mean step of each rank under the names of `per_step`."""
+    return result.per_rank.rename(lambda name: name.removeprefix("mean_"))
 
 
 def _heading(step: int | None) -> Heading:

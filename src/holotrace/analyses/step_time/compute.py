@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CATEGORIES = (*ROLES, "other")
 """In the order in which they take a moment that several fill."""
 
-_TIMES = tuple(f"{category}_ns" for category in CATEGORIES)
+_TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
 _PER_STEP = pl.Schema(
     {
@@ -49,18 +49,18 @@ class StepTime(EqualByContent):
 
     per_step  one row for each rank and step, sorted by rank, then in the order in which they begin:
 
-        rank                int32
-        step                int64  the N of ProfilerStep#N, or the number of the annotation that stands in
-        start_ns, end_ns    int64  ns since the Unix epoch; with the device work that the step launched
-        duration_ns         int64  end - start; the eight times below add up to it
-        kernel_ns           int64  a kernel computes
-        memcpy_ns           int64  the device copies, and no kernel computes
-        memset_ns           int64  a memset runs, and nothing of the above
-        communication_ns    int64  a collective runs, and nothing of the above: exposed communication
-        runtime_ns          int64  the host is in the runtime or the driver, and nothing of the above
-        dataloader_ns       int64  the host waits for its data loader, and nothing of the above
-        cpu_ns              int64  an operator runs on the host, and nothing of the above
-        other_ns            int64  the rest
+        rank                   int32
+        step                   int64  the N of ProfilerStep#N, or the number of the annotation that stands in
+        start_ns, end_ns       int64  ns since the Unix epoch; with the device work that the step launched
+        duration_ns            int64  end - start; the eight times below add up to it
+        kernel_part_ns         int64  a kernel computes
+        memcpy_part_ns         int64  the device copies, and no kernel computes
+        memset_part_ns         int64  a memset runs, and nothing of the above
+        communication_part_ns  int64  a collective runs, and nothing of the above: exposed communication
+        runtime_part_ns        int64  the host is in the runtime or the driver, and nothing of the above
+        dataloader_part_ns     int64  the host waits for its data loader, and nothing of the above
+        cpu_part_ns            int64  an operator runs on the host, and nothing of the above
+        other_part_ns          int64  the rest
 
     mean      the mean over the steps of each rank, eight rows each, in the order above:
 
@@ -128,7 +128,7 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, compat: Compat |
         "start_ns",
         "end_ns",
         (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
-    ).with_columns(pl.Series(f"{category}_ns", values) for category, values in times.items())
+    ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
     findings = () if compat else _findings(rank_trace, found, annotation)
     names = annotation_names(rank_trace) if found.is_empty() and annotation is not None else ()
     return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
@@ -165,7 +165,7 @@ def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
     total = pl.col("duration_ns")
     return long.sort("rank", maintain_order=True).select(
         "rank",
-        pl.col("category").str.strip_suffix("_ns"),
+        pl.col("category").str.strip_suffix("_part_ns"),
         "mean_ns",
         pl.when(total > 0).then(pl.col("mean_ns") / total).alias("fraction"),
     )

@@ -62,21 +62,21 @@ def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = 
         return empty_figure(_QUESTION, "There is no step.", theme)
     if rank is None and len(ranks) > 1:
         table = result.mean.pivot("category", index="rank", values="mean_ns", maintain_order=True)
-        renamed = table.rename({category: f"{category}_ns" for category in CATEGORIES})
+        renamed = table.rename({category: f"{category}_part_ns" for category in CATEGORIES})
         return _figure(renamed, rows_of(table), "The mean step of each rank. ", theme)
     steps = result.per_step.filter(pl.col("rank") == (ranks[0] if rank is None else rank))
     return _figure(steps, _rows_of_steps(steps), f"Rank {steps.item(0, 'rank')}. ", theme)
 
 
 def _figure(table: pl.DataFrame, rows: Rows, told: str, theme: Theme) -> go.Figure:
-    total = table.select(pl.sum_horizontal(f"{category}_ns" for category in CATEGORIES)).to_series()
+    total = table.select(pl.sum_horizontal(f"{category}_part_ns" for category in CATEGORIES)).to_series()
     size, unit = largest_unit(total.to_list())
     parts = [_part(table, total, category, size) for category in CATEGORIES]
     return bar_figure(rows, parts, Heading(_QUESTION, told + _EXPLANATION), ValueAxis(unit, is_share=False), theme)
 
 
 def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Part:
-    times = table.get_column(f"{category}_ns")
+    times = table.get_column(f"{category}_part_ns")
     shares = pl.select(pl.when(total > 0).then(times / total)).to_series().to_list()
     return Part(
         name=_NAMES.get(category, category),

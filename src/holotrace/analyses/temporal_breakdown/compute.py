@@ -22,11 +22,11 @@ _PER_DEVICE = pl.Schema(
         "rank": pl.Int32(),
         "device": pl.Int32(),
         "window_ns": pl.Int64(),
-        "compute_ns": pl.Int64(),
-        "non_compute_ns": pl.Int64(),
+        "computation_ns": pl.Int64(),
+        "non_computation_ns": pl.Int64(),
         "idle_ns": pl.Int64(),
-        "compute_fraction": pl.Float64(),
-        "non_compute_fraction": pl.Float64(),
+        "computation_fraction": pl.Float64(),
+        "non_computation_fraction": pl.Float64(),
         "idle_fraction": pl.Float64(),
         "start_ns": pl.Int64(),
     }
@@ -39,16 +39,16 @@ class TemporalBreakdown(EqualByContent):
 
     per_device  one row for each rank and device, sorted by them:
 
-        rank                  int32
-        device                int32
-        window_ns             int64    from the start of the first work to the end of the last
-        compute_ns            int64    at least one computation kernel runs
-        non_compute_ns        int64    something runs, but no computation
-        idle_ns               int64    nothing runs; the three add up to window_ns
-        compute_fraction      float64  0..1 of the window; null where the window has no length
-        non_compute_fraction  float64  likewise
-        idle_fraction         float64  likewise
-        start_ns              int64    when the window begins, ns since the Unix epoch
+        rank                      int32
+        device                    int32
+        window_ns                 int64    from the start of the first work to the end of the last
+        computation_ns            int64    at least one computation kernel runs
+        non_computation_ns        int64    something runs, but no computation
+        idle_ns                   int64    nothing runs; the three add up to window_ns
+        computation_fraction      float64  0..1 of the window; null where the window has no length
+        non_computation_fraction  float64  likewise
+        idle_fraction             float64  likewise
+        start_ns                  int64    when the window begins, ns since the Unix epoch
 
     findings    a sentence for each rank that is left out
     """
@@ -62,10 +62,10 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
 
     With |x| the length of the union of the intervals in x, on all streams of the device:
 
-        window      = last end - first start
-        idle        = window - |all work|
-        compute     = |computation|
-        non_compute = window - compute - idle
+        window          = last end - first start
+        idle            = window - |all work|
+        computation     = |computation|
+        non_computation = window - computation - idle
 
     Raises:
         MissingDataError: no rank has device work.
@@ -88,7 +88,7 @@ def _one_device(work: pl.DataFrame) -> dict[str, Any]:
     start, window = int(starts.min()), int(ends.max() - starts.min())
     compute = covered_length(*intervals_of(work, KernelKind.COMPUTATION))
     idle = window - covered_length(starts, ends)
-    times = {"compute": compute, "non_compute": window - compute - idle, "idle": idle}
+    times = {"computation": compute, "non_computation": window - compute - idle, "idle": idle}
     return (
         {"window_ns": window, "start_ns": start}
         | {f"{name}_ns": length for name, length in times.items()}

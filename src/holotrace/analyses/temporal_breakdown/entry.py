@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
     """Return where the time of each device goes, the shares first."""
-    shares = ("compute_fraction", "non_compute_fraction", "idle_fraction")
+    shares = ("computation_fraction", "non_computation_fraction", "idle_fraction")
     return one_device_hidden(result.per_device).select(
-        pl.col("^(rank|device)$"), *shares, "compute_ns", "idle_ns", "window_ns"
+        pl.col("^(rank|device)$"), *shares, "computation_ns", "idle_ns", "window_ns"
     )
 
 

@@ -26,8 +26,8 @@ _HEADING = Heading(
     "Share of the time between the first and the last work of the device",
 )
 _PARTS = (
-    ("computing", "compute", COMPUTATION),
-    ("other work only", "non_compute", COMMUNICATION),
+    ("computing", "computation", COMPUTATION),
+    ("other work only", "non_computation", COMMUNICATION),
     ("idle", "idle", IDLE),
 )
 

@@ -22,7 +22,7 @@ def test_steps_in_microseconds(analyzer: TraceAnalysis) -> None:
     frame = analyzer.get_step_time_breakdown(visualize=False)
 
     categories = [
-        f"{name}(us)"
+        f"{name}_part(us)"
         for name in ["kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other"]
     ]
     assert frame.loc[0, categories].tolist() == [4, 0, 0, 0, 1, 0, 1, 4]
@@ -45,7 +45,7 @@ def test_the_plugin_can_be_asked_for(analyzer: TraceAnalysis) -> None:
     gpus = analyzer.get_gpu_summary(visualize=False, compat="torch_tb_profiler")
     by_name, _ = analyzer.get_kernel_summary(visualize=False, compat="torch_tb_profiler")
 
-    assert steps["kernel(us)"].tolist() == [4]
+    assert steps["kernel_part(us)"].tolist() == [4]
     assert gpus["utilization_fraction"].tolist() == [0.4]
     assert by_name["mean_occupancy"].tolist() == [0]
     assert isinstance(steps, pd.DataFrame)

@@ -38,12 +38,14 @@ def temporal_frame(trace: Trace, *, visualize: bool) -> pd.DataFrame:
         return no_times(str(error))
     if visualize:
         show(figures.plot_temporal_breakdown(result))
-    parts = ("idle", "compute", "non_compute")
-    sums = pl.col("idle_ns", "compute_ns", "non_compute_ns", "window_ns").sum()
+    parts = {"idle": "idle", "compute": "computation", "non_compute": "non_computation"}
+    sums = pl.col("idle_ns", "computation_ns", "non_computation_ns", "window_ns").sum()
     per_rank = result.per_device.group_by("rank", maintain_order=True).agg(sums)
-    times = {f"{part}_time(us)": microseconds(per_rank[f"{part}_ns"]) for part in parts}
+    times = {f"{part}_time(us)": microseconds(per_rank[f"{ours}_ns"]) for part, ours in parts.items()}
     window = per_rank["window_ns"]
-    percentages = {f"{part}_time_pctg": _percentage(per_rank[f"{part}_ns"], window, decimals=2) for part in parts}
+    percentages = {
+        f"{part}_time_pctg": _percentage(per_rank[f"{ours}_ns"], window, decimals=2) for part, ours in parts.items()
+    }
     return pd.DataFrame(
         {
             "rank": _whole_numbers(per_rank["rank"]),
@@ -63,7 +65,7 @@ def overlap_frame(trace: Trace, *, visualize: bool) -> pd.DataFrame:
     if visualize:
         show(figures.plot_communication_overlap(result))
     table = result.per_rank
-    percentage = _percentage(table["overlap_ns"], table["comm_ns"], decimals=2)
+    percentage = _percentage(table["overlap_ns"], table["communication_ns"], decimals=2)
     return pd.DataFrame({"rank": _whole_numbers(table["rank"]), "comp_comm_overlap_pctg": percentage})
 
 
