@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from holotrace.analyses.communication_overlap.figure import plot_communication_overlap
     from holotrace.analyses.compare_operators.figure import plot_compare_operators
     from holotrace.analyses.compare_traces.figure import plot_compare_traces
@@ -59,6 +61,13 @@ __all__ = [
     "plot_temporal_breakdown",
     "plot_user_annotations",
 ]
+
+
+def figure_of(name: str, result: object, **options: object) -> go.Figure:
+    """Draw the result of the analysis or comparison called `name`: `plot_<name>(result, **options)`."""
+    module = import_module(f"holotrace.analyses.{name}.figure")  # loads plotly
+    figure: go.Figure = getattr(module, f"plot_{name}")(result, **options)
+    return figure
 
 
 if not TYPE_CHECKING:  # type checkers would take any name for one that this function finds

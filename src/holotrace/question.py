@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 class Result(Protocol):
@@ -61,9 +57,3 @@ class Analysis:
     def python(self) -> str:
         """The line that gives its result, for a trace that is open."""
         return f"holotrace.{self.name}(trace)"
-
-    def plot(self, result: Result, **options: object) -> go.Figure:
-        """Draw a result; plotly is loaded here, so that tables alone stay fast."""
-        module = import_module(f"holotrace.analyses.{self.name}.figure")
-        figure: go.Figure = getattr(module, f"plot_{self.name}")(result, **options)
-        return figure

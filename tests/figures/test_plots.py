@@ -162,7 +162,7 @@ def test_figures_work_from_one_rank_to_thousands(ranks: int, devices: int) -> No
 def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
     """The theme changes the background and nothing of the data."""
     result = analysis.compute(gpu_job().build())
-    light, dark = analysis.plot(result), analysis.plot(result, theme="dark")
+    light, dark = figures.figure_of(analysis.name, result), figures.figure_of(analysis.name, result, theme="dark")
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
     assert json.loads(light.to_json())["data"] == json.loads(dark.to_json())["data"]
 
@@ -170,7 +170,7 @@ def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_title_of_a_figure_is_the_question(analysis: Analysis) -> None:
     """A reader knows what a figure answers before reading it."""
-    assert analysis.plot(analysis.compute(gpu_job().build())).layout.title.text == analysis.question
+    assert figures.figure_of(analysis.name, analysis.compute(gpu_job().build())).layout.title.text == analysis.question
 
 
 def test_no_communication_is_said_and_not_drawn() -> None:

@@ -20,6 +20,7 @@ pytest.importorskip("dash")
 
 import holotrace
 from holotrace.catalogue import analysis
+from holotrace.figures import figure_of
 from jobs import gpu_job
 from remote.servers import HERE, free_port
 from remote.stores import Store
@@ -107,7 +108,7 @@ def expect_runs(pages: ServedPages, job: Path) -> None:
     assert all(f'"{run}"' in chosen for run in ("baseline", "larger_batch"))
     (graph,) = components(pages.part("?view=temporal_breakdown", "temporal_breakdown"), "Graph")
     breakdown = analysis("temporal_breakdown")
-    figure = breakdown.plot(breakdown.compute(holotrace.open_trace(job)))
+    figure = figure_of(breakdown.name, breakdown.compute(holotrace.open_trace(job)))
     assert graph["figure"] == json.loads(figure.to_json())
 
 

@@ -12,6 +12,7 @@ from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, CompatMode, Figure, Force
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.figures import figure_of
 from holotrace.question import Analysis, Result
 from holotrace.tables import print_view
 
@@ -40,7 +41,7 @@ def run_analysis(name: str, job: JobOptions, shown: ResultOptions, **settings: o
     with opened_job(job) as (trace, executor):
         result = chosen.compute(trace, executor=executor, **settings)
     if shown.figure is not None:
-        write_figure(chosen.plot(result), shown.figure)
+        write_figure(figure_of(chosen.name, result), shown.figure)
     print_result(chosen, list(trace.ranks), result, as_json=shown.as_json)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from holotrace.cli.job import Execution, ReadingOptions
 from holotrace.cli.options import NoCache, without_secret
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from holotrace.execution.executor import Executor
+from holotrace.figures import figure_of
 from holotrace.question import Result
 from holotrace.store.trace import Trace
 from holotrace.tables import View, print_view
@@ -65,8 +65,7 @@ class Comparison:
     def show(self, result: Result, shown: ResultOptions) -> None:
         """Write the figure, if asked for, then print the tables or JSON."""
         if shown.figure is not None:
-            module = import_module(f"holotrace.analyses.{self.name}.figure")  # loads plotly
-            write_figure(getattr(module, f"plot_{self.name}")(result), shown.figure)
+            write_figure(figure_of(self.name, result), shown.figure)
         if shown.as_json:
             print_json({"comparison": self.name, **tables_of(result), "findings": result.findings})
         else:

@@ -19,6 +19,7 @@ from holotrace.cli.output import console, print_line, print_table
 from holotrace.cli.path_options import OutputOptions, WindowOptions
 from holotrace.cli.what_if import Predictions, parse_changes
 from holotrace.enrich.critical_path.path_graph import critical_path_graph
+from holotrace.figures import figure_of
 from holotrace.locations import Location, located, status_of
 from holotrace.store.trace import Trace
 from holotrace.tables import print_frame
@@ -121,7 +122,7 @@ def critical_path(  # noqa: PLR0913 -- one argument an option
         found = trace.select(result.per_rank["rank"].to_list())
         written, predicted = _further(found, settings, outputs, Predictions(changes))
     if figure is not None:
-        write_figure(chosen.plot(result), figure)
+        write_figure(figure_of(chosen.name, result), figure)
     further = {"written": list(map(str, written)), **({"what_if": predicted.table.to_dicts()} if changes else {})}
     findings = (*result.findings, *predicted.findings)
     print_result(chosen, list(trace.ranks), replaced(result, findings=findings), as_json=as_json, further=further)

@@ -26,6 +26,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
+from holotrace.figures import figure_of
 from holotrace.ingest.file_health import FileHealth
 from holotrace.locations import Location, drafted, name_of
 from holotrace.overview import Overview, shown_analyses
@@ -145,7 +146,7 @@ def _cpu_side(overview: Overview, rows: int) -> PrintedTable:
 
 
 def _figures(overview: Overview) -> dict[str, Any]:
-    figures = {each.name: each.plot(overview.results[each.name]) for each in shown_analyses(overview)}
+    figures = {each.name: figure_of(each.name, overview.results[each.name]) for each in shown_analyses(overview)}
     return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
 
 

@@ -18,6 +18,7 @@ pytest.importorskip("dash_mantine_components", reason="the extra web is not inst
 
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.theme import SURFACES
+from holotrace.figures import figure_of
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.pages import PAGES
 from holotrace.web.server.server import Address, guarded
@@ -74,7 +75,7 @@ def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, an
         assert "Not in this recording" in texts(part)
         return
     result = analysis.compute(client.session.trace(_scope(client)))
-    assert figures[0]["figure"] == json.loads(analysis.plot(result).to_json())
+    assert figures[0]["figure"] == json.loads(figure_of(analysis.name, result).to_json())
     assert [text for text in texts(part) if text in {view.caption for view in analysis.views}] == [
         view.caption for view in analysis.views
     ]

@@ -8,6 +8,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.catalogue import ANALYSES
+from holotrace.figures import figure_of
 from holotrace.question import Analysis
 from holotrace.tables import View
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
@@ -51,7 +52,7 @@ def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
     tables = {name: make(session, selection) for name, make in _tables_of(each).items()}
     if all(table.frame.is_empty() for table in tables.values()):
         return nothing_found(result.findings, selection)
-    figure = each.plot(result, theme=selection.option("theme", "light"))
+    figure = figure_of(each.name, result, theme=selection.option("theme", "light"))
     boxes = [table_box(name, table, selection) for name, table in tables.items()]
     return html.Div([*findings(result.findings), graph(each.name, figure), *boxes])
 

@@ -14,6 +14,7 @@ from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
+from holotrace.figures import figure_of
 from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.facts import ADVICE_ANALYSES
@@ -62,7 +63,7 @@ def _figure(name: str, session: Session, selection: Selection) -> Component:
         result = session.result(selection.scope, name)
     except HolotraceError:
         return html.Div()
-    figure = analysis(name).plot(result, theme=selection.option("theme", "light"))
+    figure = figure_of(name, result, theme=selection.option("theme", "light"))
     return _card(graph(name, figure), _link(name, selection))
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from holotrace.drawing.names import printable
+from holotrace.figures import figure_of
 from holotrace.overview import Overview, overview, shown_analyses
 from hta.facade.results.show import show
 
@@ -33,7 +34,10 @@ class Dashboard:
     def figures(self) -> dict[str, go.Figure]:
         """The figures by analysis name, for every analysis that succeeded."""
         results = self.overview.results
-        return {each.name: each.plot(results[each.name], theme=self.theme) for each in shown_analyses(self.overview)}
+        return {
+            each.name: figure_of(each.name, results[each.name], theme=self.theme)
+            for each in shown_analyses(self.overview)
+        }
 
     def show(self, renderer: str = "") -> None:
         """Show the figures with a renderer, by default plotly's, which Jupyter, VS Code and Colab set."""

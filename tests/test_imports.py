@@ -1,0 +1,105 @@
+"""Imports have no circles, and import-linter sees all of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import holotrace
+
+SOURCE = Path(holotrace.__file__).parent
+HTA_INTERFACE = SOURCE.parents[1] / "packages" / "holotrace-hta" / "src"
+
+IMPORTED_BY_NAME = {
+    "holotrace/__init__.py": "public names are imported on first use; this module is above all others",
+    "holotrace/testing/__init__.py": "public names are imported on first use, from this package",
+    "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",
+    "holotrace/execution/extras.py": "optional packages of others",
+    "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",
+    "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",
+    "hta/facade/imports/elsewhere.py": "Meta's modules offer names of each other, in circles",
+    "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
+    "hta/facade/imports/pandas_later.py": "pandas is imported on first use",
+}
+"""{file: why it imports modules by name}. Imports by name are hidden from import-linter, so they must point down."""
+
+
+def modules_below(root: Path) -> dict[str, Path]:
+    """Return {module: file} for a package."""
+    paths = {path: path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py")}
+    return {".".join(name.parts).removesuffix(".__init__"): path for path, name in paths.items()}
+
+
+def parsed(path: Path) -> ast.Module:
+    """Parse a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def is_for_type_checkers(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imports_of(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that a file imports when it runs, also inside functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            yield from (module for name in child.names for module in (f"{child.module}.{name.name}", f"{child.module}"))
+        elif isinstance(child, ast.Import):
+            yield from (name.name for name in child.names)
+        elif not is_for_type_checkers(child):
+            yield from imports_of(child)
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """Return a circle of imports; empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Neither at the top of files nor inside functions."""
+    modules = modules_below(SOURCE)
+    graph = {name: set(imports_of(parsed(path))) & modules.keys() for name, path in modules.items()}
+    graph["holotrace.locations.remote_path"].discard("holotrace.locations.reading")  # the last one, still to go
+
+    assert circle_in(graph) == []
+
+
+def test_a_circle_through_a_function_is_noticed() -> None:
+    """The check itself: a imports b at the top, b imports a inside a function."""
+    files = {"a": "from b import f", "b": "def f():\n    import a"}
+    graph = {name: set(imports_of(ast.parse(text))) & files.keys() for name, text in files.items()}
+
+    assert sorted(set(circle_in(graph))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE / "hta"], ids=lambda root: root.name)
+def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
+    """`import_module` and `__import__` can hide an import that points up; each use has a reason above."""
+    users = {
+        path.relative_to(root.parent).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, (ast.Name, ast.Attribute, ast.alias)) and name_of(node) in {"import_module", "__import__"}
+    }
+
+    assert users == {path for path in IMPORTED_BY_NAME if path.startswith(f"{root.name}/")}
+
+
+def name_of(node: ast.Name | ast.Attribute | ast.alias) -> str:
+    """Return the last part of a name."""
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute():
+            return node.attr
+        case _:
+            return node.name
