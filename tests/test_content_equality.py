@@ -15,14 +15,14 @@ from holotrace.analyses.compare_operators.compute import compare_operators
 from holotrace.analyses.compare_traces.compute import compare_traces
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
-from holotrace.overview import overview
 from holotrace.recommendations.advice import advice
+from holotrace.whole_job.summary import summary
 from jobs import gpu_job
 
 RESULTS = {
     **{each.name: each.compute for each in ANALYSES},
     "advice": advice,
-    "overview": overview,
+    "summary": summary,
     "compare_traces": lambda trace: compare_traces(trace, trace),
     "compare_operators": lambda trace: compare_operators(trace, trace),
     "critical_path_graph": lambda trace: holotrace.critical_path_graph(trace.ranks[0]),

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from holotrace.schema import EventKind, KernelKind
     from holotrace.sql_queries.query import sql
     from holotrace.store.trace import RankTrace, Trace
+    from holotrace.whole_job.summary import Summary, summary
 
     __version__: str
 
@@ -118,6 +119,7 @@ _MODULES = {
     "Scale": "holotrace.enrich.critical_path.what_if",
     "StepTime": "holotrace.analyses.step_time.compute",
     "Stragglers": "holotrace.analyses.stragglers.compute",
+    "Summary": "holotrace.whole_job.summary",
     "TemporalBreakdown": "holotrace.analyses.temporal_breakdown.compute",
     "Thresholds": "holotrace.recommendations.rules",
     "Trace": "holotrace.store.trace",
@@ -156,6 +158,7 @@ _MODULES = {
     "sql": "holotrace.sql_queries.query",
     "step_time": "holotrace.analyses.step_time.compute",
     "stragglers": "holotrace.analyses.stragglers.compute",
+    "summary": "holotrace.whole_job.summary",
     "temporal_breakdown": "holotrace.analyses.temporal_breakdown.compute",
     "user_annotations": "holotrace.analyses.user_annotations.compute",
     "what_if": "holotrace.enrich.critical_path.what_if",
@@ -205,6 +208,7 @@ __all__ = [
     "Scale",
     "StepTime",
     "Stragglers",
+    "Summary",
     "TemporalBreakdown",
     "Thresholds",
     "Trace",
@@ -244,6 +248,7 @@ __all__ = [
     "sql",
     "step_time",
     "stragglers",
+    "summary",
     "temporal_breakdown",
     "user_annotations",
     "what_if",

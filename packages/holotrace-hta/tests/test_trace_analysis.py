@@ -483,7 +483,7 @@ def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> 
         "import sys\n"
         "from hta.trace_analysis import TraceAnalysis\n"
         f"TraceAnalysis(trace_dir={str(tmp_path)!r}).get_temporal_breakdown(visualize=False)\n"
-        "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.overview',"
+        "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.whole_job.summary',"
         " 'holotrace.recommendations.advice', 'hta.facade.graphs.critical_path', 'holotrace.analyses.idle_time.compute'}))\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603

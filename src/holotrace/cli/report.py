@@ -14,8 +14,8 @@ from holotrace.cli.output import console, print_line
 from holotrace.cli.summary import print_verdict
 from holotrace.ingest.file_health import file_health
 from holotrace.locations import located, status_of
-from holotrace.overview import overview
 from holotrace.units import size_text
+from holotrace.whole_job.summary import summary as summarize
 
 Output = Annotated[
     Target,
@@ -34,10 +34,10 @@ def report(
 ) -> None:
     """Write one HTML file with the verdict, figures, tables and file health; it works offline."""
     expect_a_page(output, overwrite=force)
-    from holotrace.report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
+    from holotrace.html_report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
 
     with opened_job(job) as (trace, executor):
-        found = overview(trace, executor=executor)
+        found = summarize(trace, executor=executor)
         files = file_health(trace, executor=executor)
     write_report(Contents(job.reading.title, found, files, trace.skipped), output)
     to = console()

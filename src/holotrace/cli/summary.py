@@ -9,9 +9,10 @@ from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
-from holotrace.overview import Overview, overview, shown_analyses
 from holotrace.store.trace import Trace
 from holotrace.tables import print_frame, print_view
+from holotrace.whole_job.summary import Summary, shown_analyses
+from holotrace.whole_job.summary import summary as summarize
 
 MOST_ROWS = 16
 """Rows of a table in the summary."""
@@ -28,14 +29,14 @@ def summary(
 ) -> None:
     """Say in one sentence where the time of a job goes, then print the tables behind it."""
     with opened_job(job) as (trace, executor):
-        found = overview(trace, executor=executor)
+        found = summarize(trace, executor=executor)
     if as_json:
         _print_json(trace, found)
     else:
         _print_text(trace, found)
 
 
-def _print_json(trace: Trace, found: Overview) -> None:
+def _print_json(trace: Trace, found: Summary) -> None:
     print_json(
         {
             "doubts": found.doubts,
@@ -51,7 +52,7 @@ def _print_json(trace: Trace, found: Overview) -> None:
     )
 
 
-def _print_text(trace: Trace, found: Overview) -> None:
+def _print_text(trace: Trace, found: Summary) -> None:
     to = console()
     print_verdict(to, found)
     print_recommendations(to, found.advice)
@@ -72,7 +73,7 @@ def _print_text(trace: Trace, found: Overview) -> None:
         print_line(to, f"More to ask: holotrace {', '.join(further)}; all at once: holotrace report")
 
 
-def print_verdict(to: Console, found: Overview) -> None:
+def print_verdict(to: Console, found: Summary) -> None:
     """Print the verdict, after the reasons to doubt that it is one on a whole job."""
     for doubt in found.doubts:
         print_line(to, doubt, "bold yellow")

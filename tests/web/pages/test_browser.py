@@ -20,9 +20,8 @@ from dash import html
 import holotrace
 import holotrace.figures
 from browsing import PATIENCE_MS, each_real_trace, expect_rows, run_called, visit, walk
+from holotrace.html_report.report import Contents, write_report
 from holotrace.ingest.file_health import file_health
-from holotrace.overview import overview
-from holotrace.report.report import Contents, write_report
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.pages import PAGES
 from holotrace.web.parts.page import Page, Table
@@ -32,6 +31,7 @@ from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.shell import app
 from holotrace.web.tables.box import table_box
+from holotrace.whole_job.summary import summary
 from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
@@ -83,7 +83,7 @@ def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> 
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
         seen.settle(seen.page.main_frame, "Overview")
-        assert overview(session.trace(scope)).verdict in seen.page.locator(".holotrace-verdict").inner_text()
+        assert summary(session.trace(scope)).verdict in seen.page.locator(".holotrace-verdict").inner_text()
 
 
 def test_health_lists_every_file(served, browser, real_traces) -> None:
@@ -184,7 +184,7 @@ def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
     """Neither on a page, nor in a report, nor in a file that plotly writes with its own settings."""
     session, url = small
     trace = session.whole(session.runs[0].id)
-    found = overview(trace)
+    found = summary(trace)
     report, figure = tmp_path / "report.html", tmp_path / "figure.html"
     write_report(Contents("job", found, file_health(trace)), report)
     figure.write_text(holotrace.figures.plot_idle_time(found.results["idle_time"]).to_html(include_plotlyjs=True))
@@ -330,7 +330,7 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
 def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
     """Opened from disk, as it comes by mail."""
     opened = hostile_job().build()
-    write_report(Contents(HOSTILE, overview(opened), file_health(opened)), tmp_path / "report.html")
+    write_report(Contents(HOSTILE, summary(opened), file_health(opened)), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
         seen.page.wait_for_function("() => document.querySelectorAll('.main-svg').length > 9", timeout=PATIENCE_MS)
         assert seen.page.evaluate(NOT_MARKUP.replace("#page script", "main script"))

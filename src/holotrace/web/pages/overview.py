@@ -15,7 +15,6 @@ from holotrace.drawing.names import printable
 from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
-from holotrace.overview import VERDICT_ANALYSES, losses, verdict_on
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.facts import ADVICE_ANALYSES
 from holotrace.units import percent_text
@@ -26,17 +25,17 @@ from holotrace.web.parts.slow_parts import part
 from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Session
 from holotrace.web.tables.box import table_box
+from holotrace.whole_job.summary import VERDICT_ANALYSES, losses, verdict_on
 
 QUESTION = "What matters in this job?"
 
 _FIGURES = {"time": "temporal_breakdown", "steps": "step_time"}
 _TABLE = "gpu_summary"
-_IMPORTS = ("from holotrace.overview import overview",)
 _CPU_TABLE, _GPU_TABLE, _EVENT_TABLE = "overview.cpu_side", "overview.gpus", "overview.events"
 
 
 def _layout(session: Session, selection: Selection) -> Component:
-    code = python_of("overview(trace)", session.run(selection.scope.run), selection.scope, imports=_IMPORTS)
+    code = python_of("holotrace.summary(trace)", session.run(selection.scope.run), selection.scope)
     figures = html.Div([part(name, min_height=220) for name in _FIGURES], className="holotrace-columns")
     parts = [part("verdict", min_height=90), figures, part("advice"), part("gpus")]
     terms = [term for name in (*_FIGURES.values(), _TABLE) for term in analysis(name).definitions]

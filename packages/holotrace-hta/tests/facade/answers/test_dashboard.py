@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from holotrace.overview import overview
+from holotrace.whole_job.summary import summary
 from hta.facade.answers.dashboard import Dashboard
 from hta.trace_analysis import TraceAnalysis
 from jobs import cpu_job, gpu_job
@@ -32,15 +32,15 @@ def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_
     assert not shown
     dashboard._ipython_display_()
     words, *figures = shown
-    assert dashboard.overview.verdict in words["text/plain"]
-    assert dashboard.overview.verdict in words["text/html"]
-    assert len(figures) == len(dashboard.overview.results)
+    assert dashboard.summary.verdict in words["text/plain"]
+    assert dashboard.summary.verdict in words["text/html"]
+    assert len(figures) == len(dashboard.summary.results)
     assert {renderer for _, renderer in figures} == {None}
 
 
 def test_every_figure_has_a_title_and_units() -> None:
     """What is measured stands over the figure, and its unit at the axis; nothing is drawn without."""
-    for name, figure in Dashboard(overview(gpu_job().build()), "dark").figures.items():
+    for name, figure in Dashboard(summary(gpu_job().build()), "dark").figures.items():
         assert figure.layout.title.text, name
         assert figure.layout.paper_bgcolor is None
         axes = [axis for axis in figure.select_xaxes() if axis.visible is not False and axis.type != "category"]
@@ -49,7 +49,7 @@ def test_every_figure_has_a_title_and_units() -> None:
 
 def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
     """It says so, and shows the rest."""
-    dashboard = Dashboard(overview(cpu_job().build()))
+    dashboard = Dashboard(summary(cpu_job().build()))
     dashboard._ipython_display_()
     assert "No GPU work was recorded" in shown[0]["text/plain"]
     assert len(shown) == 1 + len(dashboard.figures)
@@ -57,7 +57,7 @@ def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
 
 def test_names_from_a_trace_do_not_act_in_a_notebook(shown) -> None:
     """Markup in a finding is text."""
-    found = overview(gpu_job().build())
+    found = summary(gpu_job().build())
     bad = Dashboard(type(found)("a <b>verdict", {}, {}, found.cpu_side, ("<script>alert(1)</script>\x1b",)))
     bad._ipython_display_()
     assert "<script>" not in shown[0]["text/html"]
@@ -67,5 +67,5 @@ def test_names_from_a_trace_do_not_act_in_a_notebook(shown) -> None:
 
 def test_another_renderer_can_be_named(shown) -> None:
     """Colab, VS Code and browsers have their own."""
-    Dashboard(overview(gpu_job().build())).show("colab")
+    Dashboard(summary(gpu_job().build())).show("colab")
     assert {renderer for _, renderer in shown} == {"colab"}

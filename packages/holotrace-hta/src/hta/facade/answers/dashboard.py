@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holotrace.drawing.names import printable
 from holotrace.figures import figure_of
-from holotrace.overview import Overview, overview, shown_analyses
+from holotrace.whole_job.summary import Summary, shown_analyses, summary
 from hta.facade.results.show import show
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ class Dashboard:
     theme     `light` or `dark`
     """
 
-    overview: Overview
+    summary: Summary
     theme: Theme = "light"
 
     @property
     def figures(self) -> dict[str, go.Figure]:
         """The figures by analysis name, for every analysis that succeeded."""
-        results = self.overview.results
+        results = self.summary.results
         return {
             each.name: figure_of(each.name, results[each.name], theme=self.theme)
-            for each in shown_analyses(self.overview)
+            for each in shown_analyses(self.summary)
         }
 
     def show(self, renderer: str = "") -> None:
@@ -46,7 +46,7 @@ class Dashboard:
 
     def __str__(self) -> str:
         """Return the verdict and the findings."""
-        return "\n".join(map(printable, (*self.overview.doubts, self.overview.verdict, *self.overview.findings)))
+        return "\n".join(map(printable, (*self.summary.doubts, self.summary.verdict, *self.summary.findings)))
 
     def _ipython_display_(self) -> None:
         """Show everything; called by notebooks."""
@@ -55,11 +55,11 @@ class Dashboard:
         self.show()
 
     def _html(self) -> str:
-        findings = "".join(f"<li>{escape(printable(finding))}</li>" for finding in self.overview.findings)
-        doubts = "".join(f"<p>⚠ {escape(printable(doubt))}</p>" for doubt in self.overview.doubts)
-        return f"{doubts}<p><b>{escape(printable(self.overview.verdict))}</b></p><ul>{findings}</ul>"
+        findings = "".join(f"<li>{escape(printable(finding))}</li>" for finding in self.summary.findings)
+        doubts = "".join(f"<p>⚠ {escape(printable(doubt))}</p>" for doubt in self.summary.doubts)
+        return f"{doubts}<p><b>{escape(printable(self.summary.verdict))}</b></p><ul>{findings}</ul>"
 
 
 def dashboard_of(trace: Trace, theme: Theme) -> Dashboard:
     """Run all analyses of a trace and return their dashboard."""
-    return Dashboard(overview(trace), theme)
+    return Dashboard(summary(trace), theme)

@@ -17,14 +17,14 @@ from plotly.offline import get_plotlyjs
 import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.plotly_js import plotly_js_for
+from holotrace.html_report import report
+from holotrace.html_report.report import Contents, render_report, write_report
 from holotrace.ingest.file_health import FileHealth, file_health
-from holotrace.overview import overview
 from holotrace.question import Analysis
-from holotrace.report import report
-from holotrace.report.report import Contents, render_report, write_report
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.units import percent_text
+from holotrace.whole_job.summary import summary
 from jobs import MARKUP, cpu_job, gpu_job
 
 LARGEST_BYTES = 8_000_000
@@ -66,7 +66,7 @@ class Page(HTMLParser):
 
 def contents_of(trace: Trace, **changes) -> Contents:
     """Return what a report on a job shows."""
-    return Contents(**{"source": "runs/42", "overview": overview(trace), "files": file_health(trace), **changes})
+    return Contents(**{"source": "runs/42", "summary": summary(trace), "files": file_health(trace), **changes})
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def page(text) -> Page:
 
 def test_the_verdict_stands_first(page) -> None:
     """After name and size of the job, the first thing said is the verdict."""
-    found = overview(gpu_job().build()).verdict
+    found = summary(gpu_job().build()).verdict
     assert found in page.text
     assert page.text.index(found) < page.text.index("Temporal breakdown")
 
@@ -164,7 +164,7 @@ def test_tables_are_bounded_and_say_so(monkeypatch) -> None:
 
 def test_many_findings_are_folded_away() -> None:
     """A reader sees a dozen, and opens the rest."""
-    found = replace(overview(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
+    found = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
     text = Page(render_report(Contents("x", found, ()))).text
     assert "8 more" in text
     assert "finding 19" in text
@@ -172,7 +172,7 @@ def test_many_findings_are_folded_away() -> None:
 
 def test_endless_findings_are_counted() -> None:
     """Of more than a reader would open, the rest are counted."""
-    found = replace(overview(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
+    found = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", found, ()))).text
     assert "The first 500 of 2,000. All of them: holotrace summary … --json" in text
     assert "finding 499." in text
@@ -181,7 +181,7 @@ def test_endless_findings_are_counted() -> None:
 
 def test_findings_come_before_contents_and_contents_before_analyses(page) -> None:
     """First what was noticed and to try; then where to read on, by the headings of the pages."""
-    finding = overview(gpu_job().build()).findings[0]
+    finding = summary(gpu_job().build()).findings[0]
     contents = page.text.index("Contents")
     assert page.text.index(finding) < contents < page.text.index("What the words mean")
     linked = [each["href"] for each in page.named("a")]
@@ -268,7 +268,7 @@ def test_the_report_is_written_whole(tmp_path) -> None:
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
     """A rank without steps has a dash."""
-    found = overview(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
+    found = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert isinstance(found.cpu_side, pl.DataFrame)
     assert percent_text(None) in Page(render_report(Contents("x", found, ()))).text
 

@@ -1,4 +1,4 @@
-"""From an overview to one HTML file.
+"""The summary of a job as one HTML file.
 
 The page carries as much of plotly.js as its figures need, its data and its styles, and forbids itself every connection:
 the policy in its head lets only the two scripts run whose hashes it names. All text from traces passes through jinja2's
@@ -29,11 +29,11 @@ from holotrace.drawing.theme import SURFACES, template
 from holotrace.figures import figure_of
 from holotrace.ingest.file_health import FileHealth
 from holotrace.locations import Location, drafted, name_of
-from holotrace.overview import Overview, shown_analyses
 from holotrace.question import Analysis
 from holotrace.store.trace import SkippedFile
 from holotrace.tables import PrintedTable, print_frame, print_view
 from holotrace.units import percent_text, size_text
+from holotrace.whole_job.summary import Summary, shown_analyses
 
 MOST_BYTES = 8_000_000
 """Size of the file, which goes by mail and into tickets."""
@@ -60,7 +60,7 @@ class Contents:
     """What a report shows: where the traces are, what was found in them, and the health of their files."""
 
     source: str
-    overview: Overview
+    summary: Summary
     files: tuple[FileHealth, ...]
     skipped: tuple[SkippedFile, ...] = ()
 
@@ -89,7 +89,7 @@ def write_report(contents: Contents, path: Location) -> None:
 
 def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file of at most `MOST_BYTES`; what that leaves out is said in its place."""
-    figures = _fitting(_figures(contents.overview))
+    figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
         text = _rendered(contents, figures, rows)
         if len(text.encode()) <= MOST_BYTES:
@@ -106,14 +106,14 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
     scripts = [Markup(_script(text)) for text in (plotly_js_for(figures.values()), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
-        overview=contents.overview,
+        summary=contents.summary,
         sections=_sections(contents, rows),
         drawn=figures.keys(),
         most_bytes=MOST_BYTES,
-        recommendations=contents.overview.advice.recommendations.to_dicts(),
-        titles={each.name: each.title for each in shown_analyses(contents.overview)},
-        missing_titles=[each.title for each in ANALYSES if each.name in contents.overview.missing],
-        cpu_side=_cpu_side(contents.overview, rows),
+        recommendations=contents.summary.advice.recommendations.to_dicts(),
+        titles={each.name: each.title for each in shown_analyses(contents.summary)},
+        missing_titles=[each.title for each in ANALYSES if each.name in contents.summary.missing],
+        cpu_side=_cpu_side(contents.summary, rows),
         most_files=MOST_FILES,
         most_findings=MOST_FINDINGS,
         most_listed=MOST_FINDINGS_LISTED,
@@ -129,11 +129,11 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
 
 
 def _sections(contents: Contents, rows: int) -> list[_Section]:
-    return [_section(place, each, contents, rows) for place, each in enumerate(shown_analyses(contents.overview))]
+    return [_section(place, each, contents, rows) for place, each in enumerate(shown_analyses(contents.summary))]
 
 
 def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
-    result = contents.overview.results[analysis.name]
+    result = contents.summary.results[analysis.name]
     tables = tuple(print_view(view, result, rows) for view in analysis.views)
     missing = () if any(table.rows for table in tables) else result.findings[:MOST_FINDINGS]
     return _Section(
@@ -141,12 +141,12 @@ def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _
     )
 
 
-def _cpu_side(overview: Overview, rows: int) -> PrintedTable:
-    return print_frame("The CPU side of each rank", overview.cpu_side, rows, telling="mean_step_ns")
+def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
+    return print_frame("The CPU side of each rank", summary.cpu_side, rows, telling="mean_step_ns")
 
 
-def _figures(overview: Overview) -> dict[str, Any]:
-    figures = {each.name: figure_of(each.name, overview.results[each.name]) for each in shown_analyses(overview)}
+def _figures(summary: Summary) -> dict[str, Any]:
+    figures = {each.name: figure_of(each.name, summary.results[each.name]) for each in shown_analyses(summary)}
     return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
 
 
@@ -189,4 +189,4 @@ def _script(text: str) -> str:
 
 
 def _resource(name: str) -> str:
-    return files("holotrace.report").joinpath(name).read_text(encoding="utf-8")
+    return files("holotrace.html_report").joinpath(name).read_text(encoding="utf-8")

@@ -8,15 +8,15 @@ import pytest
 
 import holotrace
 from holotrace.catalogue import ANALYSES
-from holotrace.overview import overview
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from holotrace.whole_job.summary import summary
 from jobs import cpu_job, gpu_job
 
 
 def verdict(builder: TraceBuilder) -> str:
     """Return the verdict on a job."""
-    return overview(builder.build()).verdict
+    return summary(builder.build()).verdict
 
 
 def mostly_idle(launch_us: int) -> TraceBuilder:
@@ -74,7 +74,7 @@ def test_several_ranks_without_communication_are_told() -> None:
 def test_a_late_rank_is_named(tmp_path) -> None:
     """The planted straggler computes longer and communicates least: the others wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
-    found = overview(holotrace.open_trace(tmp_path, cache=False))
+    found = summary(holotrace.open_trace(tmp_path, cache=False))
     assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in found.verdict
     assert found.advice.recommendations["rule"][0] == "late_rank"
 
@@ -90,9 +90,9 @@ def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums()
 
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
     """Rank 3 of the DDP job sleeps; rank 0 of the pipeline only passes on what rank 2 does."""
-    known = overview(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+    known = summary(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
     assert known.verdict.endswith("; rank 3 is late: the others together wait 321 ms for it.")
-    unknown = overview(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    unknown = summary(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
     assert unknown.verdict.endswith(
         "; rank 0 arrives last: the others together wait 221 ms for it, though it may itself wait for another rank."
     )
@@ -108,12 +108,12 @@ def test_a_rank_that_is_late_by_next_to_nothing_is_not_named() -> None:
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
     """Without a straggler the verdict names no rank."""
     write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
-    assert "rank" not in overview(holotrace.open_trace(tmp_path, cache=False)).verdict
+    assert "rank" not in summary(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
 def test_every_analysis_is_in_the_overview() -> None:
     """The report and the summary loop over the results."""
-    found = overview(gpu_job().build())
+    found = summary(gpu_job().build())
     assert list(found.results) == [analysis.name for analysis in ANALYSES]
     assert not found.missing
     assert found.cpu_side.is_empty()
@@ -121,7 +121,7 @@ def test_every_analysis_is_in_the_overview() -> None:
 
 def test_a_job_without_gpu_work_gets_its_cpu_side() -> None:
     """Nothing is made up: which option may have been off, and what the CPU side shows."""
-    found = overview(cpu_job().build())
+    found = summary(cpu_job().build())
     assert found.verdict == (
         "No GPU work was recorded on any of the 2 ranks: this job ran on the CPU, or was recorded without "
         "ProfilerActivity.CUDA; the CPU side holds 4 events and 2 steps of 20 µs on average; those of rank 1 are the "
@@ -143,7 +143,7 @@ def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
 def test_findings_of_several_analyses_are_told_once() -> None:
     """A rank without GPU work is a finding of every analysis."""
     builder = gpu_job().rank(2).operator("aten::mm", start_us=0, duration_us=1)
-    findings = overview(builder.build()).findings
+    findings = summary(builder.build()).findings
     assert len(findings) == len(set(findings))
     assert any("rank 2" in finding for finding in findings)
 
@@ -158,7 +158,7 @@ def test_files_read_in_part_are_told(tmp_path) -> None:
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
-    found = overview(holotrace.open_trace(tmp_path, cache=False))
+    found = summary(holotrace.open_trace(tmp_path, cache=False))
     [doubt] = found.doubts
     assert re.fullmatch(
         r"1 of 2 files could be read only in part \(rank 0\): 1 event in \d+ bytes lost; holotrace check says why\.",
@@ -171,7 +171,7 @@ def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
-    found = overview(holotrace.open_trace(tmp_path, cache=False))
+    found = summary(holotrace.open_trace(tmp_path, cache=False))
     assert re.fullmatch(
         r"Rank 0's file is cut off after \d+ events, at byte \d+ of its text \(.*\); .*", found.doubts[0]
     )
@@ -182,7 +182,7 @@ def test_ranks_that_are_no_job_get_no_verdict_on_one() -> None:
     """It says of itself that it takes them together."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
-    found = overview(builder.build())
+    found = summary(builder.build())
     assert found.verdict.startswith("Taken together, though they do not look like one job: the GPUs are ")
     assert found.doubts == ("These 2 traces do not look like one job: the world sizes are 2 (rank 0), 64 (rank 1).",)
 
@@ -194,7 +194,7 @@ def test_a_cut_off_file_without_gpu_work_is_no_job_on_the_cpu(tmp_path, cut, fil
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()
         path.write_bytes(content[: content.rindex(b'"ph"') + 10])
-    found = overview(holotrace.open_trace(tmp_path, cache=False))
+    found = summary(holotrace.open_trace(tmp_path, cache=False))
     assert found.verdict.startswith(
         f"No GPU work could be read on any of the 2 ranks: {files} cut off, and GPU work may have followed; "
     )

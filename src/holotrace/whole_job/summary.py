@@ -66,7 +66,7 @@ _CPU_SCHEMA = {
 
 
 @dataclass(frozen=True, eq=False)
-class Overview(EqualByContent):
+class Summary(EqualByContent):
     """What all analyses found.
 
     verdict   one sentence on the whole job
@@ -88,7 +88,7 @@ class Overview(EqualByContent):
     doubts: tuple[str, ...] = ()
 
 
-def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
+def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     """Make every analysis of the catalogue, and say in one sentence what matters.
 
     A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
@@ -99,13 +99,13 @@ def overview(trace: Trace, *, executor: Executor = IN_PROCESS) -> Overview:
     whole = wholeness(traces["wholeness"], executor=executor)
     verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
     doubts = (*whole.sentences, *losses(traces["losses"], executor=executor))
-    return Overview(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
+    return Summary(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
 
 
 def verdict_on(
     trace: Trace, results: Mapping[str, Any], whole: Wholeness, *, executor: Executor = IN_PROCESS
 ) -> tuple[str, pl.DataFrame]:
-    """Return `verdict` and `cpu_side` of an `Overview`.
+    """Return `verdict` and `cpu_side` of a `Summary`.
 
     `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
     """
@@ -169,7 +169,7 @@ def _findings(results: dict[str, Result]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(finding for result in told for finding in result.findings))
 
 
-def shown_analyses(found: Overview) -> list[Analysis]:
+def shown_analyses(found: Summary) -> list[Analysis]:
     """Return the analyses that were made; of a job without GPU work those that show anything."""
     made = [analysis for analysis in ANALYSES if analysis.name in found.results]
     return [each for each in made if found.cpu_side.is_empty() or _has_rows(found.results[each.name])]
