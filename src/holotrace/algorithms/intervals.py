@@ -6,16 +6,14 @@ without length (end <= start): they cover nothing. `tests/oracles.py` holds slow
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from holotrace import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Intervals: TypeAlias = tuple[Int64Array, Int64Array]

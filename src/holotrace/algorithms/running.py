@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from holotrace.algorithms.intervals import Intervals
+from holotrace.algorithms.intervals import Intervals
 
 _Floats = npt.NDArray[np.float64]
 

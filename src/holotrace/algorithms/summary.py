@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,6 @@ import polars as pl
 
 from holotrace import _native
 from holotrace.content_equality import EqualByContent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 STATISTICS = ("count", "sum", "mean", "std", "min", "p25", "median", "p75", "max")
 """Names of the statistics, in the order of the columns."""

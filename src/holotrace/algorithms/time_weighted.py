@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TIME_WEIGHTED = ("mean", "std", "min", "p25", "median", "p75", "max")
 """Names of the statistics, in the order of the columns."""

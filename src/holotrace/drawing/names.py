@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from holotrace.algorithms.signatures import demangled, signature
 from holotrace.visible_text import bounded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 LABEL_LENGTH = 80
 HOVER_WIDTH = 90

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.critical_path.event_graph import EdgeType
+from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.export.chrome_trace import KEPT, LEFT_OUT, MARKED, Edits, edited
 from holotrace.export.json_columns import decimal_text, joined, track_texts
 from holotrace.locations import Location, name_of
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.critical_path.path_graph import PathGraph
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 MARK = "critical"
 """The arg of events on the path; its value is 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,9 +12,7 @@ from holotrace.analyses.kernel_sequences.compute import sequence_calls, sequence
 from holotrace.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
 from holotrace.export.event_json import event_text
 from holotrace.locations import Location, expect_writable_folder, name_of
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 MARK = "Patterns"
 """The arg of marked events: `{pattern: count}`."""

@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from holotrace.errors import UnreadableTraceError
 from holotrace.locations.location import Address, located
 from holotrace.locations.remote_bytes import FIRST_PIECE, LARGEST_PIECE, RemoteBytes
 from holotrace.locations.remote_path import RemotePath
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LOOK_UP_S = 0.2
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
 from holotrace.recommendations.rules import RULES, Found, Rule, Thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import Trace
+from holotrace.store.trace import Trace
 
 _RECOMMENDATIONS = {
     "rule": pl.String,

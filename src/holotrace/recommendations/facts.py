@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,20 +23,15 @@ from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.attribution import device_owner, host_nodes
-from holotrace.enrich.host.host_names import NodeClass, classes_by_name
+from holotrace.enrich.host.host_names import Compat, NodeClass, classes_by_name
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.tensorboard_plugin.communication import communication_events
 from holotrace.errors import MissingDataError
+from holotrace.execution.executor import Executor
 from holotrace.schema import EventKind, KernelKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.execution.executor import Executor
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 EVENTS = {
     "event": pl.String,

@@ -6,8 +6,9 @@ the job. The limits are those of PyTorch's TensorBoard plugin; `Thresholds` chan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -22,9 +23,6 @@ from holotrace.recommendations.facts import (
     uses_device_library,
 )
 from holotrace.units import duration_text, percent_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _NCCL_CAPABILITY = (3, 5)
 _TENSOR_CORE_CAPABILITY = 7

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from platform import node
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -30,10 +30,8 @@ from holotrace.sql_queries.running import Limits, RunningQuery
 from holotrace.sql_queries.views import VIEWS, SqlView
 from holotrace.store.job_store import StoredFile
 from holotrace.store.parquet_tables import parquet_types, write_parquet
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
 
 STORED = "stored"
 """The DuckDB schema with the tables of a store."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 
@@ -22,9 +20,7 @@ from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.header import rank_or_none
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _KERNEL_KINDS = {int(kind): kind.name.lower() for kind in KernelKind}
 _EVENT_KINDS = {int(kind): kind.name.lower() for kind in EventKind}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -25,9 +24,7 @@ from holotrace.sql_queries.rows import (
     step_rows,
 )
 from holotrace.store.arrow_tables import polars_type
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import Trace
 from holotrace.testing.kineto_json import document
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import Trace
 
 Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; floats count as the decimal number they print as."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.communication_overlap.compute import communication_overlap
+from holotrace.analyses.communication_overlap.compute import CommunicationOverlap, communication_overlap
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
 
 
 def overlap_per_rank(result: CommunicationOverlap) -> pl.DataFrame:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import plotly.graph_objects as go
 
+from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
 from holotrace.drawing.theme import COMMUNICATION, HIDDEN, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
 
 _HEADING = Heading(
     "How much communication is hidden behind computation?",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -15,16 +16,12 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.attribution import NodeClass, host_nodes
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 Measure = Literal["device", "host"]
 MEASURES: tuple[Measure, ...] = ("device", "host")

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
+from holotrace.analyses.compare_operators.compute import OperatorComparison
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.compare_operators.compute import OperatorComparison
-
 
 _PATHS_SHOWN = 30
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.compare_operators.compute import OperatorComparison
 from holotrace.drawing.names import cut_label
 from holotrace.drawing.paired_bars import paired_bars
 from holotrace.drawing.stacked_bars import Heading
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.compare_operators.compute import OperatorComparison
-    from holotrace.drawing.theme import Theme
+from holotrace.drawing.theme import Theme
 
 MOST_PLACES = 20
 _SIDES = ("control", "test")

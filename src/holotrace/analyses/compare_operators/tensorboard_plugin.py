@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
 from holotrace.enrich.host.call_paths import SUMS
 from holotrace.enrich.host.node_times import node_times
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 SEVERAL = "CompositeNodes"
 NOTHING = "Blank"

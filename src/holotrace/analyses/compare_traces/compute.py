@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -16,11 +17,7 @@ from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 Device = Literal["all", "cpu", "gpu"]
 

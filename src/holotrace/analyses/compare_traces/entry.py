@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
+from holotrace.analyses.compare_traces.compute import TraceComparison
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.compare_traces.compute import TraceComparison
 
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import plotly.graph_objects as go
+
+from holotrace.analyses.compare_traces.compute import TraceComparison
 from holotrace.drawing.paired_bars import paired_bars
 from holotrace.drawing.stacked_bars import Heading
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.compare_traces.compute import TraceComparison
-    from holotrace.drawing.theme import Theme
+from holotrace.drawing.theme import Theme
 
 MOST_NAMES = 20
 

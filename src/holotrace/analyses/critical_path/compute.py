@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,12 +17,8 @@ from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from holotrace.store.trace import RankTrace, Trace
 
 _RANKS_NAMED = 8
 

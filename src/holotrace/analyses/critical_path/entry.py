@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.critical_path.compute import critical_path
+from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
 from holotrace.question import Analysis
 from holotrace.tables import PATH_CLASSES, View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.critical_path.compute import CriticalPath
 
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -40,9 +39,6 @@ from holotrace.drawing.theme import (
     Theme,
     empty_figure,
 )
-
-if TYPE_CHECKING:
-    from holotrace.analyses.critical_path.compute import CriticalPath
 
 _HEADING = Heading("What bounds the step?", "Share of the critical path, which is as long as the step")
 _CLASSES = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,11 +15,7 @@ from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 FLOP_OF_COUNTER = {
     f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum": 2.0 if operation == "fma" else 1.0

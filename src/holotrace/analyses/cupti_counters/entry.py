@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.cupti_counters.compute import cupti_counters
+from holotrace.analyses.cupti_counters.compute import CuptiCounters, cupti_counters
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.cupti_counters.compute import CuptiCounters
 
 
 def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:

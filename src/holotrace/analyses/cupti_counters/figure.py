@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.cupti_counters.compute import CuptiCounters
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
 from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.cupti_counters.compute import CuptiCounters
 
 TOP_OPERATORS = 20
 _HEADING = Heading(

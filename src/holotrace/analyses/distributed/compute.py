@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from holotrace.enrich.collectives.collectives import (
 from holotrace.enrich.collectives.element_types import type_name
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.step_roles import roles, step_windows
 from holotrace.enrich.tensorboard_plugin.communication import communication_nodes, node_ranges, step_of_nodes
@@ -31,10 +32,7 @@ from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.worker_names import worker_of
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")

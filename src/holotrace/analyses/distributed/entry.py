@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.distributed.compute import distributed
+from holotrace.analyses.distributed.compute import Distributed, distributed
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.distributed.compute import Distributed
 
 
 def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:

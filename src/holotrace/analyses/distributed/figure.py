@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from holotrace.analyses.distributed.compute import Distributed
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
     Heading,
@@ -35,9 +35,6 @@ from holotrace.drawing.theme import (
     Theme,
     empty_figure,
 )
-
-if TYPE_CHECKING:
-    from holotrace.analyses.distributed.compute import Distributed
 
 _HEADING = Heading(
     "How do the ranks share the work, and who waits?",

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before, union
+from holotrace.algorithms.intervals import Intervals, covered_before, union
 from holotrace.algorithms.running import weight_before
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.host.attribution import device_owner, host_nodes
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.steps.step_roles import step_windows
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    from holotrace.algorithms.intervals import Intervals
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
 
 _Int64 = npt.NDArray[np.int64]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.gpu_summary.compute import gpu_summary
+from holotrace.analyses.gpu_summary.compute import GpuSummary, gpu_summary
 from holotrace.question import Analysis
 from holotrace.tables import View, one_device_hidden, with_bounds, without_wholly_known
-
-if TYPE_CHECKING:
-    from holotrace.analyses.gpu_summary.compute import GpuSummary
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:

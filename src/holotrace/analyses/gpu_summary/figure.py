@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.gpu_summary.compute import GpuSummary
 from holotrace.drawing.names import label_text
 from holotrace.drawing.stacked_bars import Heading, largest_unit, row_axis, rows_of, stacked_layout
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, MEMORY, OTHER, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    from holotrace.analyses.gpu_summary.compute import GpuSummary
 
 _QUESTION = "How well is each GPU used?"
 _HEIGHT = 440

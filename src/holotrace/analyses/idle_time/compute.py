@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,11 +18,7 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = ("host_wait", "kernel_wait", "other")
 

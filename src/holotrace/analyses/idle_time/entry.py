@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.idle_time.compute import IdleTime, idle_time
 from holotrace.question import Analysis
 from holotrace.tables import View, one_device_hidden
-
-if TYPE_CHECKING:
-    from holotrace.analyses.idle_time.compute import IdleTime
 
 
 def idle_per_device(result: IdleTime) -> pl.DataFrame:

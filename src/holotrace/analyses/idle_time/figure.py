@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.idle_time.compute import IdleTime
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -18,11 +20,6 @@ from holotrace.drawing.stacked_bars import (
     share_labels,
 )
 from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.idle_time.compute import IdleTime
 
 _HEADINGS = {
     "device": Heading(

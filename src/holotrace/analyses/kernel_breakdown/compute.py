@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -14,9 +14,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _PER_STATE = pl.Schema(
     {

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
+from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown, kernel_breakdown
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 
 
 def states_over_ranks(result: KernelBreakdown) -> pl.DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.drawing.names import hover_text, short_labels
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -28,9 +29,6 @@ from holotrace.drawing.stacked_bars import (
 )
 from holotrace.drawing.theme import KIND_COLORS, Theme, empty_figure
 from holotrace.units import duration_text, percent_text
-
-if TYPE_CHECKING:
-    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 
 TOP_KERNELS = 15
 _KERNEL_HEIGHT = 36

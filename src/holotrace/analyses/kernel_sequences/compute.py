@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,9 +20,7 @@ from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 SEPARATOR = "|"
 """Between the names of a pattern."""

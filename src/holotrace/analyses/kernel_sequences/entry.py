@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from holotrace.analyses.kernel_sequences.compute import SEPARATOR as PATTERN_SEPARATOR
-from holotrace.analyses.kernel_sequences.compute import kernel_sequences, sequences_over_ranks
+from holotrace.analyses.kernel_sequences.compute import KernelSequences, kernel_sequences, sequences_over_ranks
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
 from holotrace.question import Analysis
 from holotrace.tables import SEQUENCE_COLUMN, View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.kernel_sequences.compute import KernelSequences
 
 
 def frequent_sequences(result: KernelSequences) -> pl.DataFrame:

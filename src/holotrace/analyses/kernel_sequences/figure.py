@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from holotrace.analyses.kernel_sequences.compute import sequences_over_ranks
+import plotly.graph_objects as go
+
+from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     LYING_ROWS,
@@ -17,11 +19,6 @@ from holotrace.drawing.stacked_bars import (
     largest_unit,
 )
 from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.kernel_sequences.compute import KernelSequences
 
 _LABEL_LENGTH = 48
 _HEADING = Heading(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.host.attribution import device_owner, host_nodes, node_texts
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID, kernel_calls
 from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible, with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 

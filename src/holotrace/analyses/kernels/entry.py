@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.kernels.compute import joined_over_ranks, kernels
+from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks, kernels
 from holotrace.question import Analysis
 from holotrace.tables import View, without_wholly_known
-
-if TYPE_CHECKING:
-    from holotrace.analyses.kernels.compute import Kernels
-
 
 _MEANS = (
     "mean_blocks_per_sm",

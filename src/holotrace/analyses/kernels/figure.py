@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.kernels.compute import joined_over_ranks
+from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.kernels.compute import Kernels
 
 TOP_KERNELS = 20
 _QUESTION = "Which kernels take the time, and do they use tensor cores?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,7 @@ from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
 """What is looked for: kernels shorter than their launch, calls that take long, kernels that start late."""

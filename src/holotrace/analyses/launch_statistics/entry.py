@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.analyses.launch_statistics.compute import LaunchStatistics, launch_statistics
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.launch_statistics.compute import LaunchStatistics
-
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 

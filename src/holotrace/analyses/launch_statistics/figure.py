@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from holotrace.analyses.launch_statistics.compute import LaunchStatistics
 from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure, template
 from holotrace.units import duration_text
-
-if TYPE_CHECKING:
-    from holotrace.analyses.launch_statistics.compute import LaunchStatistics
 
 _QUESTION = "What does launching cost?"
 _EXPLANATION = "How many launches of all ranks are as long as the class below the bar says"

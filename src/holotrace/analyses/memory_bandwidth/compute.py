@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,9 +15,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
 """How long a copy of 0 ns counts: clocks of whole microseconds show no less than one."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
+from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth, memory_bandwidth
 from holotrace.question import Analysis
 from holotrace.tables import View, one_device_hidden
-
-if TYPE_CHECKING:
-    from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
 
 
 def bandwidth_per_kind(result: MemoryBandwidth) -> pl.DataFrame:

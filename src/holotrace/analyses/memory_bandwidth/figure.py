@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, rows_of
 from holotrace.drawing.theme import (
     COMMUNICATION,
@@ -19,11 +19,6 @@ from holotrace.drawing.theme import (
     empty_figure,
 )
 from holotrace.units import bandwidth_text, size_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
 
 _HEADING = Heading(
     "How fast does data move to, from and within the GPUs?",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,7 @@ from holotrace.enrich.host.memory_events import (
     nodes_of_memory_events,
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _IS_HOST = pl.col("device_type").is_in(["cpu", "?"])
 _KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.analyses.memory_timeline.compute import MemoryTimeline, memory_timeline
 from holotrace.question import Analysis
 from holotrace.tables import View, known_columns
-
-if TYPE_CHECKING:
-    from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:

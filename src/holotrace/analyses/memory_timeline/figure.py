@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 from holotrace.drawing.names import label_text
 from holotrace.drawing.stacked_bars import Heading
 from holotrace.drawing.theme import (
@@ -20,9 +21,6 @@ from holotrace.drawing.theme import (
     template,
 )
 from holotrace.units import size_text
-
-if TYPE_CHECKING:
-    from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 
 MOST_POINTS = 2_000
 """Points of a line; of more events, the highest of each stretch of time is drawn, so that no peak is lost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,14 @@ from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_abo
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.host.attribution import NodeClass, host_nodes
-from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX, MODULE_PREFIX
+from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX, MODULE_PREFIX, Compat
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.tensorboard_plugin.modules import plugin_modules
 from holotrace.execution.executor import IN_PROCESS, Executor
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.modules.compute import modules, summed_modules
+from holotrace.analyses.modules.compute import Modules, modules, summed_modules
 from holotrace.question import Analysis
 from holotrace.tables import View, known_columns
-
-if TYPE_CHECKING:
-    from holotrace.analyses.modules.compute import Modules
 
 
 def times_of_modules(result: Modules) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,9 +23,7 @@ from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.operator_kernels.compute import operator_kernels, operators_over_ranks
+from holotrace.analyses.operator_kernels.compute import OperatorKernels, operator_kernels, operators_over_ranks
 from holotrace.question import Analysis
 from holotrace.tables import SEQUENCE_COLUMN, View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.operator_kernels.compute import OperatorKernels
 
 
 def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:

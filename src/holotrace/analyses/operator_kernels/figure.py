@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.operator_kernels.compute import operators_over_ranks
+from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     LYING_ROWS,
@@ -19,11 +18,6 @@ from holotrace.drawing.stacked_bars import (
     largest_unit,
 )
 from holotrace.drawing.theme import COMPUTATION, MEMORY, Theme, empty_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.operator_kernels.compute import OperatorKernels
 
 _LABEL_LENGTH = 60
 _HEADING = Heading(

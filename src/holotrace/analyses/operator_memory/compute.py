@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, levels, nea
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.attribution import host_nodes, node_texts
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.host.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
@@ -24,11 +25,8 @@ from holotrace.enrich.host.memory_events import (
 )
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
 

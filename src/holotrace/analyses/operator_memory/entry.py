@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.operator_memory.compute import operator_memory, summed_operator_memory
+from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory, summed_operator_memory
 from holotrace.question import Analysis
 from holotrace.tables import View, known_columns
-
-if TYPE_CHECKING:
-    from holotrace.analyses.operator_memory.compute import OperatorMemory
 
 
 def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.operator_memory.compute import summed_operator_memory
+from holotrace.analyses.operator_memory.compute import OperatorMemory, summed_operator_memory
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, Theme, empty_figure
 from holotrace.units import size_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.operator_memory.compute import OperatorMemory
 
 TOP_OPERATORS = 20
 _QUESTION = "Which operators allocate memory, and what stays?"

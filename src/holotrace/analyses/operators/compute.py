@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +17,14 @@ from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_abo
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.host.attribution import device_owner, host_nodes
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operator_stacks import operator_stacks, recorded_stacks
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.operators.compute import operators, summed_operators
+from holotrace.analyses.operators.compute import Operators, operators, summed_operators
 from holotrace.question import Analysis
 from holotrace.tables import View, known_columns, with_bounds
-
-if TYPE_CHECKING:
-    from holotrace.analyses.operators.compute import Operators
 
 
 def operators_by_name(result: Operators) -> pl.DataFrame:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.operators.compute import summed_operators
+from holotrace.analyses.operators.compute import Operators, summed_operators
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, OTHER, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.operators.compute import Operators
 
 TOP_OPERATORS = 20
 _QUESTION = "Where do operators spend time?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,7 @@ from holotrace.enrich.device.launches import launched_work
 from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _STREAM = ("device", "stream")
 _SERIES = {

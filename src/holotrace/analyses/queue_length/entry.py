@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.queue_length.compute import queue_length
+from holotrace.analyses.queue_length.compute import QueueLength, queue_length
 from holotrace.question import Analysis
 from holotrace.tables import View, one_device_hidden
-
-if TYPE_CHECKING:
-    from holotrace.analyses.queue_length.compute import QueueLength
 
 
 def queues_per_stream(result: QueueLength) -> pl.DataFrame:

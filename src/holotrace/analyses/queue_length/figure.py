@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.queue_length.compute import QueueLength
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -18,11 +18,6 @@ from holotrace.drawing.stacked_bars import (
 )
 from holotrace.drawing.theme import COMPUTATION, HOST_WAIT, IDLE, Theme, empty_figure
 from holotrace.units import percent_text
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.queue_length.compute import QueueLength
 
 _HEADING = Heading(
     "Does the host keep the GPUs supplied?",

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
+from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, union
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.step_roles import ROLES, roles, step_windows
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from holotrace.algorithms.intervals import Int64Array
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = (*ROLES, "other")
 """In the order in which they take a moment that several fill."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.step_time.compute import step_time
+from holotrace.analyses.step_time.compute import StepTime, step_time
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.step_time.compute import StepTime
 
 
 def mean_step(result: StepTime) -> pl.DataFrame:

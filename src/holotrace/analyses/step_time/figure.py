@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.step_time.compute import CATEGORIES
+from holotrace.analyses.step_time.compute import CATEGORIES, StepTime
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -31,11 +30,6 @@ from holotrace.drawing.theme import (
     empty_figure,
 )
 from holotrace.errors import UnknownRankError
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.step_time.compute import StepTime
 
 _QUESTION = "What did each step spend its time on?"
 _EXPLANATION = "Each moment counts for the first of these that fills it, from left to right"

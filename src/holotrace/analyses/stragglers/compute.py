@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,10 +16,8 @@ from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text, percent_text
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
 
 LEAST_WAIT = 0.5
 MOST_CAUSED = 0.5

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.compute import Stragglers, stragglers
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.stragglers.compute import Stragglers
 
 
 def lateness_per_rank(result: Stragglers) -> pl.DataFrame:

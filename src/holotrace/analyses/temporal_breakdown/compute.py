@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +13,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace
 
 _PER_DEVICE = pl.Schema(
     {

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
+from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown, temporal_breakdown
 from holotrace.question import Analysis
 from holotrace.tables import View, one_device_hidden
-
-if TYPE_CHECKING:
-    from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:

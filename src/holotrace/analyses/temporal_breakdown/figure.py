@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import plotly.graph_objects as go
 
+from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -15,11 +16,6 @@ from holotrace.drawing.stacked_bars import (
     share_labels,
 )
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, IDLE, Theme, empty_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 
 _HEADING = Heading(
     "Where does each GPU's time go?",

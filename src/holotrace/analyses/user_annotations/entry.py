@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from holotrace.analyses.user_annotations.compute import user_annotations
+from holotrace.analyses.user_annotations.compute import UserAnnotations, user_annotations
 from holotrace.question import Analysis
 from holotrace.tables import View
-
-if TYPE_CHECKING:
-    from holotrace.analyses.user_annotations.compute import UserAnnotations
 
 
 def annotations_on_gpu(result: UserAnnotations) -> pl.DataFrame:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.user_annotations.compute import UserAnnotations
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.user_annotations.compute import UserAnnotations
 
 TOP_ANNOTATIONS = 20
 _QUESTION = "How long do the annotated parts take?"

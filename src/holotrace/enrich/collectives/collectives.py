@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -22,11 +23,7 @@ from holotrace.enrich.host.annotations import innermost_of
 from holotrace.enrich.kernels.kernel_kind import Rule, active_rules
 from holotrace.enrich.steps.steps import window_of, windows
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
 """Patterns see so much of a name, which comes from the traced program."""

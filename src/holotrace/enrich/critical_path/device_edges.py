@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -11,7 +9,7 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_before, union
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, same_as_before
-from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS
+from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS, WindowActivities
 from holotrace.enrich.device.device_work import device_rows, intervals_of
 from holotrace.enrich.device.synchronisations import (
     device_drained_ns,
@@ -20,10 +18,7 @@ from holotrace.enrich.device.synchronisations import (
     stream_waits,
 )
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.critical_path.window_activities import WindowActivities
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
 """Work whose launch and stream are ready starts sooner."""

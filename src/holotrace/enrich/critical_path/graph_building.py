@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -12,13 +12,9 @@ from holotrace.enrich.critical_path.device_edges import device_edges, inferred_w
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined
 from holotrace.enrich.critical_path.host_edges import host_edges
+from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING, Nodes, WindowActivities, window_activities
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.critical_path.path_window import PathWindow
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _FIRST_NODE = 0
 _ALONG_A_TRACK = (EdgeType.OPERATOR, EdgeType.HOST_GAP, EdgeType.WINDOW)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 NO_ACTIVITY = -1

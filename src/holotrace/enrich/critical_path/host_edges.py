@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined, same_as_before
+from holotrace.enrich.critical_path.window_activities import WindowActivities
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.schema import LAUNCH_KINDS
-
-if TYPE_CHECKING:
-    from holotrace.enrich.critical_path.window_activities import WindowActivities
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

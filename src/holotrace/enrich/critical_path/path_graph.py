@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,7 @@ from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.graph_building import event_graph
 from holotrace.enrich.critical_path.path_window import path_window
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 @dataclass(frozen=True, eq=False)

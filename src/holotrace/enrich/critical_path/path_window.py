@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,11 +12,7 @@ from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _NAMED_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _RECORDED_KINDS = (*_NAMED_KINDS, *LAUNCH_KINDS, *DEVICE_WORK_KINDS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,10 @@ import polars as pl
 
 from holotrace.algorithms.longest_path import Edges, earliest_times
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
+from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.critical_path.event_graph import EventGraph
-    from holotrace.enrich.critical_path.path_graph import PathGraph
 
 REPLAY_TOLERANCE = 0.01
 """By which share of the window an unchanged replay may differ from what was measured."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +14,14 @@ import polars as pl
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
+from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.enrich.critical_path.path_window import PathWindow
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 DATA_LOADING = (r"DataLoader.*__next__",)
 """Names of host ranges that load data, as regular expressions."""

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, name_classifier
 from holotrace.errors import MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
-from holotrace.store.trace import DeviceSelection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from holotrace.algorithms.intervals import Intervals
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import DeviceSelection, RankTrace
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -11,11 +11,7 @@ from holotrace.algorithms.matching import SEVERAL, only_matches
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 def launches(rank_trace: RankTrace) -> pl.DataFrame:

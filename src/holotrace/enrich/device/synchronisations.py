@@ -6,7 +6,7 @@ that waits is known by its name alone, and waits of streams are not known at all
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -15,9 +15,7 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _RECORD_NAME = r"(?i)event_?record|record_?event"
 _WAIT_NAME = r"(?i)synchroni[sz]e"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from holotrace.schema import EventKind
-    from holotrace.store.trace import RankTrace
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
 
 _STORED = {"end_ns": ("start_ns", "duration_ns")}
 _END = (pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0)).alias("end_ns")

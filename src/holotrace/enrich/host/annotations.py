@@ -6,7 +6,7 @@ launched inside. Where it did not, because the option was off or the version is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,7 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _STREAM = ("device", "stream")
 

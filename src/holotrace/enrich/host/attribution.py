@@ -6,16 +6,12 @@ The analyses that the TensorBoard plugin had read these tables alone. By default
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from holotrace.enrich.host.host_names import Compat, NodeClass
 from holotrace.enrich.host.host_nodes import own_device_owner, own_host_nodes, own_runtime_owner
 from holotrace.enrich.tensorboard_plugin.trees import plugin_device_owner, plugin_host_nodes, plugin_runtime_owner
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 __all__ = ["Compat", "NodeClass", "device_owner", "host_nodes", "node_texts", "runtime_owner"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.steps.step_of_event import is_in_steps
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

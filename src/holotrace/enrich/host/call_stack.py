@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from holotrace.algorithms.nesting import nesting
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
 PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)

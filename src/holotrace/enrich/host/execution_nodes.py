@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
+from holotrace.ingest.execution_trace import ExecutionTrace
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.ingest.execution_trace import ExecutionTrace
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _BOOKKEEPING = r"\[pytorch\|profiler\|execution_(trace|graph)\|(thread|process)\]"

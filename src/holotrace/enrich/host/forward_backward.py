@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 
@@ -12,9 +10,7 @@ from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.host_nodes import own_host_nodes
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
 """Names of the category since 2021, in lower case."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -16,9 +14,7 @@ from holotrace.enrich.host.call_stack import CALL_KINDS
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass, classes_by_name, is_counted_name
 from holotrace.enrich.host.operators import same_external_id
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 

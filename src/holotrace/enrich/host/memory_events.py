@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -11,13 +9,11 @@ import polars as pl
 from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.attribution import host_nodes
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.tensorboard_plugin.events import rounded_ns
 from holotrace.enrich.tensorboard_plugin.trees import plugin_trees
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -13,9 +11,7 @@ from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import own_host_nodes
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -22,9 +20,7 @@ from holotrace.enrich.tensorboard_plugin.trees import (
     summed_trees,
 )
 from holotrace.schema import DEVICE_WORK_KINDS
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Int64 = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,7 @@ from holotrace.algorithms.nesting import NO_PARENT, path_numbers
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.call_stack import python_stacks
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 

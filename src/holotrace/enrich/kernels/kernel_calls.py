@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import properties_of
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.enrich.kernels.tensor_cores import active_rules, uses_tensor_cores
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.schema import LAUNCH_KINDS, EventKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _KERNEL_KINDS = (EventKind.KERNEL, EventKind.COLLECTIVE_COMM, EventKind.ACCELERATOR)
 _COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")

@@ -11,20 +11,17 @@ The profiler does not say it, so it is told apart in this order, first answer wi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from holotrace.algorithms.signatures import function_name
 from holotrace.enrich.kernels.rule_table import RuleTable, checked_pattern
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 T = TypeVar("T")
 

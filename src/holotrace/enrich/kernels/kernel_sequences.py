@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
 """Between the names of kernels, where a sequence is shown to people."""

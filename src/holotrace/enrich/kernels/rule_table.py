@@ -10,15 +10,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holotrace.errors import InvalidOptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Rule = TypeVar("Rule")
 

@@ -9,24 +9,21 @@ named after work without matrix products, use ordinary cores. Of any other name 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
 from holotrace.algorithms.signatures import demangled, function_name
+from holotrace.enrich.host.attribution import Compat
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.enrich.kernels.rule_table import RuleTable, checked_pattern
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from holotrace.enrich.host.attribution import Compat
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 T = TypeVar("T")
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holotrace.enrich.steps.step_of_event import is_in_steps
 from holotrace.schema import DEVICE_WORK_KINDS
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np.bool_]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.steps.steps import asked_rows, rows_of_windows, steps, windows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _OUTSIDE = -1
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, union
 from holotrace.enrich.collectives.collectives import COLLECTIVE_CALL, HOST_COLLECTIVE
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.host.host_names import NodeClass, classes_by_name, is_counted_name
+from holotrace.enrich.host.host_names import Compat, NodeClass, classes_by_name, is_counted_name
 from holotrace.enrich.kernels.kernel_kind import active_rules
 from holotrace.enrich.steps.steps import device_extended_windows
 from holotrace.enrich.tensorboard_plugin.communication import communication_events, communication_kernels
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.enrich.tensorboard_plugin.steps import plugin_steps
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
-
-if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
 """In the order in which they take a moment that several fill."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,7 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import asked_for, launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 

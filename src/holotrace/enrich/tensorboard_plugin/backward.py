@@ -6,8 +6,8 @@ Our own way is `holotrace.enrich.module_calls`, which moves nothing.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,11 +15,7 @@ import polars as pl
 from holotrace.algorithms.nesting import NO_PARENT, depths
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.tensorboard_plugin.events import rounded_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _BACKWARD_PREFIX = "autograd::engine::evaluate_function:"
 _ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"

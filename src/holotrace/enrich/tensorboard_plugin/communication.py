@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from holotrace.enrich.tensorboard_plugin.events import COLLECTIVE_NAMES, PluginType, plugin_events
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _HOST_TYPES = (PluginType.OPERATOR, PluginType.USER_ANNOTATION)
 _COLUMNS = ("event_index", "start_ns", "end_ns", "external_id")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 class PluginType(IntEnum):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,11 +13,7 @@ from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.tensorboard_plugin.events import PluginType, is_lightning, plugin_events
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _SUMMED = ("operator_calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 _BACKWARD = (

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 
 from holotrace.enrich.steps.steps import extended_by_work
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events, plugin_launches
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:

@@ -5,8 +5,6 @@ Kept as they were, quirks included, so that its users find their numbers again; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -21,9 +19,7 @@ from holotrace.enrich.tensorboard_plugin.events import (
     plugin_events,
     plugin_launches,
 )
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 
