@@ -7,9 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from holotrace.execution.progress import SILENT, Progress
+from holotrace.execution.notebook_progress import default_progress
+from holotrace.execution.progress import Progress
 from holotrace.ingest.discover import JobFiles, ReadRank, TraceSource, discover, traces_among
 from holotrace.ingest.kineto import KinetoReader
+from holotrace.ingest.recorded import Profiler, export, keep_while_used
 from holotrace.locations import RemotePath, located
 from holotrace.store.cache import CacheOption
 from holotrace.store.header import rank_or_none
@@ -22,7 +24,7 @@ _FILE_SUFFIXES = {".json", ".gz", ".zst"}
 
 
 def open_trace(
-    source: TraceSource,
+    source: TraceSource | Profiler,
     *,
     ranks: Iterable[int] | None = None,
     cache: CacheOption = True,
@@ -36,12 +38,13 @@ def open_trace(
 
     Args:
         source: a trace file, a folder of them, a glob pattern, a list of files, `{rank: file}`, or a store that
-            `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`.
+            `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`. Or a finished
+            `torch.profiler.profile`, whose last recording is opened.
         ranks: open only these ranks.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: also there, shared
             with others; False: only in memory.
-        progress: receives progress updates; silent by default.
+        progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
         on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, moves the rank
             to `skipped` and continues with the others.
 
@@ -51,10 +54,21 @@ def open_trace(
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
+        InvalidOptionError: the profiler has not recorded anything yet.
     """
+    if isinstance(source, Profiler):
+        return _of_profiler(source, cache, progress, on_error).select(ranks)
     stored = _stored(source)
     trace = (_opened(functools.partial(discover, source), cache, progress) if stored is None else stored).select(ranks)
     return Trace(trace.ranks, trace.skipped, on_error)
+
+
+def _of_profiler(profiler: Profiler, cache: CacheOption, progress: Progress | None, on_error: OnError) -> Trace:
+    path = export(profiler)
+    trace = open_trace(path, cache=cache, progress=progress, on_error=on_error)
+    for rank_trace in trace.ranks.values():
+        keep_while_used(path, rank_trace.file)
+    return trace
 
 
 def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
@@ -77,7 +91,7 @@ def _stored(source: TraceSource) -> Trace | None:
 
 
 def _opened(find: Callable[[ReadRank], JobFiles], cache: CacheOption, progress: Progress | None) -> Trace:
-    progress = SILENT if progress is None else progress
+    progress = default_progress() if progress is None else progress
     open_file = functools.cache(functools.partial(TraceFile, reader=KinetoReader(), cache=cache, progress=progress))
     job = find(lambda path: _rank_after_reading(open_file(path)))
     rank_traces = {rank: RankTrace(rank, open_file(path)) for rank, path in job.files.items()}

@@ -1,0 +1,46 @@
+"""Open what a finished `torch.profiler.profile` recorded, without naming a file."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from holotrace.errors import InvalidOptionError
+
+
+@runtime_checkable
+class Profiler(Protocol):
+    """A profiler that can export its last recording, such as `torch.profiler.profile`."""
+
+    def export_chrome_trace(self, path: str, /) -> None:
+        """Write the recording as a trace file (https://docs.pytorch.org/docs/stable/profiler.html)."""
+
+
+def export(profiler: Profiler) -> str:
+    """Write a profiler's recording to a temporary file and return its path.
+
+    The file is in a folder of its own; `keep_while_used` deletes both.
+
+    Raises:
+        InvalidOptionError: the profiler has not recorded anything yet.
+    """
+    folder = tempfile.mkdtemp(prefix="holotrace-")
+    path = Path(folder, "profiler.pt.trace.json")
+    try:
+        profiler.export_chrome_trace(str(path))
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        reason = " ".join(str(error).split()) or type(error).__name__
+        message = (
+            f"the profiler has no finished recording to export ({reason}); stop it, or leave its `with` block, first"
+        )
+        raise InvalidOptionError(message) from error
+    return str(path)
+
+
+def keep_while_used(path: str, user: object) -> None:
+    """Delete an exported file and its folder once `user` is garbage, at the latest when Python exits."""
+    weakref.finalize(user, shutil.rmtree, Path(path).parent, ignore_errors=True)

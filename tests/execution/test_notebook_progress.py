@@ -1,0 +1,98 @@
+"""The progress bar of a notebook; IPython is replaced by a module that records what it displays."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from holotrace.execution import notebook_progress
+from holotrace.execution.notebook_progress import NotebookProgress, default_progress
+from holotrace.execution.progress import SILENT
+
+
+class Handle:
+    """A display that can be updated."""
+
+    def __init__(self, shown: list[str]) -> None:
+        """Record into a list."""
+        self.shown = shown
+
+    def update(self, html: str) -> None:
+        """Record an update."""
+        self.shown.append(html)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a notebook displays, in order; time does not pass by itself."""
+    displayed: list[str] = []
+
+    def display(html: str, *, display_id: bool) -> Handle:
+        assert display_id
+        displayed.append(html)
+        return Handle(displayed)
+
+    ipython, module = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    module.HTML, module.display = str, display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return displayed
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, which a test sets."""
+    now = [0.0]
+    monkeypatch.setattr(notebook_progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_long_file_has_a_bar_that_goes_away(shown: list[str], clock: list[float]) -> None:
+    """It appears after a second, moves, and is empty at the end."""
+    bar = NotebookProgress()
+    bar.start(200, "rank0.json")
+    clock[0] = 1.5
+    bar.advance(50)
+    clock[0] = 2.0
+    bar.advance(100)
+    bar.finish()
+
+    assert shown == [
+        '<progress value="50" max="200"></progress> reading rank0.json 25%',
+        '<progress value="150" max="200"></progress> reading rank0.json 75%',
+        "",
+    ]
+
+
+def test_a_short_file_has_no_bar(shown: list[str], clock: list[float]) -> None:
+    """Less than a second is not worth one."""
+    bar = NotebookProgress()
+    bar.start(200, "rank0.json")
+    clock[0] = 0.9
+    bar.advance(200)
+    bar.finish()
+
+    assert shown == []
+
+
+def test_names_of_files_are_text(shown: list[str], clock: list[float]) -> None:
+    """Neither markup nor control characters of a name reach the page."""
+    bar = NotebookProgress()
+    bar.start(100, "<img src=x>\x1b[2J.json")
+    clock[0] = 2.0
+    bar.advance(50)
+
+    assert shown == ['<progress value="50" max="100"></progress> reading &lt;img src=x&gt;\\x1b[2J.json 50%']
+
+
+@pytest.mark.usefixtures("shown")
+def test_only_notebooks_have_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither scripts nor IPython in a terminal, which has no kernel."""
+    assert isinstance(default_progress(), NotebookProgress)
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
+    assert default_progress() is SILENT
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert default_progress() is SILENT

@@ -1,0 +1,76 @@
+"""A finished profiler is opened like a file."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.processes import processes
+from holotrace.testing.builder import TraceBuilder
+
+
+class Recording:
+    """A profiler that has recorded one kernel; it exports as `torch.profiler.profile` does."""
+
+    def __init__(self) -> None:
+        """Nothing is exported yet."""
+        self.path = Path()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the trace."""
+        self.path = Path(path)
+        builder = TraceBuilder().header(distributedInfo={"rank": 3, "world_size": 8, "backend": "nccl"})
+        (written,) = builder.kernel("gemm", start_us=10, duration_us=5).write(self.path.parent / "written")
+        shutil.move(written, path)
+
+
+class Unfinished:
+    """A profiler that still runs."""
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Fail as PyTorch does (torch/profiler/profiler.py)."""
+        del path
+        message = "Profiler must be initialized before exporting chrome trace"
+        raise AssertionError(message)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
+    """Its rank is that of the process; its file is deleted with the last rank that reads it."""
+    profiler = Recording()
+    trace = holotrace.open_trace(profiler, cache=cache).select([3])
+
+    assert holotrace.kernels(trace).by_name["name"].to_list() == ["gemm"]
+    assert profiler.path.exists()
+    del trace
+    gc.collect()
+    assert not profiler.path.parent.exists()
+
+
+def test_workers_read_the_recording() -> None:
+    """They open the exported file themselves."""
+    trace = holotrace.open_trace(Recording(), cache=False)
+    with processes(1) as pool:
+        assert holotrace.kernels(trace, executor=pool).by_name.height == 1
+
+
+def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
+    """With PyTorch's own reason, and nothing left behind."""
+    with pytest.raises(InvalidOptionError, match=r"no finished recording to export \(Profiler must be .*stop it"):
+        holotrace.open_trace(Unfinished())
+
+
+def test_a_profiler_of_pytorch_is_opened() -> None:
+    """The real one, where PyTorch is installed."""
+    torch = pytest.importorskip("torch")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        torch.ones(8, 8) @ torch.ones(8, 8)
+
+    operators = holotrace.operators(holotrace.open_trace(profiler, cache=False)).by_name["operator"]
+
+    assert "aten::mm" in operators.to_list()
