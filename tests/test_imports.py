@@ -15,8 +15,6 @@ SOURCE = Path(holotrace.__file__).parent
 HTA_INTERFACE = SOURCE.parents[1] / "packages" / "holotrace-hta" / "src"
 
 IMPORTED_BY_NAME = {
-    "holotrace/__init__.py": "public names are imported on first use; this module is above all others",
-    "holotrace/testing/__init__.py": "public names are imported on first use, from this package",
     "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",
     "holotrace/execution/extras.py": "optional packages of others",
     "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",

@@ -26,11 +26,6 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(holotrace)
 
 
-def test_all_lists_what_can_be_imported() -> None:
-    """`__all__` holds the lazily imported names and the version, each once."""
-    assert sorted(holotrace.__all__) == sorted([*holotrace._MODULES, "__version__"])
-
-
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """holotrace.no_such_name fails as any module would."""
     with pytest.raises(AttributeError, match="no_such_name"):
