@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,11 @@ from holotrace.schema import EventKind
 from holotrace.store.arrow_tables import ColumnMemo, known_columns
 from holotrace.store.header import Header
 from holotrace.store.health import Health
+from holotrace.store.rule_table import rules_in_force, under_rules
 
 logger = logging.getLogger("holotrace")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 OnError: TypeAlias = Literal["fail", "skip"]
@@ -98,7 +100,7 @@ class RankTrace:
         self._file = file
         self._selections = selections
         self._unselected: RankTrace | None = None
-        self._derived: dict[Callable[..., Any], Any] = {}
+        self._derived: dict[Hashable, Any] = {}
         self._is_used = False
 
     def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...]]]:
@@ -175,7 +177,7 @@ class RankTrace:
         """Return columns of the selected events of these kinds, in file order.
 
         For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
-        Nothing is kept in memory; an analysis keeps its own results through `derive`.
+        Nothing is kept in memory; facts derived from the events are (`holotrace.store.derived`).
         """
         self._is_used = True
         if not self._selections:
@@ -183,12 +185,12 @@ class RankTrace:
         events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])))
         return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
-    def derive(self, function: Callable[[RankTrace], T]) -> T:
-        """Return `function(self)`, computed once; `function` is a module-level function."""
-        derived = self._derived
-        if function not in derived:
-            derived[function] = function(self)
-        result: T = derived[function]
+    def derive(self, function: Callable[Concatenate[RankTrace, P], T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Return `function(self, *arguments, **options)`, computed once; `holotrace.store.derived` calls this for facts."""
+        derived, key = self._derived, (function, arguments, tuple(options.items()))
+        if key not in derived:
+            derived[key] = function(self, *arguments, **options)
+        result: T = derived[key]
         return result
 
     def where(self, selection: Selection) -> RankTrace:
@@ -324,10 +326,11 @@ class Trace:
         `on_error="skip"` and the error concerns one rank, that rank is skipped instead, from now on. For an executor
         with processes, `function` must be a module-level function or a `functools.partial` of one.
         """
+        under_current_rules = functools.partial(under_rules, rules_in_force(), function)
         futures: dict[int, Future[T]] = {}
         try:
             for rank, rank_trace in self.ranks.items():
-                futures[rank] = executor.submit(function, rank_trace)
+                futures[rank] = executor.submit(under_current_rules, rank_trace)
                 if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
                     self._make_room(rank_trace)
             errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holotrace.algorithms.signatures import function_name
-from holotrace.enrich.kernels.rule_table import RuleTable, checked_pattern
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
+from holotrace.store.rule_table import RuleTable, checked_pattern
 from holotrace.store.trace import RankTrace
 
 T = TypeVar("T")

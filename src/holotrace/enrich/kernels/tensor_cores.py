@@ -20,9 +20,9 @@ import polars as pl
 from holotrace.algorithms.signatures import demangled, function_name
 from holotrace.enrich.host.attribution import Compat
 from holotrace.enrich.kernels import kernel_kind
-from holotrace.enrich.kernels.rule_table import RuleTable, checked_pattern
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
+from holotrace.store.rule_table import RuleTable, checked_pattern
 from holotrace.store.trace import RankTrace
 
 T = TypeVar("T")

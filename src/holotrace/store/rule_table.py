@@ -1,7 +1,7 @@
-"""Rules about names, as `kernel_kind` and `tensor_cores` keep them: which are in force, and how a file of them is read.
+"""Tables of rules about names: which rules are in force, how they travel to workers, and how a rule file is read.
 
-The most important come first: those that a program added, those of the file that an environment variable names, those
-that ship.
+Rules in order of priority: those that a program added, those of the file that an environment variable names, those that
+ship. `Trace.map` sends the rules in force along with its function, so workers decide as the caller would.
 """
 
 from __future__ import annotations
@@ -11,24 +11,31 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from holotrace.errors import InvalidOptionError
 
+Argument = TypeVar("Argument")
+T = TypeVar("T")
 Rule = TypeVar("Rule")
+
+RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
+"""The rules of each table, by the variable of the table; hashable, and pickles."""
+
+_TABLES: dict[str, RuleTable[Any]] = {}
 
 
 class RuleTable(Generic[Rule]):
     """The rules that answer one question.
 
     Args:
-        shipped: the rules that come with the product.
-        variable: environment variable with the path of a rule file.
-        wanted: what the objects of such a file hold, for the message where they do not.
-        read: makes a rule of one such object; its second argument says in messages where the object stands.
+        shipped: the rules that come with holotrace.
+        variable: environment variable with the path of a rule file; also the name of the table.
+        wanted: the keys of a rule in such a file, for error messages.
+        read: makes a rule of one object of the file; its second argument says in messages where the object is.
     """
 
     def __init__(
@@ -42,17 +49,18 @@ class RuleTable(Generic[Rule]):
         self._shipped, self._variable, self._wanted, self._read = shipped, variable, wanted, read
         self._added: list[Rule] = []
         self._in_force: ContextVar[tuple[Rule, ...] | None] = ContextVar(variable, default=None)
+        _TABLES[variable] = self
 
     def add(self, rule: Rule) -> None:
-        """Put a rule before all others."""
+        """Add a rule with priority over all others."""
         self._added.insert(0, rule)
 
     def remove_added(self) -> None:
-        """Forget every rule of `add`."""
+        """Remove every rule of `add`."""
         self._added.clear()
 
     def active(self) -> tuple[Rule, ...]:
-        """Return the rules in force, the most important first."""
+        """Return the rules in force, by priority."""
         in_force = self._in_force.get()
         if in_force is not None:
             return in_force
@@ -61,7 +69,7 @@ class RuleTable(Generic[Rule]):
 
     @contextmanager
     def in_force(self, rules: tuple[Rule, ...]) -> Iterator[None]:
-        """Let exactly these rules be active here, as they were where the work was given out."""
+        """Put exactly these rules in force."""
         token = self._in_force.set(rules)
         try:
             yield
@@ -85,11 +93,24 @@ class RuleTable(Generic[Rule]):
         return tuple(self._read(entry, f"{path}, rule {number}") for number, entry in enumerate(entries, start=1))
 
 
+def rules_in_force() -> RulesInForce:
+    """Return the rules in force of every table."""
+    return tuple((variable, table.active()) for variable, table in sorted(_TABLES.items()))
+
+
+def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument: Argument) -> T:
+    """Call a function with exactly these rules in force."""
+    with ExitStack() as stack:
+        for variable, of_table in rules:
+            stack.enter_context(_TABLES[variable].in_force(of_table))
+        return function(argument)
+
+
 def checked_pattern(pattern: object, where: str) -> str:
-    """Return the pattern of a rule if it is one; `where` says in the message which rule is wrong.
+    """Return the pattern of a rule; `where` says in error messages which rule it is.
 
     Raises:
-        InvalidOptionError: it is no text, empty, or no regular expression.
+        InvalidOptionError: the pattern is not a text, is empty, or is not a regular expression.
     """
     try:
         re.compile(str(pattern))

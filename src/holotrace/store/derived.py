@@ -1,0 +1,57 @@
+"""Facts of a rank that are computed once.
+
+A fact is a function of a rank. `@derived` makes it remember its results, so code asks for a fact by calling it:
+
+    @derived
+    def launches(rank_trace: RankTrace) -> pl.DataFrame: ...
+
+    launches(rank_trace)["launch_index"]
+
+The results belong to the RankTrace, which drops them in `forget`. A RankTrace with other selections has its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from holotrace.store.rule_table import RulesInForce, rules_in_force
+from holotrace.store.trace import RankTrace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def derived(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
+    """Compute a fact once per rank and arguments, which must be hashable.
+
+    >>> from holotrace.testing.builder import TraceBuilder
+    >>> @derived
+    ... def event_count(rank_trace: RankTrace) -> int:
+    ...     print("counting")
+    ...     return rank_trace.table("events").height
+    >>> rank_trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0]
+    >>> event_count(rank_trace) == event_count(rank_trace)
+    counting
+    True
+    """
+
+    @functools.wraps(function)
+    def fact(rank_trace: RankTrace, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return rank_trace.derive(function, *arguments, **options)
+
+    return fact
+
+
+def derived_under_rules(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
+    """Compute a fact once per rank, arguments and kernel rules in force: after `add_rule` it is computed again."""
+
+    def under(rank_trace: RankTrace, _rules: RulesInForce, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return function(rank_trace, *arguments, **options)
+
+    @functools.wraps(function)
+    def fact(rank_trace: RankTrace, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return rank_trace.derive(under, rules_in_force(), *arguments, **options)
+
+    return fact

@@ -1,0 +1,93 @@
+"""Facts are computed once for a rank, for arguments, and for kernel rules."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
+from holotrace.store import derived as module
+from holotrace.store.derived import derived, derived_under_rules
+from holotrace.store.trace import RankTrace
+from holotrace.testing.builder import TraceBuilder
+
+calls: list[tuple[object, ...]] = []
+
+
+@derived
+def event_count(rank_trace: RankTrace, factor: int = 1) -> int:
+    """Count the events, `factor` times."""
+    calls.append((rank_trace.rank, factor))
+    return rank_trace.table("events").height * factor
+
+
+@derived_under_rules
+def kernel_count(rank_trace: RankTrace) -> int:
+    """Count the events, as if it depended on the rules."""
+    calls.append((rank_trace.rank,))
+    return rank_trace.table("events").height
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Start without calls, and end without added rules."""
+    calls.clear()
+    yield
+    remove_added_rules()
+
+
+@pytest.fixture
+def rank_trace() -> RankTrace:
+    """A rank with two kernels."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).kernel("relu", start_us=2, duration_us=1)
+    return builder.build().ranks[0]
+
+
+def is_first(rank_trace: RankTrace) -> object:
+    """Select the first event."""
+    return (rank_trace.table("events")["event_index"] == 0).to_numpy()
+
+
+def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
+    """Positional or by name, as in any call."""
+    assert (event_count(rank_trace), event_count(rank_trace), event_count(rank_trace, 3)) == (2, 2, 6)
+    assert event_count(rank_trace, factor=4) == event_count(rank_trace, factor=4) == 8
+    assert calls == [(0, 1), (0, 3), (0, 4)]
+
+
+def test_a_selection_has_facts_of_its_own(rank_trace) -> None:
+    """They are about fewer events; the whole rank keeps its own."""
+    assert (event_count(rank_trace), event_count(rank_trace.where(is_first))) == (2, 1)
+    assert event_count(rank_trace) == 2
+    assert len(calls) == 2
+
+
+def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
+    """The next call computes them again."""
+    event_count(rank_trace)
+    rank_trace.forget()
+    event_count(rank_trace)
+    assert len(calls) == 2
+
+
+def test_a_fact_under_rules_is_computed_again_for_other_rules(rank_trace) -> None:
+    """After `add_rule`; the results for the earlier rules remain."""
+    kernel_count(rank_trace)
+    add_rule("gemm", "communication")
+    kernel_count(rank_trace)
+    remove_added_rules()
+    kernel_count(rank_trace)
+    assert len(calls) == 2
+
+
+def test_a_fact_can_be_sent_to_a_worker() -> None:
+    """It pickles as its name, like any function of a module."""
+    assert pickle.loads(pickle.dumps(event_count)) is event_count  # noqa: S301 -- our own
+
+
+def test_the_example_of_the_docstring_is_true() -> None:
+    """It counts once."""
+    assert doctest.testmod(module).failed == 0
