@@ -86,8 +86,8 @@ bench: $(VENV)/.built ## measure speed and memory; TRACE=trace file, PEER=python
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 	$(BIN)/python benchmarks/analyses.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 
-pictures: $(VENV)/.built $(VENV)/.test-tools ## update the pictures in docs/images; needs chromium
-	$(BIN)/python scripts/make_pictures.py
+pictures: $(VENV)/.built $(VENV)/.test-tools ## draw the pictures of the documentation from real traces; needs chromium
+	$(BIN)/python scripts/pictures
 
 fuzz: needs ## fuzz the reader for a minute; needs cargo-fuzz and a nightly toolchain
 	mkdir -p crates/fuzz/corpus/reader

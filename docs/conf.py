@@ -60,4 +60,4 @@ html_theme_options = {
     "footer_start": [],
     "footer_end": [],
 }
-html_sidebars = {page: [] for page in ("index", "getting_started")}
+html_sidebars = {page: [] for page in ("index", "gallery", "getting_started")}

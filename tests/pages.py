@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -37,3 +39,13 @@ def run_blocks(page: Path) -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(page):
         exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 -- our own pages
+
+
+def script(name: str) -> ModuleType:
+    """Return the module of a script of the repository."""
+    spec = importlib.util.spec_from_file_location(Path(name).name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

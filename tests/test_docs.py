@@ -13,7 +13,7 @@ from holotrace import errors
 from holotrace.cli.commands import app
 from holotrace.enrich.kernels import kernel_kind, tensor_cores
 from holotrace.testing.synthetic import write_job
-from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links, run_blocks
+from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links, run_blocks, script
 
 DOCS = ROOT / "docs"
 COMMANDS = get_command(app).commands
@@ -83,3 +83,31 @@ def test_every_error_is_documented() -> None:
     ]
     for each in classes:
         assert f"| `{each.__name__}` | `{each.__bases__[-1].__name__}` |" in text
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (DOCS / "reference" / "analyses").glob("[!i]*.md")))
+def test_every_question_has_its_picture(name) -> None:
+    """`make pictures` draws it, light and dark; its page shows it."""
+    page = DOCS / "reference" / "analyses" / f"{name}.md"
+    assert f"](../../images/questions/{name}.webp)" in page.read_text(encoding="utf-8")
+    assert (DOCS / "images" / "questions" / f"{name}.webp").is_file()
+    assert (DOCS / "images" / "questions" / f"{name}.dark.webp").is_file()
+
+
+def test_the_pictures_are_small_enough_for_a_repository() -> None:
+    """At most 200 KB each, 3 MB in all."""
+    sizes = [path.stat().st_size for path in (DOCS / "images").rglob("*.*")]
+    assert max(sizes) <= 200_000
+    assert sum(sizes) <= 3_000_000
+
+
+def test_the_gallery_shows_every_question() -> None:
+    """`python scripts/pictures/gallery.py` writes the page."""
+    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == script("pictures/gallery").gallery_page()
+
+
+def test_the_picture_of_the_layers_shows_every_module() -> None:
+    """`python scripts/pictures/layers.py` draws it from the contract that lint-imports checks."""
+    pytest.importorskip("tomllib")
+    drawn = re.findall(r'font-weight="600"[^>]*>(\w+)<', (DOCS / "images" / "layers.svg").read_text(encoding="utf-8"))
+    assert drawn == [module for layer in script("pictures/layers").contract() for module in layer]

@@ -1,0 +1,71 @@
+"""Write docs/gallery.md, the page that shows all pictures.
+
+python scripts/pictures/gallery.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holotrace.catalogue import ANALYSES
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "gallery.md"
+
+_BEGINNING = """\
+# Gallery
+
+Every page and every figure, drawn from real recordings: DLRM on 8 GPUs, two ranks of a job on 128 GPUs, four ranks on the CPU with one
+slow on purpose, and a few shorter ones. Click a figure to read how its numbers are defined. The recordings are in the repository;
+`make pictures` draws everything again.
+
+## Pages
+"""
+
+_PAGES = (
+    ("overview", "Overview", "The verdict, where the time goes, and what to try first.", "how-to/serve.md#pages"),
+    ("timeline", "Timeline", "Every thread and stream of every rank, with counters.", "how-to/serve.md#timeline"),
+    (
+        "distributed",
+        "The page of a question",
+        "Figure, tables, definitions, and the same in Python.",
+        "how-to/serve.md#pages",
+    ),
+    (
+        "stragglers",
+        "A straggler",
+        "Four ranks on the CPU; rank 3 sleeps in every step.",
+        "reference/analyses/stragglers.md",
+    ),
+    ("diff", "Diff", "Two runs side by side, the largest change first.", "reference/analyses/compare_traces.md"),
+    ("health", "Health", "What the files hold, and what was wrong with them.", "how-to/serve.md#pages"),
+    ("tensorboard", "TensorBoard", "The same pages as a tab in TensorBoard.", "how-to/tensorboard.md"),
+    ("report", "Report", "One HTML file to share; it opens offline.", "how-to/read_a_report.md"),
+)
+_COMPARISONS = (
+    ("compare_traces", "Comparing two traces", "What takes more or less time?"),
+    ("compare_operators", "Comparing where time is spent", "Where in the program did two runs come to differ?"),
+)
+
+
+def write_page() -> None:
+    """Write the page."""
+    PAGE.write_text(gallery_page(), encoding="utf-8")
+
+
+def gallery_page() -> str:
+    """Return the text of the page."""
+    pages = [_entry(title, text, f"pages/{name}", target) for name, title, text, target in _PAGES]
+    questions = [(entry.name, entry.title, entry.question) for entry in ANALYSES]
+    figures = [
+        _entry(title, question, f"questions/{name}", f"reference/analyses/{name}.md")
+        for name, title, question in (*questions, *_COMPARISONS)
+    ]
+    return "\n".join([_BEGINNING, *pages, "## Questions\n", *figures]).rstrip("\n") + "\n"
+
+
+def _entry(title: str, text: str, picture: str, target: str) -> str:
+    return f"### {title}\n\n{text}\n\n[![{title}](images/{picture}.webp)]({target})\n"
+
+
+if __name__ == "__main__":
+    write_page()

@@ -1,0 +1,85 @@
+"""The figure of each question, drawn from a recording that has what the question needs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import plotly
+from browser import ROOT, THEMES, picture_path, write_picture
+
+import holotrace
+from holotrace.catalogue import ANALYSES
+from holotrace.figures import plot_compare_operators, plot_compare_traces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import plotly.graph_objects as go
+    from playwright.sync_api import Browser, Page
+
+DLRM = "tests/reference/traces/dlrm_8rank"
+TWO_RANKS = "tests/reference/traces/two_rank_128"
+GLOO = "examples/ddp_gloo_4rank"
+CUPTI = "tests/reference/traces/cupti"
+
+RECORDING = {
+    "cupti_counters": CUPTI,
+    "kernels": TWO_RANKS,
+    "memory_timeline": GLOO,
+    "modules": GLOO,
+    "operator_memory": GLOO,
+    "operators": GLOO,
+    "step_time": TWO_RANKS,
+    "stragglers": GLOO,
+}
+"""The recordings of questions that need more than DLRM's have, or are easier to read with another."""
+
+WIDTH = 900
+_DEFAULT_HEIGHT = 450
+
+
+def recording(question: str) -> str:
+    """Return the folder of the traces whose figure is shown for a question."""
+    return RECORDING.get(question, DLRM)
+
+
+def write_pictures(browser: Browser) -> None:
+    """Write a light and a dark picture of each figure."""
+    page = browser.new_page(viewport={"width": WIDTH, "height": _DEFAULT_HEIGHT})
+    page.set_content("<body style='margin:0'><div id='figure'></div></body>")
+    page.add_script_tag(content=plotly.offline.get_plotlyjs())
+    for name, plot in _figures():
+        for theme in THEMES:
+            _draw(page, plot(theme))
+            write_picture(page, picture_path("questions", name, theme))
+    page.close()
+
+
+def _figures() -> Iterator[tuple[str, Callable[[str], go.Figure]]]:
+    for entry in ANALYSES:
+        result = entry.compute(_opened(recording(entry.name)))
+        yield entry.name, lambda theme, entry=entry, result=result: entry.plot(result, theme=theme)
+    traces = holotrace.compare_traces(*_control_and_test())
+    yield "compare_traces", lambda theme: plot_compare_traces(traces, theme=theme)
+    operators = holotrace.compare_operators(*_control_and_test())
+    yield "compare_operators", lambda theme: plot_compare_operators(operators, theme=theme)
+
+
+@cache
+def _opened(folder: str) -> holotrace.Trace:
+    return holotrace.open_trace(ROOT / folder, cache=False)
+
+
+def _control_and_test() -> tuple[holotrace.Trace, holotrace.Trace]:
+    """A rank as it should be, and the one that is slow on purpose."""
+    job = _opened(GLOO)
+    return job.select([0]), job.select([3])
+
+
+def _draw(page: Page, figure: go.Figure) -> None:
+    height = figure.layout.height or _DEFAULT_HEIGHT
+    figure.update_layout(width=WIDTH, height=height)
+    page.set_viewport_size({"width": WIDTH, "height": int(height)})
+    script = "json => { const {data, layout} = JSON.parse(json); return Plotly.newPlot('figure', data, layout, {staticPlot: true}); }"
+    page.evaluate(script, figure.to_json())
