@@ -1,4 +1,4 @@
-"""The directive `public-names`: document the public names of a package that are defined in some of its modules.
+"""The directive `public-names`: document the public names of a package that are defined in some modules, or not in them.
 
     .. public-names:: holotrace
        :from: store ingest
@@ -34,14 +34,20 @@ class PublicNames(SphinxDirective):
     """Document the names of a package's `__all__`, sorted by module, then functions before classes."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Callable[[str], str]]] = {"from": directives.unchanged}
+    option_spec: ClassVar[dict[str, Callable[[str], str]]] = {
+        "from": directives.unchanged,
+        "except": directives.unchanged,
+    }
 
     def run(self) -> list[nodes.Node]:
         """Hand each name to autodoc."""
         package = self.arguments[0]
-        modules = [f"holotrace.{name}" for name in self.options.get("from", "").split()]
+        wanted, unwanted = (_prefixes(self.options.get(option, "")) for option in ("from", "except"))
+        homes = {name: _module(package, name) for name in public_names(package)}
         names = [
-            name for name in public_names(package) if not modules or _module(package, name).startswith(tuple(modules))
+            name
+            for name, home in homes.items()
+            if (not wanted or home.startswith(wanted)) and not (unwanted and home.startswith(unwanted))
         ]
         lines = [
             line for name in sorted(names, key=lambda name: _order(package, name)) for line in _autodoc(package, name)
@@ -49,6 +55,10 @@ class PublicNames(SphinxDirective):
         container = nodes.container()
         nested_parse_with_titles(self.state, StringList(lines, source=self.env.docname), container)
         return container.children
+
+
+def _prefixes(modules: str) -> tuple[str, ...]:
+    return tuple(f"holotrace.{module}" for module in modules.split())
 
 
 def public_names(package: str) -> list[str]:
