@@ -15,7 +15,7 @@ import pytest
 
 import holotrace
 from holotrace.catalogue import ANALYSES
-from holotrace.enrich.host.host_names import Compat
+from holotrace.enrich.compat import Compat
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import Trace
 from matrices import slow_except

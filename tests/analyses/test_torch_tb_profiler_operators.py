@@ -9,12 +9,15 @@ import pytest
 
 from holotrace.analyses.modules.compute import modules
 from holotrace.analyses.operators.compute import operators
-from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
-from holotrace.enrich.host.node_times import device_durations, node_times
+from holotrace.enrich.compat import attribution_of
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import node_texts
+from holotrace.enrich.host.node_times import device_durations
 from holotrace.ingest.open_trace import open_trace
 from tb_goldens import EACH_CASE, LOST, Case, case
 
 COMPAT = "torch_tb_profiler"
+PLUGIN = attribution_of(COMPAT)
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")
@@ -86,7 +89,7 @@ def test_call_stacks(answered):
 def test_unrounded_sums(answered):
     """The sums of every operator to a thousandth of a microsecond a call."""
     rank_trace = next(iter(answered.trace.ranks.values()))
-    nodes = host_nodes(rank_trace, COMPAT).hstack(node_times(rank_trace, COMPAT)).filter("is_counted")
+    nodes = PLUGIN.host_nodes(rank_trace).hstack(PLUGIN.node_times(rank_trace)).filter("is_counted")
     sums = (
         nodes.with_columns(node_texts(rank_trace, nodes))
         .group_by("name")
@@ -113,7 +116,7 @@ def test_unrounded_sums(answered):
 def test_trees(answered):
     """Begin, end and number of children of the root of every thread, in the order in which the threads appear."""
     rank_trace = next(iter(answered.trace.ranks.values()))
-    nodes = host_nodes(rank_trace, COMPAT)
+    nodes = PLUGIN.host_nodes(rank_trace)
     lightning = nodes.filter(pl.col("node_class") == NodeClass.LIGHTNING_PROFILE)["tree"]
     roots = nodes.filter((pl.col("node_class") == NodeClass.ROOT) & ~pl.col("tree").is_in(lightning.implode()))
     children = nodes["parent"].value_counts(name="children").rename({"parent": "node"})
@@ -149,7 +152,7 @@ def test_the_whole_first_tree(answered):
     if expected is None:
         return
     rank_trace = next(iter(answered.trace.ranks.values()))
-    nodes = host_nodes(rank_trace, COMPAT)
+    nodes = PLUGIN.host_nodes(rank_trace)
     # Lightning's view shows the tree of its hooks, which stands behind the others.
     first = nodes.filter(
         pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0

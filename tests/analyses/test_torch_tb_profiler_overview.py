@@ -12,7 +12,8 @@ from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.gpu_summary.compute import gpu_summary
 from holotrace.analyses.kernels.compute import kernels
 from holotrace.analyses.step_time.compute import CATEGORIES, step_time
-from holotrace.enrich.steps.step_roles import ROLES, roles
+from holotrace.enrich.compat import attribution_of
+from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.errors import MissingDataError
 from tb_goldens import EACH_CASE, Case, case
 
@@ -36,7 +37,7 @@ def test_the_roles_cover_what_they_covered_there(opened: Case) -> None:
     (rank_trace,) = opened.trace.ranks.values()
     theirs = opened.view("internals")["merged_role_ranges"]
 
-    mine = {role: covered_length(*found) / 1_000 for role, found in roles(rank_trace, COMPAT).items()}
+    mine = {role: covered_length(*found) / 1_000 for role, found in attribution_of(COMPAT).roles(rank_trace).items()}
 
     expected = {mine: theirs[their]["sum"] for mine, their in zip(ROLES, THEIR_CATEGORIES, strict=False)}
     assert mine == pytest.approx(expected, rel=1e-6, abs=0.01)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holotrace.enrich.host.host_names import Compat
+from holotrace.enrich.compat import Compat
 from holotrace.locations import Location, address_text, is_url, located
 from holotrace.store.trace import OnError
 

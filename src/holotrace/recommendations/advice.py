@@ -9,13 +9,15 @@ from typing import Any
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.host.host_names import Compat
+from holotrace.enrich.compat import Compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
-from holotrace.recommendations.rules import RULES, Found, Rule, Thresholds
+from holotrace.recommendations.rules import OUR_RULES, Found, Rule, RuleSet, Thresholds
+from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
 from holotrace.store.trace import Trace
 
+_RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
 _RECOMMENDATIONS = {
     "rule": pl.String,
     "advice": pl.String,
@@ -97,7 +99,7 @@ def advice(
 
     Source: docs/reference/advice.md derives each rule.
     """
-    results = results_for_facts(trace, compat, executor)
+    results = results_for_facts(trace, _RULES[compat].analyses, compat, executor)
     return advice_from(trace, results, thresholds=thresholds, compat=compat, executor=executor)
 
 
@@ -111,13 +113,14 @@ def advice_from(
 ) -> Advice:
     """Return `advice` from results that are there already, by the names of their analyses."""
     of_ranks = facts(trace, results, compat, executor)
-    found = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in RULES}
-    applying = sorted(filter(found.get, RULES), key=lambda rule: (not rule.is_first, -(_worth(found[rule]) or 0)))
+    rules = _RULES[compat].rules
+    found = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in rules}
+    applying = sorted(filter(found.get, rules), key=lambda rule: (not rule.is_first, -(_worth(found[rule]) or 0)))
     return Advice(
         _table([_recommendation(rule, found[rule]) for rule in applying], _RECOMMENDATIONS),
         _table([_numbers(rule, each) for rule in applying for each in found[rule]], _EVIDENCE),
         _events([(rule, each) for rule in applying for each in found[rule]]),
-        joined_findings({rank: _not_asked(each) for rank, each in of_ranks.items()}),
+        joined_findings({rank: _not_asked(facts, rules) for rank, facts in of_ranks.items()}),
     )
 
 
@@ -170,13 +173,13 @@ def _events(cases: Sequence[tuple[Rule, Found]]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=_EVENTS), *tables])
 
 
-def _not_asked(of_rank: RankFacts) -> list[str]:
-    """Return what is lacking, each with the rules that need it."""
-    rules: dict[str, list[str]] = {}
-    for rule in RULES:
-        if (lacking := rule.needs(of_rank)) is not None:
-            rules.setdefault(lacking, []).append(rule.name)
-    return [f"{' and '.join(names)} could not be asked: {lacking}" for lacking, names in rules.items()]
+def _not_asked(of_rank: RankFacts, rules: Sequence[Rule]) -> list[str]:
+    """Return what is missing, each with the rules that need it."""
+    names_by_need: dict[str, list[str]] = {}
+    for rule in rules:
+        if (missing := rule.needs(of_rank)) is not None:
+            names_by_need.setdefault(missing, []).append(rule.name)
+    return [f"{' and '.join(names)} could not be asked: {missing}" for missing, names in names_by_need.items()]
 
 
 def _table(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -19,18 +19,16 @@ from holotrace.analyses.memory_timeline.compute import memory_timeline
 from holotrace.analyses.step_time.compute import step_time
 from holotrace.analyses.stragglers.compute import late_ranks, stragglers
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
+from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.host.attribution import device_owner, host_nodes
-from holotrace.enrich.host.host_names import Compat, NodeClass, classes_by_name
-from holotrace.enrich.host.node_times import node_times
-from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.host.host_names import NodeClass, classes_by_name
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
-from holotrace.enrich.tensorboard_plugin.communication import communication_events
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import Executor
-from holotrace.schema import EventKind, KernelKind
+from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, Trace
 
 EVENTS = {
@@ -46,7 +44,6 @@ DATA_PARALLEL = "DataParallel.forward"
 DISTRIBUTED_DATA_PARALLEL = "DistributedDataParallel.forward"
 
 _MOST_EVENTS = 10
-_DEVICE_LIBRARIES = ("nccl", "rccl", "xccl", "hccl", "mccl", "cncl")
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
@@ -87,7 +84,6 @@ class RankFacts(EqualByContent):
     """
 
     rank: int
-    compat: Compat | None
     step: dict[str, tuple[float, float | None]]
     step_ns: float
     step_count: int
@@ -101,28 +97,25 @@ class RankFacts(EqualByContent):
     late_ranks: tuple[dict[str, Any], ...] = ()
 
 
-ADVICE_ANALYSES = ("step_time", "gpu_summary", "distributed", "memory_timeline", "stragglers", "idle_time")
-"""Whose results the rules look at; they do without those that lack their input."""
-
-_ANALYSES: dict[str, Callable[..., Any]] = {
+_WITH_COMPAT: dict[str, Callable[..., Any]] = {
     "step_time": step_time,
     "gpu_summary": gpu_summary,
     "distributed": distributed,
 }
+_WITHOUT_COMPAT: dict[str, Callable[..., Any]] = {
+    "memory_timeline": memory_timeline,
+    "stragglers": stragglers,
+    "idle_time": idle_time,
+}
 
 
-_OWN_ANALYSES: dict[str, Callable[..., Any]] = {"stragglers": stragglers, "idle_time": idle_time}
-
-
-def results_for_facts(trace: Trace, compat: Compat | None, executor: Executor) -> dict[str, Any]:
-    """Return the results that `facts` needs, without those that lack their input."""
-    asked: dict[str, Callable[..., Any]] = {
-        **{name: partial(compute, compat=compat) for name, compute in _ANALYSES.items()},
-        **({} if compat else _OWN_ANALYSES),  # the plugin had nothing like them
-    }
-    answers = {name: _answer(compute, trace, executor) for name, compute in asked.items()}
-    found = {name: answer for name, answer in answers.items() if answer is not None}
-    return {**found, "memory_timeline": memory_timeline(trace, executor=executor)}
+def results_for_facts(
+    trace: Trace, analyses: Iterable[str], compat: Compat | None, executor: Executor
+) -> dict[str, Any]:
+    """Return the results of these analyses, without those whose input is missing."""
+    computations = {name: partial(compute, compat=compat) for name, compute in _WITH_COMPAT.items()} | _WITHOUT_COMPAT
+    answers = {name: _answer(computations[name], trace, executor) for name in analyses}
+    return {name: answer for name, answer in answers.items() if answer is not None}
 
 
 def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> Any:  # noqa: ANN401 -- results have no common type
@@ -134,38 +127,38 @@ def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> An
 
 def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
     """Return what the rules ask about each rank."""
-    hosts = trace.map(with_current_rules(partial(_host_facts, compat=compat)), executor)
-    found = {rank: _of_rank(rank, results, compat, host) for rank, host in hosts.items()}
-    late = _late(results, found)
-    return {rank: replace(each, late_ranks=late) for rank, each in found.items()}
+    hosts = trace.map(with_current_rules(partial(_host_facts, attribution=attribution_of(compat))), executor)
+    of_ranks = {rank: _of_rank(rank, results, host) for rank, host in hosts.items()}
+    late = _late(results, of_ranks)
+    return {rank: replace(of_rank, late_ranks=late) for rank, of_rank in of_ranks.items()}
 
 
-def _late(results: Mapping[str, Any], found: Mapping[int, RankFacts]) -> tuple[dict[str, Any], ...]:
-    """Return the ranks that the others wait for, with what another rank waits in a step at most, the worst first."""
-    if "stragglers" not in results or any(each.compat for each in found.values()):
+def _late(results: Mapping[str, Any], of_ranks: Mapping[int, RankFacts]) -> tuple[dict[str, Any], ...]:
+    """Return the ranks that the others wait for, the worst first, with the longest wait of another rank in a step."""
+    if "stragglers" not in results:
         return ()
-    recorded = [each.step_ns * each.step_count for each in found.values() if each.step_count]
+    recorded = [facts.step_ns * facts.step_count for facts in of_ranks.values() if facts.step_count]
     late = late_ranks(results["stragglers"].per_rank, fmean(recorded) if recorded else 0.0)
-    waits = {
-        rank: each.mean_steps["mean_synchronising_ns"].max() for rank, each in found.items() if len(each.mean_steps)
-    }
-    others = [{each: wait for each, wait in waits.items() if each != row["rank"]} for row in late]
-    return tuple(
-        {**row, "longest_wait_ns": max((wait for wait in each.values() if wait is not None), default=None)}
-        for row, each in zip(late, others, strict=True)
-    )
+    return tuple({**row, "longest_wait_ns": _longest_wait(of_ranks.values(), but=row["rank"])} for row in late)
 
 
-def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host: HostFacts) -> RankFacts:
+def _longest_wait(of_ranks: Iterable[RankFacts], but: int) -> float | None:
+    others = [facts.mean_steps for facts in of_ranks if facts.rank != but and len(facts.mean_steps)]
+    waits = [wait for means in others for wait in means["mean_synchronising_ns"] if wait is not None]
+    return max(waits, default=None)
+
+
+def _of_rank(rank: int, results: Mapping[str, Any], host: HostFacts) -> RankFacts:
     def rows(analysis: str, table: str) -> pl.DataFrame:
-        found = getattr(results[analysis], table) if analysis in results else pl.DataFrame(schema={"rank": pl.Int32})
-        return found.filter(pl.col("rank") == rank)
+        if analysis not in results:
+            return pl.DataFrame(schema={"rank": pl.Int32})
+        of_all: pl.DataFrame = getattr(results[analysis], table)
+        return of_all.filter(pl.col("rank") == rank)
 
     means = rows("step_time", "mean")
     step = {row["category"]: (row["mean_ns"], row["fraction"]) for row in means.iter_rows(named=True)}
     return RankFacts(
         rank=rank,
-        compat=compat,
         step=step,
         step_ns=sum(mean_ns for mean_ns, _ in step.values()),
         step_count=len(rows("step_time", "per_step")),
@@ -179,16 +172,16 @@ def _of_rank(rank: int, results: Mapping[str, Any], compat: Compat | None, host:
     )
 
 
-def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
+def _host_facts(rank_trace: RankTrace, *, attribution: Attribution) -> HostFacts:
     ranges = event_ranges(rank_trace, _HOST_KINDS, ["name", "start_ns", "end_ns"])
     is_operator = np.full(ranges.height, int(NodeClass.OPERATOR), np.uint8)
     classes = pl.Series(classes_by_name(ranges["name"], is_operator, rank_trace.strings))
     is_wrapper = rank_trace.strings.is_in([DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL]).arg_true().cast(pl.UInt32)
-    kernels = _owned_kernels(rank_trace, compat)
+    kernels = _owned_kernels(rank_trace, attribution)
     return HostFacts(
         loading=_by_name(rank_trace, ranges.filter(classes == NodeClass.DATALOADER)),
         wrappers=_by_name(rank_trace, ranges.filter(pl.col("name").is_in(is_wrapper.implode()))),
-        libraries=_libraries(rank_trace, ranges, compat),
+        libraries=attribution.communication_libraries(rank_trace),
         used_devices=device_rows(rank_trace)["device"].drop_nulls().n_unique(),
         properties=tuple(rank_trace.header.device_properties),
         is_rocm=is_rocm(rank_trace),
@@ -202,7 +195,7 @@ def _host_facts(rank_trace: RankTrace, *, compat: Compat | None) -> HostFacts:
     )
 
 
-def _owned_kernels(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
     """Return every kernel with the operator that launched it.
 
     Returns:
@@ -212,14 +205,14 @@ def _owned_kernels(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame
         is_counted         bool    whether the operator counts as one
         is_eligible        bool    whether it is within an eligible operator that has no eligible ones inside it
     """
-    nodes = host_nodes(rank_trace, compat)
+    nodes = attribution.host_nodes(rank_trace)
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
-    eligible = node_times(rank_trace, compat)["is_tensor_core_eligible"].to_numpy()
+    eligible = attribution.node_times(rank_trace)["is_tensor_core_eligible"].to_numpy()
     is_lowest = eligible.copy()
     around = parent[eligible]
     is_lowest[around[around != NO_PARENT]] = False
-    kernels = kernel_calls(rank_trace, compat).select("event_index", "start_ns", "end_ns", "uses_tensor_cores")
-    owners = device_owner(rank_trace, compat).select("event_index", "node", "operator")
+    kernels = attribution.kernel_calls(rank_trace).select("event_index", "start_ns", "end_ns", "uses_tensor_cores")
+    owners = attribution.device_owner(rank_trace).select("event_index", "node", "operator")
     owned = kernels.join(owners, on="event_index", how="left", maintain_order="left")
     node = owned["node"].fill_null(NO_PARENT).to_numpy()
     operator = owned["operator"].fill_null(NO_PARENT).to_numpy()
@@ -257,20 +250,3 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
     )
     named = summed.with_columns(rank_trace.texts(summed["name"]).alias("event"), pl.lit(None, pl.Int64).alias("bytes"))
     return named.select(pl.col(name).cast(kind) for name, kind in EVENTS.items())
-
-
-def _libraries(rank_trace: RankTrace, ranges: pl.DataFrame, compat: Compat | None) -> frozenset[str]:
-    """Return which libraries the host names, and nccl for kernels that communicate whoever asked for them."""
-    if compat:
-        names = rank_trace.derive(communication_events)["name"]
-        return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
-    said = rank_trace.texts(ranges["name"].unique()).str.extract(r"^(\w+):\w").drop_nulls()
-    host = {name for name in said.to_list() if name in {*_DEVICE_LIBRARIES, "gloo", "mpi", "ucc"}}
-    is_communication = pl.col("kernel_kind") == KernelKind.COMMUNICATION
-    has_kernels = not device_work(rank_trace).filter(is_communication).is_empty()
-    return frozenset(host | ({"nccl"} if has_kernels else set()))
-
-
-def uses_device_library(libraries: frozenset[str]) -> bool:
-    """Say whether collectives run on the devices."""
-    return bool(libraries.intersection(_DEVICE_LIBRARIES))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.analyses.stragglers.compute import MOST_CAUSED, late_clause
+from holotrace.enrich.collectives.libraries import uses_device_library
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError
 from holotrace.recommendations.facts import (
@@ -20,12 +21,11 @@ from holotrace.recommendations.facts import (
     DISTRIBUTED_DATA_PARALLEL,
     EVENTS,
     RankFacts,
-    uses_device_library,
 )
 from holotrace.units import duration_text, percent_text
 
 _NCCL_CAPABILITY = (3, 5)
-_TENSOR_CORE_CAPABILITY = 7
+TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
 _MUCH_WAITING = 0.2
@@ -182,11 +182,15 @@ def _say_data_parallel(found: Sequence[Found]) -> str:
     )
 
 
-def _ddp_backend(facts: RankFacts, _: Thresholds) -> list[Case]:
+def _ddp_backend(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    return ddp_without_nccl(facts, limits) if facts.host.libraries else []  # without any, nothing communicates
+
+
+def ddp_without_nccl(facts: RankFacts, _: Thresholds) -> list[Case]:
+    """Return a case if DistributedDataParallel ran, no library communicates on devices, and some device could."""
     calls = facts.host.wrappers.filter(pl.col("event") == DISTRIBUTED_DATA_PARALLEL)
-    has_another = bool(facts.host.libraries) or facts.compat is not None  # without any, nothing communicates
-    is_able = any(_capability(each) >= _NCCL_CAPABILITY for each in facts.host.properties)
-    if calls.is_empty() or uses_device_library(facts.host.libraries) or not (has_another and is_able):
+    is_able = any(capability(properties) >= _NCCL_CAPABILITY for properties in facts.host.properties)
+    if calls.is_empty() or uses_device_library(facts.host.libraries) or not is_able:
         return []
     mean_ns, fraction = facts.step.get("communication", (None, None))
     return [Case(None, fraction, None, mean_ns, pl.concat([calls, _operations(facts)]))]
@@ -209,24 +213,27 @@ def _communication(facts: RankFacts, limits: Thresholds) -> list[Case]:
 
 def _say_communication(found: Sequence[Found]) -> str:
     waiting, late = _waiting_fraction(found), found[0].facts.late_ranks
-    told = f"{_share_of_step(found)} is communication that nothing hides"
+    exposed = f"{_share_of_step(found)} is communication that nothing hides"
     if late and waiting is not None and waiting > _MUCH_WAITING:
         return (
-            f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, most of it where "
-            f"{late_clause(late[0])}: see to that first, and look again"
+            f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, most of it "
+            f"where {late_clause(late[0])}: see to that first, and look again"
         )
     if waiting is not None and waiting > _MOSTLY:
-        return (
-            f"{told}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance them"
-        )
+        return f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance them"
+    return say_to_communicate_less(found)
+
+
+def say_to_communicate_less(found: Sequence[Found]) -> str:
+    """Say how much of the step is exposed communication, and what makes it less."""
     return (
-        f"{told}: accumulate gradients over several batches, send them in a smaller type, or take larger batches; the "
-        f"first and the last change what is learnt from a step"
+        f"{_share_of_step(found)} is communication that nothing hides: accumulate gradients over several batches, send "
+        f"them in a smaller type, or take larger batches; the first and the last change what is learnt from a step"
     )
 
 
 def _waiting_fraction(found: Sequence[Found]) -> float | None:
-    means = pl.concat([each.facts.mean_steps for each in found if each.facts.compat is None] or [pl.DataFrame()])
+    means = pl.concat([of_rank.facts.mean_steps for of_rank in found])
     if means.is_empty():
         return None
     waiting, whole = means.select(pl.col("mean_synchronising_ns", "mean_collective_ns").sum()).row(0)
@@ -248,13 +255,18 @@ def _utilization(facts: RankFacts, limits: Thresholds) -> list[Case]:
 
 
 def _say_utilization(found: Sequence[Found]) -> str:
+    return say_idle(found, _cause(found))
+
+
+def say_idle(found: Sequence[Found], cause: str = "") -> str:
+    """Say which devices idle and what to try; the cause is a key of `_OF_IDLE`."""
     least = min(found, key=_value)
     devices = sorted({each.case.device for each in found if each.case.device is not None})
     which = f"GPU {devices[0]}" if len(devices) == 1 else f"GPUs {_listed(devices)}"
     runs = "runs" if len(devices) == 1 else "run"
     return (
         f"{which} ({_where(found)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, rank "
-        f"{least.rank} in {percent_text(_value(least))}: {_OF_IDLE[_cause(found)]}"
+        f"{least.rank} in {percent_text(_value(least))}: {_OF_IDLE[cause]}"
     )
 
 
@@ -264,8 +276,6 @@ def _cause(found: Sequence[Found]) -> str:
     Where the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after the
     last one has no category; where it is most of the idle time, the gaps between kernels decide, as in the verdict.
     """
-    if found[0].facts.compat is not None:  # the plugin knew none
-        return ""
     idle_ns = sum(each.facts.step_ns * each.facts.step_count * (1 - _value(each)) for each in found)
     of_ranks = {each.rank: each.facts for each in found}.values()
     waits = {name: sum(_in_steps(facts, name) for facts in of_ranks) for name in ("dataloader", "memcpy")}
@@ -293,10 +303,14 @@ def _gaps(found: Found) -> pl.DataFrame:
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    # Kernels whose names do not tell might use tensor cores.
+    return precision_cases(facts, limits) if _types(facts) and not facts.host.unknown else []
+
+
+def precision_cases(facts: RankFacts, limits: Thresholds) -> list[Case]:
+    """Return a case if operators that tensor cores could speed up take time, and no kernel uses these cores."""
     host, eligible = facts.host, facts.host.eligible
-    is_unknown = facts.compat is None and bool(host.unknown)  # of kernels that the names do not tell, nothing is said
-    is_able = _plugin_is_able(facts) if facts.compat else bool(_types(facts))
-    if eligible is None or eligible <= limits.eligible or host.used or is_unknown or not is_able:
+    if eligible is None or eligible <= limits.eligible or host.used:
         return []
     mean_ns = host.eligible_ns / facts.step_count if facts.step_count else None
     worth_ns = None if mean_ns is None else min(mean_ns, facts.step["kernel"][0])
@@ -319,10 +333,6 @@ def _as_types(found: Sequence[Found]) -> str:
     return "autocast to bfloat16 or float16" if "bfloat16" in common else "autocast to float16 with a GradScaler"
 
 
-def _plugin_is_able(facts: RankFacts) -> bool:
-    return any(_capability(each)[0] >= _TENSOR_CORE_CAPABILITY for each in facts.host.properties[:1])
-
-
 def _types(facts: RankFacts) -> tuple[str, ...]:
     """Return the types of lower precision that the tensor or matrix cores of all devices of the rank know."""
     if facts.devices.is_empty():
@@ -337,7 +347,7 @@ def _types(facts: RankFacts) -> tuple[str, ...]:
 def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
     """https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications."""
     major = _major(capability)
-    if major < _TENSOR_CORE_CAPABILITY or _WITHOUT_TENSOR_CORES in (name or ""):
+    if major < TENSOR_CORE_CAPABILITY or _WITHOUT_TENSOR_CORES in (name or ""):
         return ()
     return ("float16", "bfloat16", "TF32") if major >= _AMPERE else ("float16",)
 
@@ -355,21 +365,16 @@ def _major(capability: str | None) -> int:
 
 
 def _memory(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    rows = _plugin_memory(facts) if facts.compat else facts.memory.filter(pl.col("device_type") != "cpu")
-    over = rows.filter(pl.col("peak_bytes") > limits.memory * pl.col("capacity_bytes"))
-    cases = [
+    return memory_cases(facts, facts.memory.filter(pl.col("device_type") != "cpu"), limits)
+
+
+def memory_cases(facts: RankFacts, devices: pl.DataFrame, limits: Thresholds) -> list[Case]:
+    """Return a case for each device whose peak exceeds the limit."""
+    over = devices.filter(pl.col("peak_bytes") > limits.memory * pl.col("capacity_bytes"))
+    return [
         Case(row["device_id"], row["peak_bytes"] / row["capacity_bytes"], limits.memory, None, _alive(facts, row))
         for row in over.iter_rows(named=True)
     ]
-    return cases[:1] if facts.compat else cases
-
-
-def _plugin_memory(facts: RankFacts) -> pl.DataFrame:
-    """Return the devices with the memory that the plugin took for theirs: the last GPU's for the CPU, by mistake."""
-    sizes = [each.get("totalGlobalMem") for each in facts.host.properties]
-    numbers = facts.memory["device_id"]
-    capacity = [sizes[number] if -len(sizes) <= number < len(sizes) else None for number in numbers]
-    return facts.memory.with_columns(pl.Series("capacity_bytes", capacity, pl.Int64))
 
 
 def _say_memory(found: Sequence[Found]) -> str:
@@ -418,8 +423,8 @@ def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
     )
 
 
-def _capability(properties: dict[str, Any]) -> tuple[int, int]:
-    """Return the compute capability as numbers, so that 8.10 is more than 8.9; nothing is less than any."""
+def capability(properties: dict[str, Any]) -> tuple[int, int]:
+    """Return the compute capability as numbers, so that 8.10 is more than 8.9; (0, 0) if unknown."""
     major, minor = properties.get("computeMajor"), properties.get("computeMinor")
     return (major, minor) if isinstance(major, int) and isinstance(minor, int) else (0, 0)
 
@@ -488,4 +493,14 @@ RULES = (
     Rule("mixed_precision", "of the kernels' time", "operators", _needs_kernels, _precision, _say_precision),
     Rule("memory_limit", "of the device's memory", "memory_timeline", _needs_memory, _memory, _say_memory),
 )
-"""Those of the plugin in its order, after our own."""
+"""Our own rule, then the plugin's in its order."""
+
+
+class RuleSet(NamedTuple):
+    """Rules, and the analyses whose results they need; they do without an analysis whose input is missing."""
+
+    rules: Sequence[Rule]
+    analyses: tuple[str, ...]
+
+
+OUR_RULES = RuleSet(RULES, ("step_time", "gpu_summary", "distributed", "memory_timeline", "stragglers", "idle_time"))

@@ -11,8 +11,8 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.annotations import annotation_of_work, device_annotations, host_annotations
-from holotrace.enrich.host.attribution import host_nodes
 from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operators import launching_operator

@@ -8,7 +8,7 @@ import pytest
 
 from holotrace import open_trace
 from holotrace.analyses.operators.compute import operators, summed_operators
-from holotrace.enrich.host.attribution import device_owner
+from holotrace.enrich.host.host_nodes import device_owner
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 

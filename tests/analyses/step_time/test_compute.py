@@ -126,7 +126,7 @@ def test_annotations_stand_in_for_steps() -> None:
     assert step_time(trace, annotation="part").per_step.select("step", "duration_ns").rows() == [(0, 4_000), (1, 6_000)]
     with pytest.raises(InvalidOptionError, match="no annotation 'path' in this trace; its annotations are: part"):
         step_time(trace, annotation="path")
-    with pytest.raises(InvalidOptionError, match="annotation='part': with compat="):
+    with pytest.raises(InvalidOptionError, match="annotation='part' cannot be combined with compat="):
         step_time(trace, annotation="part", compat="torch_tb_profiler")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.enrich.host.attribution import NodeClass, device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import device_owner, host_nodes, node_texts, runtime_owner
 from holotrace.testing.builder import TraceBuilder
 
 

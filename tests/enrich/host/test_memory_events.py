@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.enrich.host.attribution import host_nodes
-from holotrace.enrich.host.memory_events import memory_blocks, memory_events, nodes_of_memory_events
+from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.enrich.host.memory_blocks import memory_blocks
+from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
 from holotrace.testing.builder import TraceBuilder
 
 ranges = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 15)), max_size=12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.enrich.host.host_nodes import own_host_nodes
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.modules import backward_passes, module_of
 from holotrace.testing.builder import TraceBuilder
 
@@ -49,7 +49,7 @@ FUNCTION = "autograd::engine::evaluate_function: "
 def passes_of(builder):
     """Return the names of each part of the backward pass of rank 0 and of its forward operator."""
     rank_trace = builder.build().ranks[0]
-    names = rank_trace.texts(rank_trace.derive(own_host_nodes)["name"])
+    names = rank_trace.texts(host_nodes(rank_trace)["name"])
     return [(names[node], names[forward]) for node, forward in rank_trace.derive(backward_passes).iter_rows()]
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from holotrace.enrich.compat import attribution_of
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.attribution import device_owner, host_nodes, node_texts, runtime_owner
+from holotrace.enrich.host.host_nodes import device_owner, host_nodes, node_texts, runtime_owner
 from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.store.trace import RankTrace
 from holotrace.testing.builder import TraceBuilder
@@ -103,9 +104,12 @@ def test_no_time_is_lost_or_made_up(real):
 
 
 def test_both_attributions_have_the_same_columns(real):
-    """Whoever reads one reads the other."""
-    for table in (host_nodes, runtime_owner, device_owner, node_times):
-        assert table(real).schema == table(real, "torch_tb_profiler").schema
+    """Code that reads the tables of one reads those of the other."""
+    ours, plugins = attribution_of(None), attribution_of("torch_tb_profiler")
+
+    assert ours.host_nodes(real).schema == plugins.host_nodes(real).schema
+    assert ours.device_owner(real).schema == plugins.device_owner(real).schema
+    assert ours.node_times(real).schema == plugins.node_times(real).schema
 
 
 def test_nodes_stand_behind_what_contains_them(real):

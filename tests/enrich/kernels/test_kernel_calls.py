@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID, kernel_calls
+from holotrace.enrich.tensorboard_plugin.kernels import plugin_kernel_calls
 from holotrace.ingest.open_trace import open_trace
 from holotrace.schema import LAUNCH_KINDS
 from holotrace.testing.builder import TraceBuilder
@@ -78,11 +79,11 @@ def test_the_shape_stays_where_the_launch_is_not_selected() -> None:
     assert kernel_calls(rank_trace.where(without_calls))["grid_x"].to_list() == [608]
 
 
-def test_with_compat_the_grid_is_as_written() -> None:
+def test_the_plugin_shows_the_grid_as_written() -> None:
     """The plugin printed what it read."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
-    assert kernel_calls(rank_trace, "torch_tb_profiler")["grid_x"].to_list() == [THREADS]
+    assert plugin_kernel_calls(rank_trace)["grid_x"].to_list() == [THREADS]
 
 
 @pytest.mark.parametrize("count", [1, 8])

@@ -21,6 +21,7 @@ from holotrace.enrich.kernels.tensor_cores import (
     uses_tensor_cores,
     with_current_rules,
 )
+from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible, plugin_uses_tensor_cores
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.processes import processes
 from holotrace.store.trace import RankTrace
@@ -167,7 +168,7 @@ def test_kernels_in_file_order_null_where_the_name_does_not_tell() -> None:
     (rank_trace,) = builder.copy(start_us=5, duration_us=1).build().ranks.values()
 
     assert uses_tensor_cores(rank_trace).rows() == [(0, True), (1, None), (2, False), (3, True)]
-    assert uses_tensor_cores(rank_trace, "torch_tb_profiler")["uses_tensor_cores"].to_list() == [False] * 3 + [True]
+    assert plugin_uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [False] * 3 + [True]
     assert uses_tensor_cores(rank_trace).schema == {"event_index": pl.UInt32, "uses_tensor_cores": pl.Boolean}
 
 
@@ -195,11 +196,11 @@ NOT = ("aten::relu", "aten::mm_x", "my::aten::mm", "aten::conv1d_weight_norm", "
 
 
 def test_operators_that_could_use_tensor_cores() -> None:
-    """The plugin's list with `compat`, and later names by default; whole names only."""
+    """The plugin knew the first list alone; whole names only."""
     names = pl.Series([*OLD, *NEW, *NOT])
 
     assert names.filter(is_tensor_core_eligible(names)).to_list() == [*OLD, *NEW]
-    assert names.filter(is_tensor_core_eligible(names, "torch_tb_profiler")).to_list() == list(OLD)
+    assert names.filter(plugin_is_eligible(names)).to_list() == list(OLD)
 
 
 def test_the_last_added_rule_decides_and_can_be_taken_back() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from holotrace.enrich.host.host_names import Compat
+    from holotrace.enrich.compat import Compat
 
 
 class RunDiff:

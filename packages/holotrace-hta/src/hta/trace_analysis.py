@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holotrace.analyses.operator_memory.compute import OperatorMemory
     from holotrace.drawing.theme import Theme
-    from holotrace.enrich.host.host_names import Compat
+    from holotrace.enrich.compat import Compat
     from holotrace.export.counters import TimeSeriesTypes
     from holotrace.recommendations.rules import Thresholds
     from holotrace.store.trace import Trace

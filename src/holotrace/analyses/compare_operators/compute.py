@@ -13,10 +13,11 @@ from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.compat import Compat
 from holotrace.enrich.device.devices import devices_of_rank
-from holotrace.enrich.host.attribution import NodeClass, host_nodes
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
-from holotrace.enrich.host.host_names import Compat
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError

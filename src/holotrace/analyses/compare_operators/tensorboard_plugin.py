@@ -10,9 +10,10 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.host.attribution import NodeClass, host_nodes, node_texts
 from holotrace.enrich.host.call_paths import SUMS
-from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import node_texts
+from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution
 from holotrace.store.trace import RankTrace
 
 SEVERAL = "CompositeNodes"
@@ -34,7 +35,8 @@ class PluginSide(EqualByContent):
     @classmethod
     def of(cls, rank_trace: RankTrace) -> PluginSide:
         """Read the nodes of a rank."""
-        nodes = host_nodes(rank_trace, "torch_tb_profiler").hstack(node_times(rank_trace, "torch_tb_profiler"))
+        attribution = PluginAttribution()
+        nodes = attribution.host_nodes(rank_trace).hstack(attribution.node_times(rank_trace))
         children: list[list[int]] = [[] for _ in range(nodes.height)]
         for row, parent in enumerate(nodes["parent"]):
             if parent != NO_PARENT:

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
-from holotrace.algorithms.intervals import concatenated, covered_before, union
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.collectives.collectives import (
-    OPERATION,
-    comparable,
-    host_call_count,
-    matchable_communication,
-    of_ranks,
-)
-from holotrace.enrich.collectives.element_types import type_name
-from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.collectives.collectives import OPERATION, comparable, of_ranks
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.devices import described_devices
-from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
-from holotrace.enrich.steps.step_roles import roles, step_windows
-from holotrace.enrich.tensorboard_plugin.communication import communication_nodes, node_ranges, step_of_nodes
-from holotrace.enrich.tensorboard_plugin.events import DEVICE_TYPES, plugin_events
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.ingest.worker_names import worker_of
-from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, Trace
 
 _SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
 _PER_DEVICE = ("host", "process", "rank", "device", "device_name", "memory_bytes", "compute_capability")
-_NO_VIEW = (
-    "the plugin shows no distributed view here: its communication nodes do not correspond on all ranks, so data "
-    "transfer and synchronising cannot be told apart"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,28 +122,29 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
     Source: docs/reference/analyses/distributed.md derives it and compares other tools.
     """
-    one_rank = with_current_rules(partial(_one_rank, compat=compat))
+    attribution = attribution_of(compat)
+    one_rank = with_current_rules(partial(_one_rank, attribution=attribution))
     partials = trace.map(one_rank, executor)
     if all(each.steps.is_empty() for each in partials.values()):
         message = "distributed: no rank has any operator, kernel or step to measure; was the profiler started?"
         raise MissingDataError(message)
-    ranges, uneven_count = _matched(partials, compat)
-    per_step = _per_step(partials, ranges, compat)
+    ranges, uneven_count = _matched(partials, attribution)
+    per_step = _per_step(partials, ranges, attribution)
     return Distributed(
-        per_device=_per_device(partials, compat),
+        per_device=_per_device(partials, attribution),
         per_step=per_step,
-        per_rank=_per_rank(per_step, compat),
+        per_rank=_per_rank(per_step, attribution),
         per_operation=_per_operation(ranges),
-        findings=_findings(partials, ranges, uneven_count, compat),
+        findings=_findings(partials, ranges, uneven_count, attribution),
     )
 
 
-def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
-    steps = step_windows(rank_trace, compat)
-    ranges = _plugin_ranges(rank_trace, steps) if compat else _ranges(rank_trace, steps["window"])
-    calls = 0 if compat or len(ranges) else host_call_count(rank_trace)
-    divided = _divided(rank_trace, steps, compat)
-    return _Partial(_devices(rank_trace, compat), divided, ranges, calls, _has_shapes(rank_trace))
+def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
+    steps = attribution.step_windows(rank_trace)
+    ranges = attribution.communication_ranges(rank_trace, steps)
+    calls = 0 if len(ranges) else attribution.host_call_count(rank_trace)
+    divided = _divided(steps, attribution.roles(rank_trace))
+    return _Partial(_devices(rank_trace, attribution), divided, ranges, calls, _has_shapes(rank_trace))
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
@@ -169,63 +153,21 @@ def _has_shapes(rank_trace: RankTrace) -> bool:
     return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 
 
-def _divided(rank_trace: RankTrace, steps: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFrame:
     """Return how each step divides: |K and C| = |K| + |C| - |K or C|."""
-    found = roles(rank_trace, compat)
-    computation = found["kernel"] if len(found["kernel"][0]) else found["cpu"]
-    both = union(*concatenated([computation, found["communication"]]))
+    computation = roles["kernel"] if len(roles["kernel"][0]) else roles["cpu"]
+    both = union(*concatenated([computation, roles["communication"]]))
     starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     compute, communicate, either = (
         covered_before(disjoint, ends) - covered_before(disjoint, starts)
-        for disjoint in (computation, found["communication"], both)
+        for disjoint in (computation, roles["communication"], both)
     )
     total = ends - starts
     parts = (total, either - communicate, compute + communicate - either, either - compute, total - either)
     return pl.DataFrame({"step": steps["window"], **dict(zip(_SPLIT, parts, strict=True))})
 
 
-def _ranges(rank_trace: RankTrace, kept_steps: pl.Series) -> pl.DataFrame:
-    found = matchable_communication(rank_trace)
-    names = {each: type_name(each) for each in found["dtype"].unique()}
-    is_kept = pl.col("window").is_in(kept_steps.implode())
-    return found.select(
-        *OPERATION,
-        "by_order",
-        pl.when(is_kept).then("window").alias("step"),
-        pl.col("asked_ns").is_null().alias("is_before"),
-        pl.col("family").alias("collective"),
-        pl.col("dtype").replace_strict(names, return_dtype=pl.String, default=None),
-        "byte_count",
-        pl.lit(value=True).alias("is_call"),
-        "start_ns",
-        "end_ns",
-    )
-
-
-def _plugin_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return the intervals of the plugin's communication nodes; n-th node and place with n-th of other ranks."""
-    nodes = rank_trace.derive(communication_nodes)
-    with_step = nodes.with_columns(step_of_nodes(nodes, steps)).with_row_index("node")
-    ranges = rank_trace.derive(node_ranges).join(
-        with_step.select("node", "step", "name", "byte_count"), on="node", how="left", maintain_order="left"
-    )
-    return ranges.select(
-        pl.lit(0, pl.UInt64).alias("key"),
-        pl.col("node").cast(pl.Int64).alias("number"),
-        "place",
-        pl.lit(value=True).alias("by_order"),
-        "step",
-        pl.lit(value=False).alias("is_before"),
-        pl.col("name").alias("collective"),
-        pl.lit(None, pl.String).alias("dtype"),
-        "byte_count",
-        (pl.col("place") == 0).alias("is_call"),
-        "start_ns",
-        "end_ns",
-    )
-
-
-def _matched(partials: dict[int, _Partial], compat: Compat | None) -> tuple[pl.DataFrame, int]:
+def _matched(partials: dict[int, _Partial], attribution: Attribution) -> tuple[pl.DataFrame, int]:
     """Return the ranges of all ranks with `transfer_start_ns`, null where no other rank has the collective.
 
     Also the count of kinds that were left out because their number differs between ranks.
@@ -233,21 +175,18 @@ def _matched(partials: dict[int, _Partial], compat: Compat | None) -> tuple[pl.D
     found = of_ranks({rank: each.ranges for rank, each in partials.items()}).with_row_index("row")
     kept, uneven_count = comparable(found)
     duration = pl.col("end_ns") - pl.col("start_ns")
-    shortest = kept.group_by(OPERATION).agg(duration.min().alias("shortest"), pl.len().alias("rank_count"))
-    least = 1 if compat else 2
-    if compat and (uneven_count or (shortest["rank_count"] < len(partials)).any()):
-        shortest, uneven_count = shortest.clear(), max(uneven_count, len(shortest))
-    shared = kept.select("row", *OPERATION).join(shortest.filter(pl.col("rank_count") >= least), on=OPERATION)
+    operations = kept.group_by(OPERATION).agg(duration.min().alias("shortest"), pl.len().alias("rank_count"))
+    matched, uneven_count = attribution.matched_operations(operations, uneven_count, len(partials))
+    shared = kept.select("row", *OPERATION).join(matched, on=OPERATION)
     joined = found.join(shared.select("row", "shortest"), on="row", how="left", maintain_order="left")
     return joined.with_columns((pl.col("end_ns") - pl.col("shortest")).alias("transfer_start_ns")), uneven_count
 
 
-def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     steps = of_ranks({rank: each.steps for rank, each in partials.items()}).with_row_index("place")
     joined = steps.join(_waiting(ranges), on=["rank", "step"], how="full", nulls_equal=True, coalesce=True)
     counts = pl.col("collective_count", *_WAITING)
-    filled = counts if compat else pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
-    ordered = joined.with_columns(filled).sort("rank", "place", nulls_last=True)
+    ordered = joined.with_columns(attribution.waiting_of_steps(counts)).sort("rank", "place", nulls_last=True)
     return ordered.select("rank", "step", *_SPLIT, pl.col("collective_count").cast(pl.Int64), *_WAITING)
 
 
@@ -270,18 +209,12 @@ def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _per_rank(per_step: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
-    """Return the mean step.
-
-    The plugin's mean of the waiting takes what lies outside of the steps for a step, and those of one number for one.
-    """
-    rows = per_step if compat else per_step.drop_nulls("step")
-    waiting = rows.unique(["rank", "step"], maintain_order=True) if compat else rows
-    steps = rows.group_by("rank").agg(
-        pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean()
-    )
-    waits = waiting.group_by("rank").agg(pl.col("collective_count", *_WAITING).mean())
-    means = steps.join(waits, on="rank").sort("rank")
+def _per_rank(per_step: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """Return the mean step."""
+    steps = attribution.steps_in_means(per_step).group_by("rank")
+    times = steps.agg(pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean())
+    waiting = attribution.steps_in_mean_waiting(per_step).group_by("rank")
+    means = times.join(waiting.agg(pl.col("collective_count", *_WAITING).mean()), on="rank").sort("rank")
     return means.rename({name: f"mean_{name}" for name in means.columns if name not in ("rank", "step_count")})
 
 
@@ -312,55 +245,28 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
     return table.sort("rank", "collective_ns", "collective", "dtype", descending=[False, True, False, False])
 
 
-def _devices(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
     """Return host and process of the rank, and a row for each device it used, or one without device."""
-    devices = described_devices(rank_trace, _used_devices(rank_trace, compat))
+    devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
-    host, process = _place_by_name(rank_trace) if compat else _place(rank_trace)
+    host, process = attribution.host_and_process(rank_trace)
     return rows.with_columns(pl.lit(host, pl.String).alias("host"), pl.lit(process, pl.Int64).alias("process"))
 
 
-def _place(rank_trace: RankTrace) -> tuple[str | None, int | None]:
-    """Return the process that ran most operators, and its host as the file says it or its name: `<host>_<process>`."""
-    tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
-    processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
-    process = int(processes.to_list()[0]) if len(processes) else None
-    host, number = _place_by_name(rank_trace)
-    return rank_trace.header.host_name or (host if number is not None and number == process else None), process
-
-
-def _place_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
-    """Return host and process of a worker named `<host>_<process>`, else the worker as the host."""
-    worker = worker_of(rank_trace.source)
-    named = re.fullmatch(r"(.+)_(\d+)", worker)
-    return (named[1], int(named[2])) if named else (worker, None)
-
-
-def _per_device(partials: dict[int, _Partial], compat: Compat | None) -> pl.DataFrame:
-    """Return the devices of all ranks; the plugin counts the processes that the names of files do not number."""
-    numbered = of_ranks({rank: each.devices for rank, each in partials.items()})
-    unknown = pl.col("process").is_null()
-    counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
-    if compat and numbered["process"].null_count():
-        numbered = pl.concat([numbered.filter(~unknown), numbered.filter(unknown).with_columns(process=counted)])
-    return numbered.select(_PER_DEVICE).sort(_PER_DEVICE[:4])
-
-
-def _used_devices(rank_trace: RankTrace, compat: Compat | None) -> list[int]:
-    if compat is None:
-        return [int(device) for device in np.unique(device_work(rank_trace)["device"].to_numpy())]
-    rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES)).select("event_index")
-    devices = rows.join(rank_trace.table("events", ["event_index", "device"]), on="event_index", how="left")["device"]
-    return devices.drop_nulls().unique().sort().to_list()
+def _per_device(partials: dict[int, _Partial], attribution: Attribution) -> pl.DataFrame:
+    devices = of_ranks({rank: each.devices for rank, each in partials.items()})
+    return attribution.numbered_processes(devices).select(_PER_DEVICE).sort(_PER_DEVICE[:4])
 
 
 def _findings(
-    partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int, compat: Compat | None
+    partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int, attribution: Attribution
 ) -> tuple[str, ...]:
     if ranges.is_empty():
         return _nothing_found(partials)
-    if compat:
-        return (_NO_VIEW,) if uneven_count else ()
+    return attribution.communication_findings(_about_ranges(partials, ranges, uneven_count), uneven_count)
+
+
+def _about_ranges(partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
     about_each = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
         return (f"there is only rank {ranges['rank'][0]}: waiting shows when several ranks are compared", *about_each)

@@ -10,26 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before, union
+from holotrace.algorithms.intervals import covered_before, union
 from holotrace.algorithms.running import weight_before
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.device.devices import described_devices
-from holotrace.enrich.host.attribution import device_owner, host_nodes
-from holotrace.enrich.host.host_names import Compat
-from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
-from holotrace.enrich.steps.step_roles import step_windows
-from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import percent_text
 
 _Int64 = npt.NDArray[np.int64]
-
-_MOST_BUCKETS = 100
-"""The plugin's time series has at most as many buckets, of a power of ten microseconds."""
 
 _METRICS = (
     "utilization_fraction",
@@ -137,20 +131,20 @@ def gpu_summary(
     if parts < 1:
         message = f"parts={parts}: a time series has at least 1 part"
         raise InvalidOptionError(message)
-    one_rank = partial(_one_rank, parts=parts, compat=compat)
+    one_rank = partial(_one_rank, parts=parts, attribution=attribution_of(compat))
     return _combine(trace.map(with_current_rules(one_rank), executor))
 
 
-def _one_rank(rank_trace: RankTrace, *, parts: int, compat: Compat | None) -> _Partial | NoDeviceWork:
-    kernels = kernel_calls(rank_trace, compat)
+def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) -> _Partial | NoDeviceWork:
+    kernels = attribution.kernel_calls(rank_trace)
     if kernels.is_empty():
         return NoDeviceWork.of(rank_trace)
-    steps = step_windows(rank_trace, compat)
+    steps = attribution.step_windows(rank_trace)
     whole = np.array([steps["start_ns"].min() or 0, steps["end_ns"].max() or 0])
-    edges = _plugin_edges(rank_trace) if compat else _edges(whole, parts)
-    owned = _plugin_owned(rank_trace, kernels) if compat else kernels
+    moments = np.concatenate([whole, attribution.series_edges(rank_trace, whole, parts)])
+    asked = attribution.kernels_on_tensor_cores(rank_trace, kernels)
     devices = kernels["device"].unique().sort().to_list()
-    found = [_one_device(*_of_device(device, kernels, owned), whole, edges, compat) for device in devices]
+    found = [_one_device(*_of_device(device, kernels, asked), moments, attribution) for device in devices]
     per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in found]))
     return _Partial(
         _as_declared(rank_trace.rank, per_device, _PER_DEVICE),
@@ -163,19 +157,22 @@ def _as_declared(rank: int, table: pl.DataFrame, schema: pl.Schema) -> pl.DataFr
     return table.with_columns(rank=rank).select(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
-def _of_device(device: int, kernels: pl.DataFrame, owned: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     is_here = pl.col("device") == device
-    return kernels.filter(is_here), owned.filter(is_here)
+    return kernels.filter(is_here), asked.filter(is_here)
 
 
 def _one_device(
-    kernels: pl.DataFrame, owned: pl.DataFrame, whole: _Int64, edges: _Int64, compat: Compat | None
+    kernels: pl.DataFrame, asked: pl.DataFrame, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the metrics of a device over the `whole` time, one row, and between the `edges`."""
-    sums = _sums(kernels, np.concatenate([whole, edges]), compat)
+    """Return the metrics of a device between the first two moments, one row, and between all others.
+
+    The share on tensor cores is that of the kernels `asked`.
+    """
+    sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels))
     device = kernels.item(0, "device")
     total = _metrics(sums[:2]).with_columns(
-        *_tensor_cores(owned).get_columns(), is_estimated=pl.lit(kernels["is_estimated"].any())
+        *_tensor_cores(asked).get_columns(), is_estimated=pl.lit(kernels["is_estimated"].any())
     )
     return total, _metrics(sums[2:]).with_columns(pl.lit(device).alias("device"))
 
@@ -188,10 +185,9 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
     return kernels.select(known.alias("tensor_core_fraction"), (unknown / total).alias("tensor_core_unknown_fraction"))
 
 
-def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.DataFrame:
+def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame) -> pl.DataFrame:
     """Return what the kernels of a device add up to by each moment; between two of them the difference counts."""
-    is_filling = pl.col("blocks_per_sm") > 0
-    filling, unknown = kernels.filter(is_filling), _unknown(kernels, is_filling, compat)
+    filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union(*_intervals(of_unknown_size))
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
     on_tensor_cores = uses.fill_null(value=False).cast(pl.Float64).to_numpy()
@@ -210,12 +206,6 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, compat: Compat | None) -> pl.D
             "on_unknown_cores": weight_before(_intervals(kernels), uses.is_null().cast(pl.Float64).to_numpy(), moments),
         }
     )
-
-
-def _unknown(kernels: pl.DataFrame, is_filling: pl.Expr, compat: Compat | None) -> Intervals:
-    """Return when a kernel runs of which nobody knows how many blocks it has; to the plugin it had none."""
-    unknown = kernels.clear() if compat else kernels.filter(is_filling.not_().fill_null(value=True))
-    return union(*_intervals(unknown))
 
 
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
@@ -247,34 +237,6 @@ def _ratio(part: str, whole: str) -> pl.Expr:
 
 def _intervals(kernels: pl.DataFrame) -> tuple[_Int64, _Int64]:
     return kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()
-
-
-def _plugin_owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels that the plugin asked about tensor cores: those that operators launched."""
-    counted = host_nodes(rank_trace, "torch_tb_profiler").filter("is_counted")["node"].cast(pl.Int64)
-    owners = device_owner(rank_trace, "torch_tb_profiler").filter(pl.col("operator").is_in(counted.implode()))
-    return owners.select("event_index").join(kernels, on="event_index")
-
-
-def _edges(whole: _Int64, parts: int) -> _Int64:
-    """Divide the time; as differences, for absolute times do not fit a double."""
-    start, end = whole.tolist()
-    edges: _Int64 = start + np.linspace(0, end - start, parts + 1).astype(np.int64)
-    return edges
-
-
-def _plugin_edges(rank_trace: RankTrace) -> _Int64:
-    """Return the edges of the plugin's buckets: a power of ten microseconds long, the last one with what is left."""
-    events = rank_trace.derive(plugin_events)
-    spans = events.filter(pl.col("type") == PluginType.TRACE)
-    named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
-    chosen = named if len(named) else events
-    start, end = chosen.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
-    size = 1_000
-    while end - start > _MOST_BUCKETS * size:
-        size *= 10
-    count = max(1, (end - start) // size)
-    return np.append(start + size * np.arange(count), end)
 
 
 def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...]:

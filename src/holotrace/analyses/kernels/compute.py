@@ -10,13 +10,13 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
-from holotrace.enrich.host.attribution import device_owner, host_nodes, node_texts
-from holotrace.enrich.host.host_names import Compat
-from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID, kernel_calls
-from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible, with_current_rules
+from holotrace.enrich.host.host_nodes import node_texts
+from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
+from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, Trace
 
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
@@ -80,7 +80,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
     Source: docs/reference/analyses/kernels.md derives it and compares other tools.
     """
-    return _combine(trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor))
+    return _combine(trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor))
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:
@@ -107,41 +107,33 @@ def _mean_of_means(mean: str, known_fraction: str) -> tuple[pl.Expr, pl.Expr]:
     )
 
 
-def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial | NoDeviceWork:
-    calls = kernel_calls(rank_trace, compat).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial | NoDeviceWork:
+    calls = attribution.kernel_calls(rank_trace).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     if calls.is_empty():
         return NoDeviceWork.of(rank_trace)
-    by_launch = _with_operators(rank_trace, calls, compat)
+    by_launch = attribution.listed_launches(_with_operators(rank_trace, calls, attribution))
     keys = ["name", "operator", *GRID, *BLOCK, *_RESOURCES, "is_operator_eligible"]
     return _Partial(
-        _summed(rank_trace, _as_recorded(rank_trace, calls) if compat else calls, ["name"], compat),
-        _with_texts(_summed(rank_trace, by_launch, keys, compat)),
-        () if compat else _findings(rank_trace, calls, by_launch),
+        _summed(rank_trace, attribution.kernels_by_name(rank_trace, calls), ["name"], attribution),
+        _with_texts(_summed(rank_trace, by_launch, keys, attribution)),
+        attribution.shown_findings(_findings(rank_trace, calls, by_launch)),
     )
 
 
-def _as_recorded(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Take the durations of the file: the plugin did so by name, but for operators the difference of float ends."""
-    recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
-    return calls.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
-
-
-def _with_operators(rank_trace: RankTrace, calls: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+def _with_operators(rank_trace: RankTrace, calls: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     """Add the operator of each call: its string, and whether tensor cores could do its work."""
-    nodes = host_nodes(rank_trace, compat)
-    owners = device_owner(rank_trace, compat).select("event_index", pl.col("operator").replace(-1, None))
-    owned = calls.join(owners, on="event_index", how="inner" if compat else "left", maintain_order="left")
+    nodes = attribution.host_nodes(rank_trace)
+    owners = attribution.device_owner(rank_trace).select("event_index", pl.col("operator").replace(-1, None))
+    owned = calls.join(owners, on="event_index", how="left", maintain_order="left")
     distinct = owned["operator"].unique().drop_nulls()
     texts = node_texts(rank_trace, nodes[distinct])
-    names = pl.DataFrame(
-        {"operator": distinct, "text": texts, "is_operator_eligible": is_tensor_core_eligible(texts, compat)}
-    )
+    is_eligible = attribution.is_tensor_core_eligible(texts)
+    names = pl.DataFrame({"operator": distinct, "text": texts, "is_operator_eligible": is_eligible})
     named = owned.join(names, on="operator", how="left", maintain_order="left").drop("operator")
-    known = named.drop_nulls("text") if compat else named
-    return known.rename({"text": "operator"}).with_columns(pl.col("is_operator_eligible").fill_null(value=False))
+    return named.rename({"text": "operator"}).with_columns(pl.col("is_operator_eligible").fill_null(value=False))
 
 
-def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], compat: Compat | None) -> pl.DataFrame:
+def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], attribution: Attribution) -> pl.DataFrame:
     duration = pl.col("duration_ns")
     sums = calls.group_by(keys).agg(
         pl.col("uses_tensor_cores").first(),
@@ -150,9 +142,9 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], com
         duration.mean().alias("mean_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
-        _weighed("blocks_per_sm", compat).alias("mean_blocks_per_sm"),
+        attribution.mean_by_duration("blocks_per_sm").alias("mean_blocks_per_sm"),
         _known("blocks_per_sm").alias("blocks_per_sm_known_fraction"),
-        _weighed("occupancy_fraction", compat).alias("mean_occupancy"),
+        attribution.mean_by_duration("occupancy_fraction").alias("mean_occupancy"),
         _known("occupancy_fraction").alias("occupancy_known_fraction"),
     )
     named = sums.with_columns(rank_trace.texts(sums["name"]), pl.lit(rank_trace.rank, pl.Int32).alias("rank"))
@@ -172,15 +164,6 @@ def _with_texts(by_launch: pl.DataFrame) -> pl.DataFrame:
 def _text(columns: tuple[str, str, str]) -> pl.Expr:
     x, y, z = map(pl.col, columns)
     return pl.when(x.is_not_null()).then(pl.format("[{}, {}, {}]", x, y, z))
-
-
-def _weighed(column: str, compat: Compat | None) -> pl.Expr:
-    """Mean of a column, each call weighed by its duration; null (for the plugin 0) where nothing has a weight."""
-    value, weight = pl.col(column), pl.col("duration_ns")
-    if compat:
-        return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
-    known = weight.filter(value.is_not_null()).sum()
-    return pl.when(known > 0).then((value * weight).sum() / known)
 
 
 def _known(column: str) -> pl.Expr:

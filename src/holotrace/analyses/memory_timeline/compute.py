@@ -12,7 +12,7 @@ from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_ab
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.events.event_rows import gathered
-from holotrace.enrich.host.attribution import host_nodes
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,

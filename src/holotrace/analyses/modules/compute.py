@@ -12,9 +12,15 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.compat import Compat
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.attribution import NodeClass, host_nodes
-from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX, MODULE_PREFIX, Compat
+from holotrace.enrich.host.host_names import (
+    LIGHTNING_MODULE_PREFIX,
+    LIGHTNING_PROFILE_PREFIX,
+    MODULE_PREFIX,
+    NodeClass,
+)
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.job.findings import joined_findings

@@ -7,31 +7,25 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, levels, nearest_above
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.events.event_rows import gathered
-from holotrace.enrich.host.attribution import host_nodes, node_texts
-from holotrace.enrich.host.host_names import Compat
+from holotrace.enrich.host.host_nodes import node_texts
+from holotrace.enrich.host.memory_blocks import TimeWindow
 from holotrace.enrich.host.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
     OUTSIDE_OPERATORS,
-    memory_blocks,
     memory_events,
-    nodes_of_memory_events,
 )
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
-
-_Rows = npt.NDArray[np.int64]
-
-_PLUGIN_DEVICES = (0, 1)
-"""CPU and CUDA: the only devices whose memory the plugin showed; HIP is another number."""
 
 _KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64, "operator": pl.String}
 _PER_OPERATOR = {
@@ -92,22 +86,6 @@ class OperatorMemory(EqualByContent):
     findings: tuple[str, ...] = ()
 
 
-class _Window(NamedTuple):
-    start_ns: int | None
-    end_ns: int | None
-
-    def holds(self, column: str) -> pl.Expr:
-        """Say of each moment whether it lies in the window, its ends included; null stays null."""
-        moment = pl.col(column)
-        begun = moment >= self.start_ns if self.start_ns is not None else moment.is_not_null()
-        return begun & (moment <= self.end_ns) if self.end_ns is not None else begun
-
-    def touches(self) -> pl.Expr:
-        """Say of each range whether some of it lies in the window."""
-        begins = pl.lit(True) if self.end_ns is None else pl.col("start_ns") <= self.end_ns  # noqa: FBT003 -- polars
-        return begins if self.start_ns is None else begins & (pl.col("end_ns") >= self.start_ns)
-
-
 class _Partial(NamedTuple):
     per_operator: pl.DataFrame
     blocks: pl.DataFrame
@@ -139,7 +117,8 @@ def operator_memory(
 
     Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
     """
-    partials = trace.map(partial(_one_rank, window=_Window(start_ns, end_ns), compat=compat), executor)
+    window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
+    partials = trace.map(partial(_one_rank, window=window, attribution=attribution), executor)
     return OperatorMemory(
         pl.concat([each.per_operator for each in partials.values()]),
         pl.concat([each.blocks for each in partials.values()]),
@@ -157,22 +136,22 @@ def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
     return summed.sort(order, descending=[True, True, False, False])
 
 
-def _one_rank(rank_trace: RankTrace, *, window: _Window, compat: Compat | None) -> _Partial:
+def _one_rank(rank_trace: RankTrace, *, window: TimeWindow, attribution: Attribution) -> _Partial:
     if rank_trace.derive(memory_events).is_empty():
         finding = "no memory events were recorded (profile_memory=True)"
         return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
-    of_all = _owned_events(rank_trace, compat)
-    events = of_all if compat is None else of_all.filter(pl.col("device_number").is_in(_PLUGIN_DEVICES))
-    blocks = _blocks(events, window, compat)
-    nodes = host_nodes(rank_trace, compat)
-    calls = _calls(nodes, of_all, window, compat)
-    per_operator = _per_operator(nodes, events, blocks, window, compat).join(calls, on="name", how="left")
+    nodes = attribution.host_nodes(rank_trace)
+    of_all = _owned_events(rank_trace, nodes, attribution)
+    events = attribution.shown_memory_events(of_all)
+    blocks = attribution.blocks_in_window(events, window)
+    calls = _calls(attribution.nodes_in_window(nodes, of_all, window))
+    per_operator = _per_operator(nodes, events, blocks, window, attribution).join(calls, on="name", how="left")
     named = per_operator.with_columns(rank_trace.texts(per_operator["name"]).alias("operator"))
     return _Partial(
         _typed(rank_trace, named, _PER_OPERATOR).sort(
             [*DEVICE_KEYS, "self_increase_bytes", "operator"], descending=[False, False, True, False]
         ),
-        _typed(rank_trace, _named_blocks(rank_trace, blocks, compat), _BLOCKS),
+        _typed(rank_trace, _named_blocks(rank_trace, nodes, blocks), _BLOCKS),
         _findings(events.filter(window.holds("time_ns"))),
     )
 
@@ -182,56 +161,20 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
     return with_rank.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
 
-def _owned_events(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
-    """Return the memory events with the nodes of their operator and of its caller, -1 where there is none."""
-    events, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace, compat)
-    innermost, parent = nodes_of_memory_events(rank_trace, compat), np.append(nodes["parent"].to_numpy(), NO_PARENT)
+def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """Return the memory events with the nodes of their operator and of its caller, -1 if there is none."""
+    innermost = attribution.nodes_of_memory_events(rank_trace)
+    parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
-    if compat is None:
-        operator = itself_or_above(parent, is_counted, innermost)
-        caller = nearest_above(parent, is_counted, operator)
-    else:
-        operator = np.where(is_counted[innermost], innermost, NO_PARENT)
-        caller = parent[operator]
-    return events.with_columns(
+    operator, caller = attribution.operator_and_caller(parent, is_counted, innermost)
+    return rank_trace.derive(memory_events).with_columns(
         pl.Series("node", innermost), pl.Series("operator", operator), pl.Series("caller", caller)
     )
 
 
-def _blocks(events: pl.DataFrame, window: _Window, compat: Compat | None) -> pl.DataFrame:
-    """Return the blocks that the window shows: their device, size and times, and the nodes of operator and caller."""
-    blocks = _timed(events, memory_blocks(events, compat))
-    if compat is None:
-        return blocks.filter(window.holds("allocated_ns") | window.holds("released_ns"))
-    seen = events.filter(window.holds("time_ns"))
-    shown = _timed(seen, memory_blocks(seen, compat))
-    whose = blocks.filter(pl.col("release_index").is_not_null()).select("release_index", "operator", "caller")
-    known = shown.join(whose, on="release_index", how="left", maintain_order="left", suffix="_of_all")
-    return known.with_columns(
-        pl.when(pl.col("allocated_ns").is_null()).then(f"{node}_of_all").otherwise(node).alias(node)
-        for node in ("operator", "caller")
-    )
-
-
-def _timed(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
-    """Describe the blocks by the event that allocated each, or that freed it where the other is not known."""
-    known = events[blocks.select(pl.coalesce("allocated", "released"))["allocated"]]
-    is_allocated, released = blocks["allocated"].is_not_null(), events.select(pl.all().gather(blocks["released"]))
-    return known.select(
-        *DEVICE_KEYS,
-        pl.when(is_allocated).then("operator").alias("operator"),
-        pl.when(is_allocated).then("caller").alias("caller"),
-        pl.col("change_bytes").abs().alias("block_bytes"),
-        released["change_bytes"].abs().alias("freed_bytes"),
-        pl.when(is_allocated).then("time_ns").alias("allocated_ns"),
-        released["time_ns"].alias("released_ns"),
-        released["event_index"].alias("release_index"),
-    )
-
-
-def _named_blocks(rank_trace: RankTrace, blocks: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
+def _named_blocks(rank_trace: RankTrace, nodes: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     named = blocks.with_columns(
-        _texts(rank_trace, blocks[name], compat).alias(name) for name in ("operator", "caller")
+        _texts(rank_trace, nodes, blocks[name]).alias(name) for name in ("operator", "caller")
     ).with_columns(
         pl.when(pl.col("operator").is_null() & pl.col("allocated_ns").is_null())
         .then(pl.lit(BEFORE_RECORDING))
@@ -239,14 +182,12 @@ def _named_blocks(rank_trace: RankTrace, blocks: pl.DataFrame, compat: Compat | 
         .alias("operator"),
         (pl.col("released_ns") - pl.col("allocated_ns")).alias("lifetime_ns"),
     )
-    if compat is not None:  # the plugin showed the size of the free
-        named = named.with_columns(pl.coalesce("freed_bytes", "block_bytes").alias("block_bytes"))
     return named.sort(*DEVICE_KEYS, pl.coalesce("allocated_ns", "released_ns"), maintain_order=True)
 
 
-def _texts(rank_trace: RankTrace, rows: pl.Series, compat: Compat | None) -> pl.Series:
+def _texts(rank_trace: RankTrace, nodes: pl.DataFrame, rows: pl.Series) -> pl.Series:
     """Return the names of these nodes; null for null and for -1."""
-    nodes, numbers = host_nodes(rank_trace, compat), rows.fill_null(NO_PARENT)
+    numbers = rows.fill_null(NO_PARENT)
     distinct = numbers.unique().sort()
     known = distinct.filter(distinct != NO_PARENT)
     texts = pl.DataFrame({"row": known, "text": node_texts(rank_trace, nodes[known])})
@@ -254,7 +195,7 @@ def _texts(rank_trace: RankTrace, rows: pl.Series, compat: Compat | None) -> pl.
 
 
 def _per_operator(
-    nodes: pl.DataFrame, events: pl.DataFrame, blocks: pl.DataFrame, window: _Window, compat: Compat | None
+    nodes: pl.DataFrame, events: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow, attribution: Attribution
 ) -> pl.DataFrame:
     counted = events.filter(window.holds("time_ns"))
     bytes_of = pl.col("change_bytes")
@@ -264,7 +205,7 @@ def _per_operator(
         bytes_of.clip(lower_bound=0).sum().alias("allocated_bytes"),
     )
     own = changes.with_columns(gathered(nodes["name"], changes["operator"].to_numpy())).drop_nulls("name")
-    inside = _around(nodes, changes, compat)
+    inside = _around(nodes, changes, attribution)
     keys = [*DEVICE_KEYS, "name"]
     sums = (
         inside.group_by(keys)
@@ -281,8 +222,8 @@ def _per_operator(
     )
 
 
-def _around(nodes: pl.DataFrame, changes: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
-    """Return the changes of each operator once for each name among those around it; the plugin for each of those."""
+def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """Return the changes of each operator for the names of the operators around it."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     places, found = [rows[:0]], [at[:0]]
@@ -292,11 +233,11 @@ def _around(nodes: pl.DataFrame, changes: pl.DataFrame, compat: Compat | None) -
         found.append(at)
         at = nearest_above(parent, is_counted, at)
     named = pl.DataFrame({"row": np.concatenate(places), "name": gathered(nodes["name"], np.concatenate(found))})
-    once = named if compat else named.unique()
+    once = attribution.names_around(named)
     return changes[once["row"]].with_columns(once["name"])
 
 
-def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: _Window) -> pl.DataFrame:
+def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
     """Return by device and name the bytes of blocks allocated in the window and not released in it."""
     stays = blocks.filter(window.holds("allocated_ns") & ~window.holds("released_ns").fill_null(value=False))
     names = gathered(nodes["name"], stays["operator"].fill_null(NO_PARENT).to_numpy()).alias("name")
@@ -307,25 +248,8 @@ def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: _Window) -> p
     )
 
 
-def _calls(nodes: pl.DataFrame, events: pl.DataFrame, window: _Window, compat: Compat | None) -> pl.DataFrame:
-    called = nodes.with_columns(window.touches().alias("is_seen"))
-    if compat is not None:
-        called = called.with_columns(pl.Series("is_seen", _reached(called, events)))
-    return called.filter("is_counted", "is_seen").group_by("name").agg(pl.len().cast(pl.Int64).alias("calls"))
-
-
-def _reached(nodes: pl.DataFrame, events: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say which nodes the plugin's walk came to: it went below those with memory events inside, and below roots."""
-    parent, is_reached = nodes["parent"].to_numpy(), nodes["is_seen"].to_numpy().copy()
-    is_root = parent == NO_PARENT
-    is_passed, at = is_root.copy(), events["node"].unique().to_numpy()
-    while len(at := at[at != NO_PARENT]):
-        is_passed[at] = True
-        at = np.unique(parent[at])
-    is_reached |= is_root
-    for rows in levels(parent):
-        is_reached[rows] &= is_reached[parent[rows]] & is_passed[parent[rows]]
-    return is_reached
+def _calls(nodes: pl.DataFrame) -> pl.DataFrame:
+    return nodes.filter("is_counted").group_by("name").agg(pl.len().cast(pl.Int64).alias("calls"))
 
 
 def _findings(events: pl.DataFrame) -> tuple[str, ...]:

@@ -13,13 +13,11 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, subtree_sums
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.attribution import device_owner, host_nodes
-from holotrace.enrich.host.host_names import Compat
-from holotrace.enrich.host.node_times import node_times
-from holotrace.enrich.host.operator_stacks import operator_stacks, recorded_stacks
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -100,7 +98,7 @@ class _Partial(NamedTuple):
 def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
-    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.host.attribution`. Steps, data loaders,
+    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders,
     optimizer steps and DDP's wrapper are no operators, even in old files that list them among these.
 
     Args:
@@ -110,7 +108,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
     Source: docs/reference/analyses/operators.md derives it and compares other tools.
     """
-    partials = trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor)
+    partials = trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor)
     return Operators(
         _finished([each.by_name for each in partials.values()]),
         _finished([each.by_shape for each in partials.values()]),
@@ -131,13 +129,14 @@ def summed_operators(table: pl.DataFrame) -> pl.DataFrame:
     return _finished([sums])
 
 
-def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
-    nodes = host_nodes(rank_trace, compat).hstack(node_times(rank_trace, compat))
-    described, work = _described(rank_trace, nodes, compat), _owned_work(rank_trace, compat)
+def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
+    nodes = attribution.host_nodes(rank_trace).hstack(attribution.node_times(rank_trace))
+    described, work = _described(rank_trace, nodes, attribution), _owned_work(rank_trace, attribution)
     rows, around = _operators_around(nodes, work)
-    busy = partial(_sums_and_busy, described, work=work, rows=rows, around=around, compat=compat)
-    by_stack = _sums(described.filter("has_call_stack"), ["name", "input_dims", "stack"], compat)
-    shown = partial(_shown, rank_trace, has_device_work=not work.is_empty(), compat=compat)
+    is_eligible = attribution.is_eligible()
+    busy = partial(_sums_and_busy, described, work=work, rows=rows, around=around, is_eligible=is_eligible)
+    by_stack = _sums(described.filter("has_call_stack"), ["name", "input_dims", "stack"], is_eligible)
+    shown = partial(_shown, rank_trace, has_device_work=not work.is_empty(), attribution=attribution)
     return _Partial(
         shown(busy(["name"])),
         shown(busy(["name", "input_dims"])),
@@ -146,29 +145,22 @@ def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
     )
 
 
-def _described(rank_trace: RankTrace, nodes: pl.DataFrame, compat: Compat | None) -> pl.DataFrame:
-    """Return the counted operators with shapes and call stack, for the plugin in post-order."""
-    stacks = rank_trace.derive(operator_stacks if compat is None else recorded_stacks).stack_of
+def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """Return the counted operators with shapes and call stack."""
+    stacks = attribution.operator_stacks(rank_trace).stack_of
     shapes = rank_trace.table("operator_inputs", ["event_index", "input_dims"])
-    columns = ["node", "event_index", "name", "is_tensor_core_eligible", *HOST_TIMES, *DEVICE_TIMES]
-    counted = nodes.select(*columns, "is_counted") if compat is None else _in_post_order(nodes, columns)
     return (
-        counted.filter("is_counted")
+        attribution.counted_operators(nodes)
+        .select("node", "event_index", "name", "is_tensor_core_eligible", *HOST_TIMES, *DEVICE_TIMES)
         .join(shapes, on="event_index", how="left", maintain_order="left")
         .join(stacks, on="event_index", how="left", maintain_order="left")
         .with_columns(pl.col("stack").is_not_null().alias("has_call_stack"))
     )
 
 
-def _in_post_order(nodes: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    size = subtree_sums(nodes["parent"].to_numpy(), np.ones(nodes.height, np.int64))
-    finished = pl.Series(size) + pl.int_range(pl.len()) - pl.col("depth")
-    return nodes.sort(finished).select(*columns, "is_counted")
-
-
-def _owned_work(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
+def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
     """Return when each piece of device work ran, on which device, and the node that owns it."""
-    owners = device_owner(rank_trace, compat)
+    owners = attribution.device_owner(rank_trace)
     return owners.join(device_rows(rank_trace), on="event_index", maintain_order="left").select(
         "node", "device", "start_ns", "end_ns"
     )
@@ -192,12 +184,11 @@ def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _
     return found[order], np.concatenate(all_nodes)[order]
 
 
-def _sums(described: pl.DataFrame, keys: Sequence[str], compat: Compat | None) -> pl.DataFrame:
-    eligible = pl.col("is_tensor_core_eligible")
+def _sums(described: pl.DataFrame, keys: Sequence[str], is_eligible: pl.Expr) -> pl.DataFrame:
     return described.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("calls"),
         pl.col(*HOST_TIMES, *DEVICE_TIMES).sum(),
-        eligible.any() if compat is None else eligible.first(),  # the plugin asked the first call alone
+        is_eligible,
         pl.col("has_call_stack").any(),
     )
 
@@ -209,10 +200,10 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     work: pl.DataFrame,
     rows: _Rows,
     around: _Rows,
-    compat: Compat | None,
+    is_eligible: pl.Expr,
 ) -> pl.DataFrame:
     """Return `_sums`, and how long at least one piece of work ran: launched in operators of each row, or by them."""
-    sums = _sums(described, keys, compat)
+    sums = _sums(described, keys, is_eligible)
     places = described.select(keys).join(
         sums.select(keys).with_row_index("place"), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )
@@ -235,16 +226,18 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
     return np.asarray(lengths.reshape(len(devices), group_count).sum(axis=0), np.int64)
 
 
-def _shown(rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, compat: Compat | None) -> pl.DataFrame:
+def _shown(
+    rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
+) -> pl.DataFrame:
     """Put texts for ids, and nothing where no device was recorded."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )
     if "input_dims" in table.columns:
         shapes = _shape_texts(rank_trace, table["input_dims"])
-        named = named.with_columns(shapes if compat is None else shapes.fill_null("[]"))
+        named = named.with_columns(attribution.input_shapes(shapes))
     if "stack" in table.columns:
-        stacks = rank_trace.derive(operator_stacks if compat is None else recorded_stacks).texts
+        stacks = attribution.operator_stacks(rank_trace).texts
         named = named.with_columns(stacks.gather(table["stack"]).alias("call_stack"))
     if not has_device_work:
         named = named.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _ON_DEVICE if name in table.columns)

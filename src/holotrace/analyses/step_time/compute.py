@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, union
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels.kernel_kind import with_current_rules
-from holotrace.enrich.steps.step_roles import ROLES, roles, step_windows
+from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -103,10 +101,9 @@ def step_time(
 
     Source: docs/reference/analyses/step_time.md derives it and compares other tools.
     """
-    if annotation is not None and compat is not None:
-        message = f"annotation={annotation!r}: with compat={compat!r} steps are those of the plugin alone"
-        raise InvalidOptionError(message)
-    one_rank = partial(_one_rank, annotation=annotation, compat=compat)
+    attribution = attribution_of(compat)
+    attribution.check_annotation(annotation)
+    one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)
     partials = trace.map(with_current_rules(one_rank), executor)
     if all(each.per_step.is_empty() for each in partials.values()):
         raise _nothing_found(trace, annotation, partials)
@@ -115,9 +112,9 @@ def step_time(
     return StepTime(per_step, _mean(per_step), findings)
 
 
-def _one_rank(rank_trace: RankTrace, *, annotation: str | None, compat: Compat | None) -> _Partial:
-    found = step_windows(rank_trace, compat, annotation)
-    times = times_within(roles(rank_trace, compat), found, restarts=compat is not None)
+def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Attribution) -> _Partial:
+    found = attribution.step_windows(rank_trace, annotation)
+    times = attribution.role_times(attribution.roles(rank_trace), found)
     per_step = found.select(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
         pl.col("window").alias("step"),
@@ -125,34 +122,9 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, compat: Compat |
         "end_ns",
         (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
     ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
-    findings = () if compat else _findings(rank_trace, found, annotation)
+    findings = attribution.shown_findings(_findings(rank_trace, found, annotation))
     names = annotation_names(rank_trace) if found.is_empty() and annotation is not None else ()
     return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
-
-
-def times_within(
-    found: Mapping[str, Intervals], within: pl.DataFrame, *, restarts: bool = False
-) -> dict[str, Int64Array]:
-    """Return the time of each of the `CATEGORIES` in each row of `within` (start_ns, end_ns).
-
-    With U the union of a role and all before it, the role takes |U| less what those before it take.
-
-    Args:
-        found: the intervals of the `ROLES`.
-        within: the steps.
-        restarts: begin anew with a role when those before it fill all steps, as the TensorBoard plugin did by mistake.
-    """
-    starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
-    taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
-    before = np.zeros(len(within), np.int64)
-    times = {}
-    for role in ROLES:
-        if restarts and (before == ends - starts).all():
-            taken, before = (starts[:0], ends[:0]), np.zeros_like(before)
-        taken = union(*concatenated([taken, found[role]]))
-        covered = covered_before(taken, ends) - covered_before(taken, starts)
-        times[role], before = covered - before, covered
-    return {**times, "other": ends - starts - before}
 
 
 def _mean(per_step: pl.DataFrame) -> pl.DataFrame:

@@ -18,8 +18,8 @@ from holotrace.algorithms.nesting import (
     path_numbers,
 )
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.attribution import NodeClass, device_owner, host_nodes
-from holotrace.enrich.host.host_names import MODULE_PREFIX
+from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
+from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.steps.step_of_event import is_in_steps

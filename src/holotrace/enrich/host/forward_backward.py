@@ -8,7 +8,7 @@ import polars as pl
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
-from holotrace.enrich.host.host_nodes import own_host_nodes
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
@@ -90,7 +90,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
     """Leave out what runs inside backward operators: their threads count sequence numbers of their own."""
-    nodes = rank_trace.derive(own_host_nodes)
+    nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True
     rows = rows_of_events(nodes, candidates["forward_index"])

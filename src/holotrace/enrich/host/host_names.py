@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-Compat: TypeAlias = Literal["torch_tb_profiler"]
-"""Whose attribution to reproduce instead of ours: that of the TensorBoard plugin's last source."""
 
 
 class NodeClass(IntEnum):
@@ -42,7 +38,7 @@ HOST_NODE_COLUMNS = {
     "of_parent_ns": pl.Int64,
     "is_counted": pl.Boolean,
 }
-"""Of `holotrace.enrich.host.attribution.host_nodes`, which says what they mean."""
+"""Of `holotrace.enrich.host.host_nodes.host_nodes`, which says what they mean."""
 
 MODULE_PREFIX = "nn.Module: "
 LIGHTNING_MODULE_PREFIX = "[pl][module]"

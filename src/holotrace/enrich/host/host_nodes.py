@@ -1,4 +1,4 @@
-"""Our own trees of the host, and what of the device belongs to them; `holotrace.enrich.host.attribution` says what they mean."""
+"""Our own trees of host calls, and the node that caused each piece of device work."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 
+_ROOT_NAME = "CallTreeRoot"
+_BACKWARD_SUFFIX = ".backward"
 _CLASS_OF_KIND = {
     EventKind.CPU_OP: NodeClass.OPERATOR,
     EventKind.USER_ANNOTATION: NodeClass.ANNOTATION,
@@ -25,8 +27,64 @@ _CLASS_OF_KIND = {
 }
 
 
-def own_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_nodes`: operators, annotations of the host and module calls; use with `rank_trace.derive`."""
+def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
+
+    A node contains another on its thread as `call_stacks` defines it: a range that ends after the range it began in is
+    its sibling. Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
+
+    Returns:
+        Sorted by tree, start, longest first, so that a node comes after all nodes around it:
+
+        node          uint32  the row number
+        event_index   uint32  null on nodes that are not events: the plugin's roots and backward nodes
+        tree          int32   the thread
+        parent        int64   row of the node around it; -1 if there is none
+        depth         int32   number of nodes around it
+        node_class    uint8   NodeClass
+        name          uint32  string id; null on roots; on backward nodes that of the module
+        start_ns      int64
+        end_ns        int64
+        of_parent_ns  int64   the part in which no earlier sibling ran: subtracted from the parent's self time
+        is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
+    """
+    return rank_trace.derive(_host_nodes)
+
+
+def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the innermost node around each runtime or driver call.
+
+    Returns:
+        event_index   uint32
+        node          int64   row of `host_nodes`; -1 if none is known
+        of_parent_ns  int64   subtracted from the node's self time; 0 for a call inside another call
+    """
+    return rank_trace.derive(_runtime_owner)
+
+
+def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the node that caused each kernel, copy and memset.
+
+    It is the innermost node around the launch, on the same thread. If no operator is around the launch, or the launch is
+    unknown, it is the operator with the same external id.
+
+    Returns:
+        event_index   uint32  of the device row
+        node          int64   row of `host_nodes`; -1 if none is known
+        operator      int64   row of the nearest operator: the node itself or around it; -1 if there is none
+        launch_index  uint32  the call; null if it is unknown
+    """
+    return rank_trace.derive(_device_owner)
+
+
+def node_texts(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.Series:
+    """Return the names of these rows of `host_nodes` as people read them."""
+    is_backward = pl.col("node_class") == NodeClass.BACKWARD
+    text = pl.when(is_backward).then(pl.col("name") + _BACKWARD_SUFFIX).otherwise("name").fill_null(_ROOT_NAME)
+    return nodes.select("node_class", rank_trace.texts(nodes["name"])).select(text.alias("name"))["name"]
+
+
+def _host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     ranges = rank_trace.derive(_nested_ranges)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(is_node)
@@ -48,8 +106,7 @@ def own_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-def own_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `runtime_owner`: the innermost node around each runtime or driver call; use with `rank_trace.derive`."""
+def _runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     ranges = rank_trace.derive(_nested_ranges)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(_is_call(ranges))
@@ -57,9 +114,8 @@ def own_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     return ranges[rows].select("event_index", pl.Series("node", _node_of_row(is_node)[around]), "of_parent_ns")
 
 
-def own_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_owner`: what is around the launch, else the operator with the same external id."""
-    nodes, calls = rank_trace.derive(own_host_nodes), rank_trace.derive(own_runtime_owner)
+def _device_owner(rank_trace: RankTrace) -> pl.DataFrame:
+    nodes, calls = host_nodes(rank_trace), runtime_owner(rank_trace)
     launched = rank_trace.derive(launches)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     node = np.append(calls["node"].to_numpy(), NO_PARENT)[rows_of_events(calls, launched["launch_index"])]

@@ -10,7 +10,7 @@ from holotrace.algorithms.nesting import NO_PARENT, furthest_above, nearest_abov
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import NodeClass
-from holotrace.enrich.host.host_nodes import own_host_nodes
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
         event_index  uint32  the operator
         module       uint32  string id of the module's name, with the prefix
     """
-    nodes = rank_trace.derive(own_host_nodes)
+    nodes = host_nodes(rank_trace)
     rows = np.flatnonzero((nodes["node_class"] == NodeClass.OPERATOR).to_numpy())
     is_module = (nodes["node_class"] == NodeClass.MODULE).to_numpy()
     around = nearest_above(nodes["parent"].to_numpy(), is_module, rows)
@@ -50,7 +50,7 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
         node     int64  of the part
         forward  int64  node of the forward operator
     """
-    nodes, links = rank_trace.derive(own_host_nodes), rank_trace.derive(forward_of)
+    nodes, links = host_nodes(rank_trace), rank_trace.derive(forward_of)
     ends = {name: rows_of_events(nodes, links[f"{column}_index"]) for name, column in _ENDS.items()}
     known = pl.DataFrame(ends).filter((pl.col("node") != NO_PARENT) & (pl.col("forward") != NO_PARENT))
     backward = known["node"].to_numpy()

@@ -8,10 +8,8 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import properties_of
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.host.host_names import Compat
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.enrich.kernels.tensor_cores import active_rules, uses_tensor_cores
-from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 
@@ -29,8 +27,8 @@ https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
 
 
-def kernel_calls(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
-    """Return every kernel; copies, memsets and what only waits are none.
+def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return every kernel, without copies, memsets and synchronisations.
 
     Returns:
         Sorted by start_ns:
@@ -38,68 +36,65 @@ def kernel_calls(rank_trace: RankTrace, compat: Compat | None = None) -> pl.Data
         event_index        uint32
         name               uint32  string id
         start_ns, end_ns   int64
-        device             int32   -1 where the file does not say
-        uses_tensor_cores  bool    null where the name does not tell
+        device             int32   -1 if the file does not say
+        uses_tensor_cores  bool    null if the name does not tell
 
-        and the columns of `kernel_shapes`, null (is_estimated false) where the kernel carries no shape.
+        and the columns of `kernel_shapes`, null (is_estimated false) for a kernel without a shape.
     """
-    remembered, key = rank_trace.derive(_calls_by_rules), (compat, kernel_kind.active_rules(), active_rules())
+    remembered, key = rank_trace.derive(_calls_by_rules), (kernel_kind.active_rules(), active_rules())
     if key not in remembered:
-        remembered[key] = _described_calls(rank_trace, compat)
+        shapes, uses = kernel_shapes(rank_trace), uses_tensor_cores(rank_trace)
+        remembered[key] = described_calls(_kernels(rank_trace), shapes, uses)
     return remembered[key]
 
 
 def _calls_by_rules(_: RankTrace) -> dict[object, pl.DataFrame]:
-    """Make the place where `kernel_calls` is remembered."""
+    """Make the dictionary in which `kernel_calls` keeps its results."""
     return {}
 
 
-def _described_calls(rank_trace: RankTrace, compat: Compat | None) -> pl.DataFrame:
-    found = _plugin_kernels(rank_trace) if compat else _kernels(rank_trace)
+def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of `kernel_calls` for these kernels."""
     return (
-        found.select("event_index", "name", "start_ns", "end_ns", pl.col("device").fill_null(-1))
-        .join(kernel_shapes(rank_trace, compat), on="event_index", how="left", maintain_order="left")
-        .join(uses_tensor_cores(rank_trace, compat), on="event_index", how="left", maintain_order="left")
+        kernels.select("event_index", "name", "start_ns", "end_ns", pl.col("device").fill_null(-1))
+        .join(shapes, on="event_index", how="left", maintain_order="left")
+        .join(uses_tensor_cores, on="event_index", how="left", maintain_order="left")
         .with_columns(pl.col("is_estimated").fill_null(value=False))
     )
 
 
-def kernel_shapes(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
+def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the launch shape of each kernel that has one, and how well it fills its device; ROCm's is in the launch.
 
-    The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On others they
-    are worked out in the same way from the shape and the device's properties, where the file has them; what registers
-    and shared memory allow is not known there, so that occupancy is an upper bound:
+    The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On other devices
+    they are computed in the same way from the shape and the device's properties, if the file has them. The limits set by
+    registers and shared memory are unknown there, so that occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
 
     Returns:
-        One row a kernel with such args:
+        One row for each kernel with these args:
 
         event_index           uint32
-        grid_x … block_z      int64    blocks of the launch and threads of a block; null where the file does not say
-        registers_per_thread  int64    likewise
-        shared_memory_bytes   int64    likewise
-        blocks_per_sm         float64  null where it is unknown, 0 or infinite; with `compat` as written
-        occupancy_fraction    float64  0..1, null where it is unknown; with `compat` only what was written
-        is_estimated          bool     whether the last two were worked out here
+        grid_x … block_z      int64    blocks of the launch and threads of a block; null if the file does not say
+        registers_per_thread  int64    null if the file does not say
+        shared_memory_bytes   int64    null if the file does not say
+        blocks_per_sm         float64  null if unknown, 0 or infinite
+        occupancy_fraction    float64  0..1, null if unknown
+        is_estimated          bool     whether the last two were computed here
     """
-    whole = rank_trace.unselected  # a kernel keeps its shape where its launch is not selected
-    return whole.derive(_shapes if compat is None else _written_shapes)
+    return rank_trace.unselected.derive(_shapes)  # a kernel keeps its shape even if its launch is not selected
+
+
+def written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the columns of `kernel_shapes` as the file has them."""
+    return _described(rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
 
 
 def _kernels(rank_trace: RankTrace) -> pl.DataFrame:
     kinds = event_ranges(rank_trace, _KERNEL_KINDS, ["event_index"])
     return device_work(rank_trace).join(kinds, on="event_index", how="semi", maintain_order="left")
-
-
-def _plugin_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    return rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.KERNEL)
-
-
-def _written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
-    return _described(rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
 
 
 def _shapes(rank_trace: RankTrace) -> pl.DataFrame:

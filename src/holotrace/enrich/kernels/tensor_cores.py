@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import polars as pl
 
 from holotrace.algorithms.signatures import demangled, function_name
-from holotrace.enrich.host.attribution import Compat
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
@@ -31,7 +30,7 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
-_SCANNED_LENGTH = 8_000
+SCANNED_LENGTH = 8_000
 """Patterns see so much of a name: some take time that grows with the square of it, and names come from the program."""
 
 _REMEMBERED_NAMES = 4_096
@@ -280,14 +279,7 @@ RULES: tuple[Rule, ...] = (
 """The rules that ship; the first that matches decides. Then what moves or sends data is ordinary, and so is what
 `_NO_PRODUCTS` finds in the name of the function; all others are unknown."""
 
-_PLUGIN_KERNELS = (
-    r"h884|s884|h1688|s1688|hmma|i8816|16816|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1|"
-    r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
-    r"xmma_sparse_gemm|c1688"
-)
-"""Parts of names that the TensorBoard plugin knew: nothing after Ampere's first kernels, nothing of AMD."""
-
-_PLUGIN_OPERATORS = (
+PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"
     r"linear|addbmm|baddbmm|bmm|chain_matmul|linalg_multi_dot|_thnn_fused_(lstm|gru)_cell|(lstm|gru)_cell|"
     r"rnn_(tanh|relu)_cell|cudnn_convolution(_transpose)?(_backward(_input|_weight)?)?)|"
@@ -315,26 +307,24 @@ _OPERATORS = (
 """Whole names of operators that the plugin did not know."""
 
 
-def uses_tensor_cores(rank_trace: RankTrace, compat: Compat | None = None) -> pl.DataFrame:
-    """Say of each kernel whether it runs on tensor or matrix cores, under the rules as they are at this call.
+def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
+    """Say of each kernel whether it runs on tensor or matrix cores, under the rules in force at this call.
 
     Returns:
-        In file order, one row a kernel:
+        In file order, one row for each kernel:
 
         event_index        uint32
-        uses_tensor_cores  bool    null where the name does not tell; with `compat` the plugin's answer, never null
+        uses_tensor_cores  bool    null if the name does not tell
     """
-    matcher = _plugin_answer if compat else _answer_in_force()
-    by_matcher = rank_trace.derive(_answers_by_matcher)
-    if matcher not in by_matcher:
-        by_matcher[matcher] = _answers(rank_trace, matcher)
-    return by_matcher[matcher]
+    answer, by_answer = _answer_in_force(), rank_trace.derive(_answers_by_matcher)
+    if answer not in by_answer:
+        by_answer[answer] = kernel_answers(rank_trace, answer)
+    return by_answer[answer]
 
 
-def is_tensor_core_eligible(names: pl.Series, compat: Compat | None = None) -> pl.Series:
-    """Say of each name of an operator (str) whether tensor cores could do its work, at the right types and sizes."""
-    known = (_PLUGIN_OPERATORS,) if compat else (_PLUGIN_OPERATORS, *_OPERATORS)
-    return names.str.contains(rf"^(?:{'|'.join(known)})$")
+def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
+    """Say of each operator name (str) whether tensor cores could do its work, with suitable types and sizes."""
+    return names.str.contains(rf"^(?:{'|'.join([PLUGIN_OPERATORS, *_OPERATORS])})$")
 
 
 def answer_of_name(name: str) -> bool | None:
@@ -381,11 +371,12 @@ def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], ran
 
 
 def _answers_by_matcher(_: RankTrace) -> dict[Answer, pl.DataFrame]:
-    """Make the place where the answers are remembered."""
+    """Make the dictionary in which `uses_tensor_cores` keeps its results."""
     return {}
 
 
-def _answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
+def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
+    """Return the table of `uses_tensor_cores` by an `answer` that is asked once for each distinct name."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     distinct = kernels["name"].unique()
     answers = pl.Series(map(answer, rank_trace.texts(distinct)), dtype=pl.Boolean)
@@ -415,7 +406,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
     """Return False for what sends or moves data, and for work without products of matrices; else None."""
-    function = function_name(name)[:_SCANNED_LENGTH]
+    function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None
     return False if kind_of(name) is not KernelKind.COMPUTATION or _MULTIPLIES_NOTHING.search(function) else None
@@ -424,15 +415,9 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 def _scanned(name: str) -> str:
     """Return the part of a name that patterns see; of a mangled one that is not understood, as it is."""
     readable = demangled(name)
-    return (readable if "(" in readable or not name.startswith("_Z") else name)[:_SCANNED_LENGTH]
+    return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 
 
-@lru_cache(maxsize=_REMEMBERED_NAMES)
-def _plugin_answer(name: str) -> bool | None:
-    return bool(_PLUGIN.search(name[:_SCANNED_LENGTH]))
-
-
-_PLUGIN = re.compile(_PLUGIN_KERNELS)
 _MAY_MULTIPLY = re.compile(_PRODUCTS, re.IGNORECASE)
 _MULTIPLIES_NOTHING = re.compile(_NO_PRODUCTS, re.IGNORECASE)
 

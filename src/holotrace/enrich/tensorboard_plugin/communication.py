@@ -93,6 +93,32 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     return ordered.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("node").alias("place"))
 
 
+def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Return `communication_ranges` of the plugin: the n-th range of the n-th node matches that of other ranks.
+
+    `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
+    """
+    nodes = rank_trace.derive(communication_nodes)
+    with_step = nodes.with_columns(step_of_nodes(nodes, steps)).with_row_index("node")
+    ranges = rank_trace.derive(node_ranges).join(
+        with_step.select("node", "step", "name", "byte_count"), on="node", how="left", maintain_order="left"
+    )
+    return ranges.select(
+        pl.lit(0, pl.UInt64).alias("key"),
+        pl.col("node").cast(pl.Int64).alias("number"),
+        "place",
+        pl.lit(value=True).alias("by_order"),
+        "step",
+        pl.lit(value=False).alias("is_before"),
+        pl.col("name").alias("collective"),
+        pl.lit(None, pl.String).alias("dtype"),
+        "byte_count",
+        (pl.col("place") == 0).alias("is_call"),
+        "start_ns",
+        "end_ns",
+    )
+
+
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
     """Return the number of the step (int64) in which each node lies whole, null where there is none.
 

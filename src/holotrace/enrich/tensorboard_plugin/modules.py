@@ -10,8 +10,8 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
-from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.tensorboard_plugin.events import PluginType, is_lightning, plugin_events
+from holotrace.enrich.tensorboard_plugin.node_times import plugin_node_times
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes
 from holotrace.store.trace import RankTrace
 
@@ -47,7 +47,7 @@ def plugin_modules(rank_trace: RankTrace, separator: str) -> pl.DataFrame:
 
 
 def _sums(rank_trace: RankTrace) -> pl.DataFrame:
-    nodes = plugin_host_nodes(rank_trace).hstack(node_times(rank_trace, "torch_tb_profiler"))
+    nodes = rank_trace.derive(plugin_host_nodes).hstack(rank_trace.derive(plugin_node_times))
     wanted = NodeClass.LIGHTNING_MODULE if is_lightning(rank_trace) else NodeClass.MODULE
     in_backward = nearest_above(
         nodes["parent"].to_numpy(), (nodes["node_class"] == NodeClass.BACKWARD).to_numpy(), np.arange(nodes.height)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.steps.steps import extended_by_work
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events, plugin_launches
 from holotrace.store.trace import RankTrace
+
+_MOST_BUCKETS = 100
 
 
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
@@ -30,6 +33,20 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     host = _host_steps(events)
     row = _step_of_runtime(events, host).gather(launched["runtime_row"])
     return extended_by_work(host, events[launched["row"]].select("start_ns", "end_ns", row.alias("row")))
+
+
+def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
+    """Return the edges of the buckets of a time series: a power of ten microseconds long, the last takes the rest."""
+    events = rank_trace.derive(plugin_events)
+    spans = events.filter(pl.col("type") == PluginType.TRACE)
+    named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
+    chosen = named if len(named) else events
+    start, end = chosen.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    size = 1_000
+    while end - start > _MOST_BUCKETS * size:
+        size *= 10
+    count = max(1, (end - start) // size)
+    return np.append(start + size * np.arange(count), end)
 
 
 def _host_steps(events: pl.DataFrame) -> pl.DataFrame:

@@ -74,7 +74,7 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `plugin_runtime_owner` with rows of `summed_trees`; use with `rank_trace.derive`.
+    """Return the columns of `runtime_owner` with rows of `summed_trees`; use with `rank_trace.derive`.
 
     All calls with an external id belong to the first host range with that id, thread after thread, wherever it is; no
     id counts as an id. Calls with id 0 belong to the root of their thread as well.
@@ -106,11 +106,6 @@ def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     )
     owners = pl.concat([known, stale]).with_columns(pl.col("node").fill_null(NO_PARENT))
     return owners.select("event_index", "node", pl.col("node").alias("operator"), "launch_index")
-
-
-def plugin_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `runtime_owner` of the plugin; use with `rank_trace.derive`."""
-    return _at_their_last(rank_trace, rank_trace.derive(summed_runtime_owner), ["node"])
 
 
 def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:

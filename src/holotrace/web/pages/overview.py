@@ -16,7 +16,7 @@ from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
 from holotrace.recommendations.advice import Advice, advice_from
-from holotrace.recommendations.facts import ADVICE_ANALYSES
+from holotrace.recommendations.rules import OUR_RULES
 from holotrace.units import percent_text
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
@@ -122,7 +122,7 @@ def _whole(session: Session, selection: Selection) -> Wholeness:
 def _advised(session: Session, selection: Selection) -> Advice:
     scope = selection.scope
     return session.remembered(
-        scope, "advice", lambda trace: advice_from(trace, session.results(scope, ADVICE_ANALYSES))
+        scope, "advice", lambda trace: advice_from(trace, session.results(scope, OUR_RULES.analyses))
     )
 
 

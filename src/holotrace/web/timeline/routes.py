@@ -13,7 +13,7 @@ from flask import Flask, Response, abort, request, send_file, send_from_director
 
 from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.recommendations.advice import Advice, advice_from
-from holotrace.recommendations.facts import ADVICE_ANALYSES
+from holotrace.recommendations.rules import OUR_RULES
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import opened_trace
@@ -198,7 +198,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
     whole = Scope(scope.run, among)
 
     def advice(trace: Trace) -> Advice:
-        return advice_from(trace, session.results(whole, ADVICE_ANALYSES))
+        return advice_from(trace, session.results(whole, OUR_RULES.analyses))
 
     return advice_findings(_only(scope), _ready(session, whole, "advice", advice))
 

@@ -11,7 +11,7 @@ from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_
 from hta.facade.results.times import frame_in_microseconds
 
 if TYPE_CHECKING:
-    from holotrace.enrich.host.host_names import Compat
+    from holotrace.enrich.compat import Compat
     from holotrace.store.trace import Trace
 
 TIMES = ("time_ns", "allocated_ns", "released_ns")

@@ -1,0 +1,225 @@
+"""What analyses ask about a rank, and how they sum it up; the TensorBoard plugin's answers differ.
+
+An analysis with the option `compat` takes all of this from an `Attribution`, so that the same sums give our numbers or
+the plugin's. The methods here give ours; `holotrace.enrich.tensorboard_plugin.attribution` overrides those in which the
+plugin differs, and `holotrace.enrich.compat` chooses one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Int64Array, Intervals
+from holotrace.algorithms.nesting import itself_or_above, nearest_above
+from holotrace.enrich.collectives.collectives import host_call_count
+from holotrace.enrich.collectives.libraries import communication_libraries
+from holotrace.enrich.collectives.ranges import communication_ranges
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.host.host_nodes import device_owner, host_nodes
+from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
+from holotrace.enrich.host.memory_events import Rows, nodes_of_memory_events
+from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.host.operator_stacks import OperatorStacks, operator_stacks
+from holotrace.enrich.job.processes import host_and_process
+from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible
+from holotrace.enrich.steps.step_roles import roles, times_within
+from holotrace.enrich.steps.steps import device_extended_windows
+from holotrace.store.trace import RankTrace
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Our attribution; without fields, so that it pickles and all instances are equal."""
+
+    # The host: which call is inside which, and what it caused.
+
+    def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Return the host trees; see `holotrace.enrich.host.host_nodes.host_nodes`."""
+        return host_nodes(rank_trace)
+
+    def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Return the times of every host node; see `holotrace.enrich.host.node_times.node_times`."""
+        return node_times(rank_trace)
+
+    def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Return the node that caused each piece of device work; see `holotrace.enrich.host.host_nodes.device_owner`."""
+        return device_owner(rank_trace)
+
+    def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
+        """Return the call stacks of the operators."""
+        return rank_trace.derive(operator_stacks)
+
+    def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
+        """Return the nodes of the operator tables, in the order in which `is_eligible` meets them."""
+        return nodes.filter("is_counted")
+
+    def is_eligible(self) -> pl.Expr:
+        """Say of several calls of an operator whether tensor cores could do its work."""
+        return pl.col("is_tensor_core_eligible").any()
+
+    def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
+        """Say of each operator name whether tensor cores could do its work."""
+        return is_tensor_core_eligible(names)
+
+    def input_shapes(self, texts: pl.Series) -> pl.Series:
+        """Return the input shapes as they are shown; null where they were not recorded."""
+        return texts
+
+    # Kernels
+
+    def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Return the kernels; see `holotrace.enrich.kernels.kernel_calls.kernel_calls`."""
+        return kernel_calls(rank_trace)
+
+    def kernels_by_name(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Return the kernels with the durations (duration_ns) that sums by name count."""
+        return kernels
+
+    def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Return the kernels that are listed by the operator that launched them, null if unknown."""
+        return kernels
+
+    def mean_by_duration(self, column: str) -> pl.Expr:
+        """Return the mean of a column over kernels, weighted by duration; null if no value has a weight."""
+        value, weight = pl.col(column), pl.col("duration_ns")
+        known = weight.filter(value.is_not_null()).sum()
+        return pl.when(known > 0).then((value * weight).sum() / known)
+
+    def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Return the kernels among which those on tensor cores have a share."""
+        return kernels
+
+    def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Return the kernels whose number of blocks per SM is unknown."""
+        return kernels.filter((pl.col("blocks_per_sm") > 0).not_().fill_null(value=True))
+
+    # Steps
+
+    def check_annotation(self, annotation: str | None) -> None:
+        """Refuse an annotation that cannot replace the steps."""
+
+    def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+        """Return the steps with the device work that they launched: window, start_ns, end_ns, sorted by start_ns."""
+        if annotation is not None:
+            return device_extended_windows(rank_trace, annotation)
+        return rank_trace.derive(device_extended_windows)
+
+    def roles(self, rank_trace: RankTrace) -> dict[str, Intervals]:
+        """Return when the rank was in each role; see `holotrace.enrich.steps.step_roles.roles`."""
+        return roles(rank_trace)
+
+    def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
+        """Return the time of each role in each step; see `holotrace.enrich.steps.step_roles.times_within`."""
+        return times_within(intervals, steps)
+
+    def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
+        """Return the edges of a time series; `whole` holds the start of the first step and the end of the last."""
+        start_ns, end_ns = whole.tolist()
+        # Differences, because a double cannot hold an absolute time to the nanosecond.
+        edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
+        return edges
+
+    # Communication
+
+    def communication_ranges(self, rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
+        """Return the ranges of communication; see `holotrace.enrich.collectives.ranges.communication_ranges`."""
+        return communication_ranges(rank_trace, steps["window"])
+
+    def host_call_count(self, rank_trace: RankTrace) -> int:
+        """Return how many collectives the host asked for, to report them if none ran on a device."""
+        return host_call_count(rank_trace)
+
+    def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
+        """Return the libraries that carry out collectives, such as nccl and gloo."""
+        return communication_libraries(rank_trace)
+
+    def matched_operations(
+        self, operations: pl.DataFrame, uneven_count: int, _rank_count: int
+    ) -> tuple[pl.DataFrame, int]:
+        """Return the collectives whose transfer is known, and how many kinds are left out.
+
+        Args:
+            operations: collectives with the number of ranks that have them (`rank_count`).
+            uneven_count: kinds of collectives left out because their number differs between ranks.
+        """
+        return operations.filter(pl.col("rank_count") > 1), uneven_count
+
+    def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
+        """Return the columns about the collectives of each row of `per_step`: 0 in a step without any."""
+        return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
+
+    def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of `per_step` over which the mean step is taken."""
+        return per_step.drop_nulls("step")
+
+    def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of `per_step` over which the mean waiting is taken."""
+        return per_step.drop_nulls("step")
+
+    def used_devices(self, rank_trace: RankTrace) -> list[int]:
+        """Return the numbers of the devices on which the rank ran work."""
+        return [int(device) for device in np.unique(device_work(rank_trace)["device"].to_numpy())]
+
+    def host_and_process(self, rank_trace: RankTrace) -> tuple[str | None, int | None]:
+        """Return the machine of the rank and the number of its process there; None if unknown."""
+        return host_and_process(rank_trace)
+
+    def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
+        """Return the devices of all ranks with the numbers of their processes."""
+        return devices
+
+    def communication_findings(self, findings: tuple[str, ...], _uneven_count: int) -> tuple[str, ...]:
+        """Return the findings about communication that are shown, given ours and the count of `matched_operations`."""
+        return findings
+
+    # Memory
+
+    def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
+        """Return the innermost host node around each memory event, -1 if there is none."""
+        return nodes_of_memory_events(rank_trace)
+
+    def operator_and_caller(
+        self, parent: Rows, is_counted: np.ndarray[tuple[int], np.dtype[np.bool_]], node: Rows
+    ) -> tuple[Rows, Rows]:
+        """Return the operator to which each node belongs, and the operator around that one; -1 if there is none.
+
+        Args:
+            parent: the parent of each host node, and a last entry for -1.
+            is_counted: whether each host node is an operator, and a last entry for -1.
+            node: rows of host nodes.
+        """
+        operator = itself_or_above(parent, is_counted, node)
+        return operator, nearest_above(parent, is_counted, operator)
+
+    def shown_memory_events(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Return the memory events of the devices that are shown."""
+        return events
+
+    def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+        """Return the blocks of memory; see `holotrace.enrich.host.memory_blocks.blocks_in_window`."""
+        return blocks_in_window(events, window)
+
+    def nodes_in_window(self, nodes: pl.DataFrame, _: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+        """Return the host nodes whose calls count in a window.
+
+        Args:
+            nodes: the host trees.
+            _: memory events with the row of their node.
+            window: the window.
+        """
+        return nodes.filter(window.touches())
+
+    def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
+        """Return which operator names get each memory change, given all operators around it (row, name)."""
+        return around.unique()
+
+    # Findings
+
+    def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the findings that are shown."""
+        return findings

@@ -1,0 +1,25 @@
+"""On which machine, in which process, a rank ran."""
+
+from __future__ import annotations
+
+import re
+
+from holotrace.ingest.worker_names import worker_of
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+
+def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
+    """Return the machine, from the file or its name, and the process that ran most operators; None if unknown."""
+    tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
+    processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
+    process = int(processes.to_list()[0]) if len(processes) else None
+    host, number = host_and_process_by_name(rank_trace)
+    return rank_trace.header.host_name or (host if number is not None and number == process else None), process
+
+
+def host_and_process_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
+    """Return host and process of a worker named `<host>_<process>`, else the worker as the host."""
+    worker = worker_of(rank_trace.source)
+    named = re.fullmatch(r"(.+)_(\d+)", worker)
+    return (named[1], int(named[2])) if named else (worker, None)

@@ -1,0 +1,240 @@
+"""The plugin's attribution: every answer in which it differs from ours.
+
+Its last source decides, mistakes included, so that its users find their numbers again. The differences and their
+reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Int64Array, Intervals
+from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.host.memory_blocks import TimeWindow
+from holotrace.enrich.host.memory_events import Rows
+from holotrace.enrich.host.operator_stacks import OperatorStacks, recorded_stacks
+from holotrace.enrich.job.processes import host_and_process_by_name
+from holotrace.enrich.steps.step_roles import times_within
+from holotrace.enrich.tensorboard_plugin.communication import communication_events, plugin_communication_ranges
+from holotrace.enrich.tensorboard_plugin.events import DEVICE_TYPES, plugin_events
+from holotrace.enrich.tensorboard_plugin.kernels import plugin_kernel_calls
+from holotrace.enrich.tensorboard_plugin.memory import (
+    SHOWN_DEVICES,
+    plugin_blocks_in_window,
+    plugin_nodes_of_memory_events,
+    visited_nodes,
+)
+from holotrace.enrich.tensorboard_plugin.node_times import plugin_node_times
+from holotrace.enrich.tensorboard_plugin.roles import plugin_roles
+from holotrace.enrich.tensorboard_plugin.steps import bucket_edges, plugin_steps
+from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible
+from holotrace.enrich.tensorboard_plugin.trees import plugin_device_owner, plugin_host_nodes
+from holotrace.errors import InvalidOptionError
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+_NO_VIEW = (
+    "the plugin shows no distributed view here: its communication nodes do not correspond on all ranks, so data "
+    "transfer and synchronising cannot be told apart"
+)
+
+
+@dataclass(frozen=True)
+class PluginAttribution(Attribution):
+    """The attribution of PyTorch's TensorBoard plugin (torch_tb_profiler)."""
+
+    # The host
+
+    def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Drop what ends after its parent and most annotations, join threads of one number, add a root for each."""
+        return rank_trace.derive(plugin_host_nodes)
+
+    def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Sum over the trees as they were before the plugin moved backward operators to their modules."""
+        return rank_trace.derive(plugin_node_times)
+
+    def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Go by the external id of the launch alone.
+
+        Kernels without a known launch belong to every thread with steps, other such work to none. The column
+        `operator` holds the node, operator or not.
+        """
+        return rank_trace.derive(plugin_device_owner)
+
+    def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
+        """Return the stacks that the file itself has."""
+        return rank_trace.derive(recorded_stacks)
+
+    def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
+        """Return them in post-order."""
+        size = subtree_sums(nodes["parent"].to_numpy(), np.ones(nodes.height, np.int64))
+        finished = pl.Series(size) + pl.int_range(pl.len()) - pl.col("depth")
+        return nodes.sort(finished).filter("is_counted")
+
+    def is_eligible(self) -> pl.Expr:
+        """Ask the first call alone."""
+        return pl.col("is_tensor_core_eligible").first()
+
+    def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
+        """Go by the plugin's list of operators."""
+        return plugin_is_eligible(names)
+
+    def input_shapes(self, texts: pl.Series) -> pl.Series:
+        """Show shapes that were not recorded as an empty list."""
+        return texts.fill_null("[]")
+
+    # Kernels
+
+    def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
+        """Return the kernels by the plugin's times, with their shapes as written and its answers on tensor cores."""
+        return rank_trace.derive(plugin_kernel_calls)
+
+    def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Take the durations of the file: the difference of float ends counts only in sums by operator."""
+        recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
+        return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
+
+    def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Leave out kernels that no thread launched."""
+        return kernels.drop_nulls("operator")
+
+    def mean_by_duration(self, column: str) -> pl.Expr:
+        """Count an unknown value as 0."""
+        value, weight = pl.col(column), pl.col("duration_ns")
+        return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
+
+    def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Ask only about the kernels that operators launched."""
+        counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
+        owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
+        return owners.select("event_index").join(kernels, on="event_index")
+
+    def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
+        """Return none: a kernel without blocks per SM counts as one with none."""
+        return kernels.clear()
+
+    # Steps
+
+    def check_annotation(self, annotation: str | None) -> None:
+        """Refuse any annotation: the plugin knew only its own steps."""
+        if annotation is not None:
+            message = (
+                f"annotation={annotation!r} cannot be combined with compat='torch_tb_profiler': the plugin has its own "
+                "steps. Leave one of the two out."
+            )
+            raise InvalidOptionError(message)
+
+    def step_windows(self, rank_trace: RankTrace, _: str | None = None) -> pl.DataFrame:
+        """Return the plugin's steps."""
+        return rank_trace.derive(plugin_steps)
+
+    def roles(self, rank_trace: RankTrace) -> dict[str, Intervals]:
+        """Return the plugin's roles."""
+        return rank_trace.derive(plugin_roles)
+
+    def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
+        """Forget the roles so far once they fill all steps, as the plugin did by mistake."""
+        return times_within(intervals, steps, restarts=True)
+
+    def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
+        """Return the edges of the plugin's buckets."""
+        return bucket_edges(rank_trace)
+
+    # Communication
+
+    def communication_ranges(self, rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
+        """Return the ranges of the plugin's communication nodes, matched n-th with n-th of other ranks."""
+        return plugin_communication_ranges(rank_trace, steps)
+
+    def host_call_count(self, _: RankTrace) -> int:
+        """Count none: the plugin did not report them."""
+        return 0
+
+    def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
+        """Return the libraries that the plugin's communication events name."""
+        names = rank_trace.derive(communication_events)["name"]
+        return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
+
+    def matched_operations(
+        self, operations: pl.DataFrame, uneven_count: int, rank_count: int
+    ) -> tuple[pl.DataFrame, int]:
+        """Match all operations or, if any lacks a rank, none."""
+        if uneven_count or (operations["rank_count"] < rank_count).any():
+            return operations.clear(), max(uneven_count, len(operations))
+        return operations, uneven_count
+
+    def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
+        """Leave steps without collectives null."""
+        return counts
+
+    def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
+        """Take what is outside the steps for a step."""
+        return per_step
+
+    def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
+        """Take what is outside the steps for a step, and steps of one number for one."""
+        return per_step.unique(["rank", "step"], maintain_order=True)
+
+    def used_devices(self, rank_trace: RankTrace) -> list[int]:
+        """Return the devices of the events that the plugin kept."""
+        rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES)).select("event_index")
+        of_events = rank_trace.table("events", ["event_index", "device"])
+        devices = rows.join(of_events, on="event_index", how="left")["device"]
+        return devices.drop_nulls().unique().sort().to_list()
+
+    def host_and_process(self, rank_trace: RankTrace) -> tuple[str, int | None]:
+        """Go by the name of the file alone."""
+        return host_and_process_by_name(rank_trace)
+
+    def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
+        """Count the processes that the names of files do not number."""
+        unknown = pl.col("process").is_null()
+        counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
+        if not devices["process"].null_count():
+            return devices
+        return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process=counted)])
+
+    def communication_findings(self, _findings: tuple[str, ...], uneven_count: int) -> tuple[str, ...]:
+        """Say if the plugin shows no distributed view."""
+        return (_NO_VIEW,) if uneven_count else ()
+
+    # Memory
+
+    def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
+        """Know threads by their numbers alone, and times as floats."""
+        return rank_trace.derive(plugin_nodes_of_memory_events)
+
+    def operator_and_caller(
+        self, parent: Rows, is_counted: np.ndarray[tuple[int], np.dtype[np.bool_]], node: Rows
+    ) -> tuple[Rows, Rows]:
+        """Take the node itself, if it is an operator, and whatever is directly around it."""
+        operator = np.where(is_counted[node], node, NO_PARENT)
+        return operator, parent[operator]
+
+    def shown_memory_events(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Show CPU and CUDA devices alone."""
+        return events.filter(pl.col("device_number").is_in(SHOWN_DEVICES))
+
+    def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+        """Pair allocations and frees by address alone, within the window."""
+        return plugin_blocks_in_window(events, window)
+
+    def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+        """Return the nodes of the window that the plugin visited."""
+        is_in_window = nodes.with_columns(window.touches().alias("is_in_window"))["is_in_window"]
+        return nodes.filter(visited_nodes(nodes, events, is_in_window))
+
+    def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
+        """Count a change for each operator around it, nested calls of one name several times."""
+        return around
+
+    # Findings
+
+    def shown_findings(self, _: tuple[str, ...]) -> tuple[str, ...]:
+        """Show none: the plugin had none."""
+        return ()

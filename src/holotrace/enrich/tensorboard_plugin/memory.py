@@ -1,0 +1,86 @@
+"""The blocks of memory as the plugin paired them, and the nodes to which it assigned memory events."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, levels
+from holotrace.enrich.host.memory_blocks import TimeWindow, changes_by_address, described_blocks, frees_and_kept
+from holotrace.enrich.host.memory_events import Rows, innermost_nodes, memory_events
+from holotrace.enrich.tensorboard_plugin.events import rounded_ns
+from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes, plugin_trees
+from holotrace.store.trace import RankTrace
+
+SHOWN_DEVICES = (0, 1)
+"""Numbers of CPU and CUDA: the only devices whose memory the plugin showed; HIP has another number."""
+
+
+def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
+    """Return `nodes_of_memory_events` of the plugin; use with `rank_trace.derive`.
+
+    The plugin knows threads by their numbers alone, and times as floats.
+    """
+    events, nodes = rank_trace.derive(memory_events), rank_trace.derive(plugin_host_nodes)
+    return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
+
+
+def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+    """Return the blocks of the window, paired from its events alone; whose they are comes from all events.
+
+    The plugin showed the size of the free.
+    """
+    of_all = described_blocks(events, plugin_blocks(events))
+    seen = events.filter(window.holds("time_ns"))
+    shown = described_blocks(seen, plugin_blocks(seen))
+    owners = of_all.filter(pl.col("release_index").is_not_null()).select("release_index", "operator", "caller")
+    known = shown.join(owners, on="release_index", how="left", maintain_order="left", suffix="_of_all")
+    return known.with_columns(
+        *(
+            pl.when(pl.col("allocated_ns").is_null()).then(f"{node}_of_all").otherwise(node).alias(node)
+            for node in ("operator", "caller")
+        ),
+        pl.coalesce("freed_bytes", "block_bytes").alias("block_bytes"),
+    )
+
+
+def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
+    """Return `memory_blocks` of the plugin.
+
+    It goes by the address alone, on any device, forgets an allocation when the next one at its address comes, and
+    knows only the last of several frees without allocation.
+    """
+    changes = changes_by_address(events, ["address"])
+    frees = changes.filter(~pl.col("is_allocation"))
+    orphans = frees.filter(pl.col("allocated").is_null()).unique("address", keep="last", maintain_order=True)
+    kept = changes.filter("is_allocation", pl.col("is_followed_by_allocation").is_null())
+    return frees_and_kept(pl.concat([frees.drop_nulls("allocated"), orphans]), kept)
+
+
+def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
+    """Say which nodes the plugin visited to count calls: it went below roots and nodes with memory events inside.
+
+    Args:
+        nodes: the host trees.
+        events: memory events with the row of their `node`.
+        is_in_window: whether each node touches the window.
+    """
+    parent, is_visited = nodes["parent"].to_numpy(), is_in_window.to_numpy().copy()
+    is_root = parent == NO_PARENT
+    is_entered, rows_with_events = is_root.copy(), events["node"].unique().to_numpy()
+    while len(rows_with_events := rows_with_events[rows_with_events != NO_PARENT]):
+        is_entered[rows_with_events] = True
+        rows_with_events = np.unique(parent[rows_with_events])
+    is_visited |= is_root
+    for rows in levels(parent):
+        is_visited[rows] &= is_visited[parent[rows]] & is_entered[parent[rows]]
+    return is_visited
+
+
+def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """Return the tree of the thread with the number of each event's thread, -1 if there is none."""
+    threads = rank_trace.derive(plugin_trees).select("thread", "tree").unique("thread", keep="first")
+    numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
+    trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]
+    return trees.fill_null(NO_PARENT).to_numpy()

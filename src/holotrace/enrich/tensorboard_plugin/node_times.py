@@ -1,0 +1,51 @@
+"""How long the nodes of the plugin's trees took."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, levels
+from holotrace.enrich.host.node_times import Bools, eligible_by_name, summed_times, timed_work
+from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible, plugin_uses_tensor_cores
+from holotrace.enrich.tensorboard_plugin.trees import (
+    plugin_durations,
+    plugin_trees,
+    summed_device_owner,
+    summed_runtime_owner,
+    summed_trees,
+)
+from holotrace.store.trace import RankTrace
+
+
+def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
+    """Sum over the trees before the plugin moves backward operators, then over its backward nodes."""
+    summed = _summed(rank_trace)
+    trees = rank_trace.derive(plugin_trees)
+    is_made = (trees["summed_row"] == NO_PARENT).to_numpy()
+    if not is_made.any():
+        return summed
+    times = summed[np.maximum(trees["summed_row"].to_numpy(), 0)]
+    return _with_backward_nodes(trees, times, is_made)
+
+
+def _summed(rank_trace: RankTrace) -> pl.DataFrame:
+    nodes, calls = rank_trace.derive(summed_trees), rank_trace.derive(summed_runtime_owner)
+    owners, durations = rank_trace.derive(summed_device_owner), rank_trace.derive(plugin_durations)
+    work = timed_work(owners, durations, rank_trace.derive(plugin_uses_tensor_cores))
+    return summed_times(nodes, calls, work, eligible_by_name(rank_trace, nodes, plugin_is_eligible))
+
+
+def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: Bools) -> pl.DataFrame:
+    """Complete the plugin's backward nodes: sums of their children, whose own sums are known."""
+    parent, columns = trees["parent"].to_numpy(), {name: times[name].to_numpy().copy() for name in times.columns}
+    length_ns = (trees["end_ns"] - trees["start_ns"]).to_numpy()
+    for name, values in columns.items():
+        values[is_made] = length_ns[is_made] if name in {"host_total_ns", "host_self_ns"} else 0
+    for rows in reversed(levels(parent)):
+        rows = rows[is_made[parent[rows]]]  # noqa: PLW2901 -- only sums of made nodes are open
+        for name in ("device_total_ns", "tensor_core_total_ns", "tensor_core_unknown_total_ns"):
+            np.add.at(columns[name], parent[rows], columns[name][rows])
+        np.subtract.at(columns["host_self_ns"], parent[rows], length_ns[rows])
+        np.logical_or.at(columns["is_tensor_core_eligible"], parent[rows], columns["is_tensor_core_eligible"][rows])
+    return pl.DataFrame(columns)

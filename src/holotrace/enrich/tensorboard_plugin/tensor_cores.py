@@ -1,0 +1,31 @@
+"""Which kernels and operators the plugin counted among those that use tensor cores."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from holotrace.enrich.kernels.tensor_cores import PLUGIN_OPERATORS, SCANNED_LENGTH, kernel_answers
+from holotrace.store.trace import RankTrace
+
+_KERNELS = re.compile(
+    r"h884|s884|h1688|s1688|hmma|i8816|16816|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1|"
+    r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
+    r"xmma_sparse_gemm|c1688"
+)
+"""Parts of kernel names: nothing after Ampere's first kernels, nothing of AMD."""
+
+
+def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `uses_tensor_cores` of the plugin, never null; use with `rank_trace.derive`."""
+    return kernel_answers(rank_trace, _uses_tensor_cores)
+
+
+def plugin_is_eligible(names: pl.Series) -> pl.Series:
+    """Say of each operator name (str) whether the plugin took it for one whose work tensor cores could do."""
+    return names.str.contains(f"^(?:{PLUGIN_OPERATORS})$")
+
+
+def _uses_tensor_cores(name: str) -> bool:
+    return bool(_KERNELS.search(name[:SCANNED_LENGTH]))
