@@ -71,4 +71,5 @@ from .schema import EventKind as EventKind, KernelKind as KernelKind
 from .sql_queries.query import sql as sql
 from .store.trace import RankTrace as RankTrace, Trace as Trace
 from .version import __version__ as __version__
+from .whole_job.check import Check as Check, check as check
 from .whole_job.summary import Summary as Summary, summary as summary

@@ -14,6 +14,7 @@ from holotrace.store.health import Finding
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
+State = Literal["clean", "repaired", "with losses", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class FileHealth:
     error: str | None = None
 
     @property
-    def state(self) -> Literal["clean", "repaired", "with losses", "unreadable"]:
+    def state(self) -> State:
         """The overall result, as one label."""
         if self.error is not None:
             return "unreadable"

@@ -1,0 +1,106 @@
+"""The health of a job's files: can they be read, what was lost, and do they keep the rules of a sound trace?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from html import escape
+from typing import Any, get_args
+
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.ingest.file_health import FileHealth, State, file_health
+from holotrace.store.trace import SkippedFile, Trace
+from holotrace.units import size_text
+from holotrace.validation import Violation, validate
+from holotrace.visible_text import visible
+
+_STATES = get_args(State)
+_MOST_ROWS = 50
+"""Files listed in a notebook."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """The health of a job's files.
+
+    files       one per rank, sorted by rank
+    skipped     files that are not part of the job, with the reason
+    violations  rules that files break; None unless `strict` was asked for
+    """
+
+    files: tuple[FileHealth, ...]
+    skipped: tuple[SkippedFile, ...] = ()
+    violations: tuple[Violation, ...] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The counts in one sentence, such as `3 files: 1 clean, 1 with losses, 1 unreadable.`."""
+        counts = Counter(file.state for file in self.files)
+        states = [f"{counts[state]:,} {state}" for state in _STATES if counts[state]]
+        if self.skipped:
+            states.append(f"{len(self.skipped):,} left out")
+        total = len(self.files) + len(self.skipped)
+        return f"{total:,} file{'' if total == 1 else 's'}: {', '.join(states)}."
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether at least one file can be read and no file breaks a rule that makes numbers wrong."""
+        has_errors = any(violation.severity == "error" for violation in self.violations or ())
+        return not has_errors and any(file.error is None for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python; `violations` is missing unless `strict` was asked for."""
+        violations = (
+            {} if self.violations is None else {"violations": [dataclasses.asdict(each) for each in self.violations]}
+        )
+        return {
+            "verdict": self.verdict,
+            "files": [dataclasses.asdict(file) for file in self.files],
+            "skipped_files": [{"path": file.path, "reason": file.reason} for file in self.skipped],
+            **violations,
+        }
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and one row per file in a notebook."""
+        rows = "".join(map(_html_row, self.files[:_MOST_ROWS]))
+        rest = len(self.files) - _MOST_ROWS
+        more = f"<p>… and {rest:,} more files: <code>.files</code></p>" if rest > 0 else ""
+        broken = "".join(f"<li>{_text(_sentence(violation))}</li>" for violation in self.violations or ())
+        head = "<tr><th>rank</th><th>file</th><th>state</th><th>events</th><th>GPU work</th><th>size</th></tr>"
+        return f"<p><b>{_text(self.verdict)}</b></p><table>{head}{rows}</table>{more}{f'<ul>{broken}</ul>' if broken else ''}"
+
+
+def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:
+    """Check the health of a job's files: what the reader repaired or dropped, and which files it could not read.
+
+    A file that cannot be read is a row with its error, not an exception.
+
+    Args:
+        trace: the job.
+        strict: also check rules that a sound trace keeps, such as "a kernel starts after its launch".
+        executor: where the ranks are worked on.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build()
+    >>> holotrace.check(trace).verdict
+    '1 file: 1 clean.'
+    """
+    files = file_health(trace, executor=executor)
+    return Check(files, trace.skipped, validate(trace, executor=executor) if strict else None)
+
+
+def _html_row(file: FileHealth) -> str:
+    size = size_text(file.bytes_read) if file.error is None else ""
+    state = file.state if file.error is None else f"{file.state}: {file.error}"
+    cells = (file.rank, file.path, state, f"{file.event_count:,}", f"{file.gpu_event_count:,}", size)
+    return f"<tr>{''.join(f'<td>{_text(str(cell))}</td>' for cell in cells)}</tr>"
+
+
+def _sentence(violation: Violation) -> str:
+    return f"rank {violation.rank}, {violation.rule}: {violation.meaning}"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
