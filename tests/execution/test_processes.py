@@ -44,6 +44,18 @@ def test_a_pool_without_workers_is_refused(workers: int) -> None:
         processes(workers)
 
 
+def test_memory_is_unknown_without_proc(monkeypatch) -> None:
+    """In a sandbox without /proc, the number of cores alone limits the pool."""
+
+    def fail() -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/proc/meminfo")
+
+    monkeypatch.setattr("psutil.virtual_memory", fail)
+    monkeypatch.setattr("holotrace.execution.processes._free_in_container", lambda: None)
+    assert available_memory_bytes() is None
+    assert default_worker_count() == available_cores()
+
+
 def test_the_default_fits_the_machine() -> None:
     """At least one worker, and at most one per core and per GiB of free memory."""
     memory = available_memory_bytes()

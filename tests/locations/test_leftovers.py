@@ -29,8 +29,8 @@ def kill_a_writer(target: Path, temporary: Path) -> None:
     )
 
 
-def test_a_draft_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatch) -> None:
-    """Drafts of the same file are removed; others are not touched."""
+def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
+    """It removes drafts of the same file only; the next scratch folder removes the one left behind."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -41,14 +41,14 @@ def test_a_draft_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatc
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (left,) = (tmp_path / "temporary").iterdir()
     with scratch_folder() as folder:
-        assert [each.name for each in (tmp_path / "temporary").iterdir()] == [folder.name]
+        assert list((tmp_path / "temporary").iterdir()) == [folder]
     assert not left.exists()
 
 
-def test_what_a_living_process_writes_stays(tmp_path) -> None:
-    """Files that this module did not name stay, too."""
-    mine = tmp_path / temporary_name()
-    mine.mkdir()
-    other = tmp_path / ".tmp-notes"
-    other.mkdir()
-    assert (is_left_behind(mine), is_left_behind(other)) == (False, False)
+def test_files_of_a_running_process_stay(tmp_path) -> None:
+    """Files that holotrace did not name stay, too, also if the number in their name fits no process."""
+    own = tmp_path / temporary_name()
+    process = own.name.split("-")[2]
+    too_large = own.with_name(own.name.replace(process, 20 * "9"))
+    notes = tmp_path / ".tmp-notes"
+    assert [is_left_behind(path) for path in (own, too_large, notes)] == [False, False, False]

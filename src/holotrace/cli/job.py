@@ -105,11 +105,12 @@ def opened_alone(reading: ReadingOptions) -> Iterator[Trace]:
 
 
 def worthwhile_workers(traces: Iterable[Trace]) -> int:
-    """Return how many processes pay for their start, and have room; 1 stands for this process alone."""
-    sizes = [_compressed_size(each.source) for trace in traces for each in trace.ranks.values()]
-    worth = len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER
-    most = default_worker_count(max(sizes, default=0) * _MEMORY_PER_BYTE)
-    return max(1, min(int(worth), len(sizes), most))
+    """Return how many worker processes pay for their start and fit into memory; 1 means this process does the work."""
+    sizes = [_compressed_size(rank_trace.source) for trace in traces for rank_trace in trace.ranks.values()]
+    worth = int(len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER)
+    if min(worth, len(sizes)) <= 1:
+        return 1
+    return min(worth, len(sizes), default_worker_count(max(sizes) * _MEMORY_PER_BYTE))
 
 
 def _compressed_size(path: str) -> int:
