@@ -51,16 +51,16 @@ def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
 
 def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
     """Compare a column of the operators, added up."""
-    fields = {"calls": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
+    fields = {"call_count": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
     fields |= {"tensor_core_self_ns": "tc_self"}
 
     def shown(value: float) -> str:
-        return f"{value:,}" if column == "calls" else us(value)
+        return f"{value:,}" if column == "call_count" else us(value)
 
     def theirs(one: Case) -> str:
         rows = [row for row in one.view("internals")["op_list_groupby_name"] if name in {None, row["name"]}]
         total = sum(row[fields[column]] for row in rows)
-        return shown(total if column == "calls" else 1000 * total)
+        return shown(total if column == "call_count" else 1000 * total)
 
     def ours(one: Case) -> str:
         table = holotrace.operators(one.trace).by_name
@@ -99,7 +99,7 @@ def calls(trace: Trace) -> str:
         kernels = holotrace.kernels(trace).by_name["call_count"].sum()
     except MissingDataError:
         kernels = 0
-    count = holotrace.operators(trace).by_name["calls"].sum()
+    count = holotrace.operators(trace).by_name["call_count"].sum()
     return _counted(count, "operator") + (f", {_counted(kernels, 'kernel')}" if kernels else "")
 
 
@@ -137,7 +137,7 @@ def gpu(column: str) -> tuple[Answer, Answer]:
 def modules(trace: Trace, compat: Any) -> str:
     """Return rows and calls of a module within another."""
     rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
-    return f"{_counted(rows.height, 'row')} of {rows['calls'][0]} calls"
+    return f"{_counted(rows.height, 'row')} of {rows['call_count'][0]} calls"
 
 
 def backward(trace: Trace, compat: Any) -> str:
@@ -171,11 +171,11 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
         "tb_edge/x_event_unknown_cat",
         operators("device_self_ns", "aten::mm"),
     ),
-    "partially_overlapping_ops: operators": ("tb_edge/partially_overlapping_ops", operators("calls")),
-    "ns_resolution: calls of operators": (NANOSECONDS, operators("calls")),
+    "partially_overlapping_ops: operators": ("tb_edge/partially_overlapping_ops", operators("call_count")),
+    "ns_resolution: calls of operators": (NANOSECONDS, operators("call_count")),
     "duplicate_name_parent_child: calls of aten::mm": (
         "tb_edge/duplicate_name_parent_child",
-        operators("calls", "aten::mm"),
+        operators("call_count", "aten::mm"),
     ),
     "duplicate_name_parent_child: its device time": (
         "tb_edge/duplicate_name_parent_child",
@@ -183,7 +183,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     ),
     "backward_without_forward_flow_dropped: operators": (
         "tb_edge/backward_without_forward_flow_dropped",
-        operators("calls"),
+        operators("call_count"),
     ),
     "diff/control: operators' device time on tensor cores": (CONTROL, operators("tensor_core_self_ns")),
     "amd_mi250: the same": (AMD, operators("tensor_core_self_ns")),

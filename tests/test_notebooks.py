@@ -115,7 +115,7 @@ def test_what_critical_path_shows(run, capsys) -> None:
     names, shown = run("critical_path")
     durations = names["result"].per_rank["duration_ns"].to_list()
     assert (
-        shown["path"].group_by("rank", maintain_order=True).agg("duration_ns")["duration_ns"].list.sum().to_list()
+        shown["path"].group_by("rank", maintain_order=True).agg("total_ns")["total_ns"].list.sum().to_list()
         == durations
     )
     halved, hidden = (answer.saved_ns for answer in names["answers"].values())

@@ -78,7 +78,7 @@ def test_kernels_are_summed_over_ranks() -> None:
     assert row == {
         "name": "gemm",
         "kernel_kind": "computation",
-        "sum_ns": 140_000,
+        "total_ns": 140_000,
         "fraction": pytest.approx(140 / 190),
         "call_count": 2,
         "mean_ns": 70_000.0,
@@ -90,7 +90,7 @@ def test_kernels_are_summed_over_ranks() -> None:
 def test_states_are_summed_over_ranks() -> None:
     """The shares are of the busy time of all ranks: 70 µs and 100 µs."""
     table = states_over_ranks(kernel_breakdown(gpu_job().build()))
-    assert table.select("state", "duration_ns").rows() == [
+    assert table.select("state", "total_ns").rows() == [
         ("computation", 130_000),
         ("communication", 20_000),
         ("computation + communication", 20_000),
@@ -130,7 +130,7 @@ def test_kernels_that_look_alike_have_different_names_in_a_table() -> None:
     """Their short names would be the same; the whole ones are kept beside them."""
     names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(2)]
 
-    printed = print_frame("", pl.DataFrame({"name": names, "sum_ns": [2, 1]}), 9, telling="sum_ns")
+    printed = print_frame("", pl.DataFrame({"name": names, "total_ns": [2, 1]}), 9, telling="total_ns")
 
     assert [row[0] for row in printed.rows] == [
         Cell("f<…0…>", is_number=False, whole=names[0]),

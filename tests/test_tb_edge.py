@@ -88,14 +88,15 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
     """Every operator and kernel counts once, whatever is wrong around it."""
     trace = opened(goldens, name)
     operators = {
-        row["operator"]: (row["calls"], row["host_total_ns"]) for row in holotrace.operators(trace).by_name.to_dicts()
+        row["operator"]: (row["call_count"], row["host_total_ns"])
+        for row in holotrace.operators(trace).by_name.to_dicts()
     }
     asked = by_name(recorded(goldens, name, "cpu_op"))
     assert operators == {each: value for each, value in asked.items() if not each.startswith(NOT_OPERATORS)}
     kernels = by_name(recorded(goldens, name, "kernel"))
     if not kernels:
         return
-    found = {row["name"]: (row["call_count"], row["sum_ns"]) for row in holotrace.kernels(trace).by_name.to_dicts()}
+    found = {row["name"]: (row["call_count"], row["total_ns"]) for row in holotrace.kernels(trace).by_name.to_dicts()}
     assert found == kernels
 
 
@@ -123,5 +124,7 @@ def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
         assert found.height == len(by_name(recorded(goldens, name, "cpu_op")))
         return
     columns = ("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
-    ours = {row["operator"]: (row["calls"], *((row[each] or 0) / 1000 for each in columns)) for row in found.to_dicts()}
+    ours = {
+        row["operator"]: (row["call_count"], *((row[each] or 0) / 1000 for each in columns)) for row in found.to_dicts()
+    }
     assert ours == {row[0]: tuple(row[1:6]) for row in answer["ops"]}

@@ -27,7 +27,7 @@ def test_sums_are_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None
         .group_by("kind", "name", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("count"),
-            duration_ns.sum().alias("sum_ns"),
+            duration_ns.sum().alias("total_ns"),
             is_marked.sum().cast(pl.Int64).alias("marked_count"),
             duration_ns.filter(is_marked).sum().alias("marked_ns"),
         )

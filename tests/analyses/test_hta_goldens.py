@@ -123,7 +123,7 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
     """Return our states and HTA's, summed over ranks, in µs; HTA lists states of length 0 now and then."""
-    ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("duration_ns").sum() / 1_000)
+    ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("total_ns").sum() / 1_000)
     theirs = case.table("get_gpu_kernel_breakdown.0").filter(pl.col("sum") > 0)
     names = theirs["kernel_type"].str.to_lowercase().str.replace_all(" overlapping ", " + ", literal=True)
     return dict(ours.rows()), dict(zip(names, theirs["sum"], strict=True))
@@ -293,8 +293,8 @@ def test_rounding_loses_kernel_time(case: Case) -> None:
     """By default HTA rounds starts up and ends down to whole µs; the memory copies, short and many, lose most."""
     statistics = kernel_statistics(case).filter(pl.col("kernel_type") == "memory").drop_nulls("sum (us)")
 
-    assert (statistics["sum_ns"] > statistics["sum (us)"]).all()
-    assert (statistics["sum_ns"] - statistics["sum (us)"] < 2 * statistics["call_count"]).all()
+    assert (statistics["total_ns"] > statistics["sum (us)"]).all()
+    assert (statistics["total_ns"] - statistics["sum (us)"] < 2 * statistics["call_count"]).all()
 
 
 @golden_cases("cpu_only", "cupti_profiler")

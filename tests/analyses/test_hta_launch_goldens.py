@@ -135,7 +135,7 @@ def test_sequences_are_equal(case: Case) -> None:
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
     """Return count and delays in µs of each aten operator and sequence; HTA looks at no others."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
-    means = pl.col("launch_delay_mean_ns", "start_delay_mean_ns") / 1_000
+    means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
         table.filter(pl.col("operator").str.starts_with("aten::")).select("operator", "kernels", "count", means).rows()
     )

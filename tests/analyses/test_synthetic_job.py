@@ -47,7 +47,7 @@ def test_kernel_breakdown_finds_the_truth(job) -> None:
     result = kernel_breakdown(trace)
 
     for rank in truth.ranks:
-        states = result.per_state.filter(rank=rank.rank).select("state", "duration_ns").rows()
+        states = result.per_state.filter(rank=rank.rank).select("state", "total_ns").rows()
         assert dict(states) == {state: length for state, length in rank.states_ns.items() if length}
         calls = result.per_kernel.filter(rank=rank.rank).group_by("kernel_kind").agg(count="call_count")
         assert {kind: sum(counts) for kind, counts in calls.rows()} == rank.kernel_counts

@@ -40,7 +40,7 @@ def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
     """Return a row of ours as the plugin's tables have it."""
     return {
         **{key: row[key] for key in keys},
-        "calls": row["calls"],
+        "calls": row["call_count"],
         "host_self_duration": microseconds(row["host_self_ns"]),
         "host_total_duration": microseconds(row["host_total_ns"]),
         "device_self_duration": microseconds(row["device_self_ns"]),
@@ -93,7 +93,7 @@ def test_unrounded_sums(answered):
     sums = (
         nodes.with_columns(node_texts(rank_trace, nodes))
         .group_by("name")
-        .agg(pl.len().alias("calls"), pl.col("^.*_(total|self)_ns$").sum() / 1_000)
+        .agg(pl.len().alias("call_count"), pl.col("^.*_(total|self)_ns$").sum() / 1_000)
     )
     ours = {row["name"]: row for row in sums.to_dicts()}
     expected = {row["name"]: row for row in answered.view("internals")["op_list_groupby_name"]}
@@ -108,7 +108,7 @@ def test_unrounded_sums(answered):
         "tc_total": "tensor_core_total_ns",
     }
     for name, row in expected.items():
-        assert ours[name]["calls"] == row["calls"]
+        assert ours[name]["call_count"] == row["calls"]
         for theirs, column in columns.items():
             assert ours[name][column] == pytest.approx(row[theirs], abs=0.001 * row["calls"] + 0.01)
 
@@ -170,7 +170,7 @@ def test_by_default_every_trace_has_an_answer(answered):
 
     ran_ns = device_durations(rank_trace)["duration_ns"].sum()
     assert (found.by_name["device_self_ns"].sum() or 0) <= ran_ns
-    assert found.by_shape["calls"].sum() == found.by_name["calls"].sum()
+    assert found.by_shape["call_count"].sum() == found.by_name["call_count"].sum()
     assert found.by_shape["device_self_ns"].sum() == found.by_name["device_self_ns"].sum()
     busy, total = found.by_name["device_self_busy_ns"].sum() or 0, found.by_name["device_self_ns"].sum() or 0
     assert busy <= total
@@ -194,7 +194,7 @@ def test_modules(answered):
     """Every row, in the plugin's order."""
     expected = answered.view("module")
     found = modules(answered.trace, compat=COMPAT).per_module.with_columns(pl.col("^.*_ns$").fill_null(0) / 1_000)
-    columns = ("depth", "module", "module_id", "calls", "operator_calls", "host_total_ns", "host_self_ns")
+    columns = ("depth", "module", "module_id", "call_count", "operator_call_count", "host_total_ns", "host_self_ns")
     ours = found.select(*columns, "device_total_ns", "device_self_ns").rows()
 
     assert ours == (rows_of(expected["data"]) if expected else [])
@@ -206,7 +206,7 @@ def test_a_file_that_the_plugin_lost_is_answered(goldens, name, compat):
     """Whatever is wrong with one event, the operators of the others are listed."""
     trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
 
-    assert operators(trace, compat=compat).by_name["calls"].sum() > 0
+    assert operators(trace, compat=compat).by_name["call_count"].sum() > 0
     modules(trace, compat=compat)
 
 

@@ -166,8 +166,8 @@ def _known(metrics: dict[str, float | None]) -> dict[str, float]:
 
 
 def _by_name(row: dict[str, Any]) -> list[float]:
-    times = [row[column] / 1_000 for column in ("sum_ns", "mean_ns", "max_ns", "min_ns")]
-    means = [row["mean_blocks_per_sm"], 100 * row["mean_occupancy"]]
+    times = [row[column] / 1_000 for column in ("total_ns", "mean_ns", "max_ns", "min_ns")]
+    means = [row["mean_blocks_per_sm"], 100 * row["mean_occupancy_fraction"]]
     return [row["uses_tensor_cores"], row["call_count"], *times, *means]
 
 
@@ -178,7 +178,7 @@ def _their_by_name(row: dict[str, Any]) -> list[float]:
 def _launch(row: dict[str, Any]) -> list[Any]:
     shape = [row["grid"] or "None", row["block"] or "None", row["registers_per_thread"] or 0]
     flags = ["Yes" if row[column] else "No" for column in ("uses_tensor_cores", "is_operator_eligible")]
-    times = [row[column] / 1_000 for column in ("sum_ns", "max_ns", "min_ns")]
+    times = [row[column] / 1_000 for column in ("total_ns", "max_ns", "min_ns")]
     resources = [*shape, row["shared_memory_bytes"] or 0]
     return [row["name"], row["operator"], *resources, *flags, row["call_count"], *times]
 

@@ -9,7 +9,7 @@ from holotrace.analyses.cupti_counters.compute import cupti_counters
 from holotrace.analyses.cupti_counters.entry import counters_by_operator
 from holotrace.analyses.cupti_counters.figure import plot_cupti_counters
 from holotrace.analyses.stragglers.compute import stragglers
-from holotrace.analyses.stragglers.entry import lateness_per_rank
+from holotrace.analyses.stragglers.entry import skew_per_rank
 from holotrace.analyses.stragglers.figure import plot_stragglers
 from holotrace.analyses.user_annotations.compute import user_annotations
 from holotrace.analyses.user_annotations.figure import plot_user_annotations
@@ -93,5 +93,5 @@ def test_no_operations_are_said_and_not_drawn() -> None:
 
 def test_tables_for_people_say_late_in_words() -> None:
     """And operations as whole numbers."""
-    assert lateness_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
+    assert skew_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
     assert counters_by_operator(cupti_counters(counted(7).build())).rows() == [("mm", 7, 1)]

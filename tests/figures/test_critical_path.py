@@ -68,7 +68,7 @@ def test_tables_for_people_show_shares_and_names() -> None:
     assert per_rank.columns == ["rank", "window", "duration_ns", *shares]
     assert per_rank.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
     by_name = path_by_name(result)
-    assert by_name["duration_ns"].sum() == 120_000
+    assert by_name["total_ns"].sum() == 120_000
     assert by_name["fraction"].sum() == pytest.approx(1)
     assert {"aten::mm", "host gap"} <= set(by_name["event"])
 

@@ -67,7 +67,7 @@ def test_waiting_for_the_data_loader_is_told_with_its_numbers_and_events() -> No
     assert recommendation["analysis"] == "step_time"
     (event,) = found.events.to_dicts()
     assert event["event"].startswith("enumerate(DataLoader)#")
-    assert (event["calls"], event["total_ns"], event["at_ns"]) == (1, 6_000, 10_000)
+    assert (event["call_count"], event["total_ns"], event["at_ns"]) == (1, 6_000, 10_000)
 
 
 def test_the_limit_itself_is_allowed_and_can_be_moved() -> None:
@@ -289,7 +289,7 @@ def test_matrices_without_tensor_cores_should_get_them() -> None:
     """60 of 80 µs of kernels, which is at most what a step can win."""
     found = holotrace.advice(multiplying("volta_sgemm_128x64_nn").build())
     assert found.evidence.select("rule", "value_fraction", "worth_ns").rows() == [("mixed_precision", 0.75, 60_000.0)]
-    assert found.events.select("event", "calls", "total_ns").rows() == [("aten::mm", 1, 60_000)]
+    assert found.events.select("event", "call_count", "total_ns").rows() == [("aten::mm", 1, 60_000)]
 
 
 def test_a_kernel_that_may_use_tensor_cores_is_no_reason() -> None:

@@ -34,10 +34,10 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 def test_longest_kernels(job) -> None:
     """The sums of `kernels` over all ranks, largest first."""
     rows = ask(job, "Which kernels take longest")
-    expected = sums(holotrace.kernels(job).by_name, ["name"], ["call_count", "sum_ns"])
+    expected = sums(holotrace.kernels(job).by_name, ["name"], ["call_count", "total_ns"])
     assert len(rows) == 10
     assert rows["total_ns"].is_sorted(descending=True)
-    assert {(row["name"],): (row["calls"], row["total_ns"]) for row in rows.to_dicts()}.items() <= expected.items()
+    assert {(row["name"],): (row["call_count"], row["total_ns"]) for row in rows.to_dicts()}.items() <= expected.items()
 
 
 def test_busy_devices(job) -> None:
@@ -69,7 +69,7 @@ def test_work_without_launch() -> None:
     trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
     rows = ask(trace, "Work without a known launch")
     assert rows.rows() == [(0, "computation", "a", 2, 12_000)]
-    assert rows["pieces"].sum() == holotrace.launch_statistics(trace).per_rank["unknown_count"].sum()
+    assert rows["pieces"].sum() == holotrace.launch_statistics(trace).per_rank["unknown_launch_count"].sum()
 
 
 def test_delays(job) -> None:
@@ -77,8 +77,8 @@ def test_delays(job) -> None:
     rows = ask(job, "How late work starts after its launch")
     expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
-    assert rows["median_ns"].to_list() == expected["delay_median_ns"].to_list()
-    assert rows["max_ns"].to_list() == expected["delay_max_ns"].to_list()
+    assert rows["median_ns"].to_list() == expected["median_launch_delay_ns"].to_list()
+    assert rows["max_ns"].to_list() == expected["max_launch_delay_ns"].to_list()
     assert (rows["median_ns"] <= rows["p95_ns"]).all()
 
 
@@ -86,7 +86,7 @@ def test_bytes_of_collectives(job) -> None:
     """Calls and bytes are those of `distributed`."""
     rows = ask(job, "Bytes and time of each collective")
     expected = holotrace.distributed(job).per_operation
-    assert sums(rows, ["rank", "collective"], ["calls", "bytes"]) == sums(
+    assert sums(rows, ["rank", "collective"], ["call_count", "bytes"]) == sums(
         expected, ["rank", "collective"], ["call_count", "bytes"]
     )
     assert rows["gb_per_s"].to_list() == pytest.approx((rows["bytes"] / rows["ns"]).to_list())
@@ -112,7 +112,7 @@ def test_who_waits() -> None:
 def test_operators(job) -> None:
     """The sums of `operators`."""
     rows = ask(job, "GPU time by operator")
-    columns = ["calls", "device_self_ns", "host_self_ns"]
+    columns = ["call_count", "device_self_ns", "host_self_ns"]
     expected = holotrace.operators(job).by_name
     assert sums(rows, ["rank", "name"], columns) == sums(expected, ["rank", "operator"], columns)
 
@@ -123,7 +123,7 @@ def test_operators_of_kernels(job) -> None:
     everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
     assert {tuple(row[:2]): (row[3],) for row in rows.iter_rows()}.items() <= expected.items()
-    assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).by_name["sum_ns"].sum()
+    assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).by_name["total_ns"].sum()
 
 
 def test_peak_of_memory(real_traces) -> None:

@@ -70,7 +70,7 @@ def test_what_a_piece_of_work_knows() -> None:
     assert [gemm[name] for name in ("kernel_kind", "event_kind", "operator", "step")] == [
         *("computation", "kernel", "aten::mm", 7),
     ]
-    assert gemm["delay_ns"] == gemm["start_ns"] - gemm["launch_end_ns"]
+    assert gemm["launch_delay_ns"] == gemm["start_ns"] - gemm["launch_end_ns"]
     assert [copy[name] for name in ("kernel_kind", "bytes", "launch_index", "operator", "step")] == [
         *("memory", 4_096, None, None, 7),
     ]
@@ -113,7 +113,7 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
 
 def test_workers_make_the_views(job) -> None:
     """With an executor the rows are the same."""
-    query = "SELECT rank, name, count(*) AS calls FROM kernels GROUP BY ALL ORDER BY ALL"
+    query = "SELECT rank, name, count(*) AS call_count FROM kernels GROUP BY ALL ORDER BY ALL"
     with holotrace.processes(2) as executor:
         assert_frame_equal(holotrace.sql(job, query, executor=executor), holotrace.sql(job, query))
 

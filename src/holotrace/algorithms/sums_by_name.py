@@ -25,11 +25,11 @@ def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: 
         kind          uint8
         name          uint32  string id
         count         int64   events
-        sum_ns        int64   their durations
+        total_ns        int64   their durations
         marked_count  int64   events at marked places
         marked_ns     int64   their durations
     """
     kind, name, duration_ns = (np.ascontiguousarray(events[each].to_numpy()) for each in _KEYS_AND_VALUE)
     found = _native.sums_by_name(kind, name, duration_ns, place, np.ascontiguousarray(is_marked))
-    names = ("kind", "name", "count", "sum_ns", "marked_count", "marked_ns")
+    names = ("kind", "name", "count", "total_ns", "marked_count", "marked_ns")
     return pl.DataFrame(dict(zip(names, found, strict=True)))

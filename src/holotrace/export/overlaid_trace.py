@@ -99,7 +99,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
     fates, values = np.full(count, KEPT, np.uint8), np.zeros(count, np.uint32)
     fates[indexes] = MARKED
     values[indexes] = pl.concat([chosen["place"], marked["place"], marked["place"]]).to_numpy()
-    labels = [{MARK: {_label(row): row["count"]}} for row in patterns.iter_rows(named=True)]
+    labels = [{MARK: {_label(row): row["call_count"]}} for row in patterns.iter_rows(named=True)]
     return Edits(fates, values, [_inner(label) for label in labels])
 
 
@@ -119,7 +119,7 @@ def _label(row: dict[str, Any]) -> str:
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern
-    return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {row['kernel_count']:,} kernels)"
+    return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {row['kernel_count_per_call']:,} kernels)"
 
 
 def _names(rank_trace: RankTrace) -> pl.DataFrame:

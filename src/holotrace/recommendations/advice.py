@@ -64,11 +64,11 @@ class Advice(EqualByContent):
     events           what lies behind, the most telling first:
 
         rule, rank, device  as above
-        event           str      name of the events; for memory of the operators whose blocks were alive at the peak
-        calls           int64    how many; null for times that are means
-        total_ns        int64    how long; null for memory
-        bytes           int64    null where it is not about sizes
-        at_ns           int64    where to look: begin of the longest, or the moment of the peak; null where not known
+        event       str    name of the events; for memory of the operators whose blocks were alive at the peak
+        call_count  int64  how many; null for times that are means
+        total_ns    int64  how long; null for memory
+        bytes       int64  null where it is not about sizes
+        at_ns       int64  where to look: begin of the longest, or the moment of the peak; null where not known
 
     findings         rules that could not be asked, and what to record for them
     """

@@ -33,7 +33,7 @@ from holotrace.store.trace import RankTrace, Trace
 
 EVENTS = {
     "event": pl.String,
-    "calls": pl.Int64,
+    "call_count": pl.Int64,
     "total_ns": pl.Int64,
     "bytes": pl.Int64,
     "at_ns": pl.Int64,
@@ -241,7 +241,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
         ranges.drop_nulls("name")
         .group_by("name")
         .agg(
-            pl.len().cast(pl.Int64).alias("calls"),
+            pl.len().cast(pl.Int64).alias("call_count"),
             duration.sum().alias("total_ns"),
             pl.col("start_ns").get(duration.arg_max()).alias("at_ns"),
         )

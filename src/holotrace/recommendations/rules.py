@@ -390,7 +390,7 @@ def _operations(facts: RankFacts) -> pl.DataFrame:
         return pl.DataFrame(schema=EVENTS)
     return facts.operations.select(
         pl.concat_str("collective", "dtype", separator=" ", ignore_nulls=True).alias("event"),
-        pl.col("call_count").cast(pl.Int64).alias("calls"),
+        pl.col("call_count").cast(pl.Int64),
         pl.col("collective_ns").cast(pl.Int64).alias("total_ns"),
         pl.col("bytes").cast(pl.Int64),
         pl.lit(None, pl.Int64).alias("at_ns"),
@@ -400,7 +400,13 @@ def _operations(facts: RankFacts) -> pl.DataFrame:
 def _categories(facts: RankFacts) -> pl.DataFrame:
     """Return what fills the mean step besides kernels, the longest first."""
     rows = [
-        {"event": f"{name} (mean of a step)", "calls": None, "total_ns": round(mean_ns), "bytes": None, "at_ns": None}
+        {
+            "event": f"{name} (mean of a step)",
+            "call_count": None,
+            "total_ns": round(mean_ns),
+            "bytes": None,
+            "at_ns": None,
+        }
         for name, (mean_ns, _) in sorted(facts.step.items(), key=lambda each: -each[1][0])
         if name != "kernel" and mean_ns
     ]
@@ -415,7 +421,7 @@ def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
         .head(_MOST_NAMED)
         .select(
             pl.col("operator").alias("event"),
-            pl.col("block_count").alias("calls"),
+            pl.col("block_count").alias("call_count"),
             pl.lit(None, pl.Int64).alias("total_ns"),
             "bytes",
             pl.lit(device["peak_ns"], pl.Int64).alias("at_ns"),

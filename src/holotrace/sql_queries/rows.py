@@ -73,7 +73,7 @@ def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "track_id"])
     rows = calls.join(launched, left_on="event_index", right_on="launch_index", maintain_order="left")
     named = rows.with_columns(rank_trace.texts(rows["name"]), _thread(rank_trace, rows["track_id"]))
-    return named.with_columns(_DURATION, delay_ns=pl.col("first_start_ns") - pl.col("end_ns")).sort("start_ns")
+    return named.with_columns(_DURATION, launch_delay_ns=pl.col("first_start_ns") - pl.col("end_ns")).sort("start_ns")
 
 
 def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
@@ -153,7 +153,7 @@ def _work(rank_trace: RankTrace) -> pl.DataFrame:
         rank_trace.texts(work["name"]),
         pl.col("kernel_kind").replace_strict(_KERNEL_KINDS, return_dtype=pl.String),
         pl.col("kind").replace_strict(_EVENT_KINDS, return_dtype=pl.String).alias("event_kind"),
-        (pl.col("start_ns") - pl.col("launch_end_ns")).alias("delay_ns"),
+        (pl.col("start_ns") - pl.col("launch_end_ns")).alias("launch_delay_ns"),
         around["operator_index"],
         _name_of(rank_trace, around["operator_index"]).alias("operator"),
         around["top_operator_index"],

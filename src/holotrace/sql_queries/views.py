@@ -70,7 +70,7 @@ _WORK = (
     Column("launch_start_ns", "int64", "when that call began", "ns since the Unix epoch"),
     Column("launch_end_ns", "int64", "when that call ended", "ns since the Unix epoch"),
     Column(
-        "delay_ns",
+        "launch_delay_ns",
         "int64",
         "from the end of the call to the start of the work; negative if the work starts before the call ends",
         "ns",
@@ -167,7 +167,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("work_count", "int64", "pieces of work that it launched"),
                 Column("work_ns", "int64", "their summed duration", "ns"),
                 Column("first_start_ns", "int64", "start of the first of them", "ns since the Unix epoch"),
-                Column("delay_ns", "int64", "first_start_ns - end_ns", "ns"),
+                Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around it"),
                 Column("operator", "text", "its name"),
             ),
@@ -258,9 +258,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
-                Column(
-                    "exclusive_ns", "int64", "time in which no shorter annotation of the thread or stream runs", "ns"
-                ),
+                Column("self_ns", "int64", "time in which no shorter annotation of the thread or stream runs", "ns"),
                 Column("is_on_device", "bool", "whether it is on a stream"),
                 Column("device", "int32", "null on the host"),
                 Column("stream", "int64", "null on the host"),

@@ -75,7 +75,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
     result = compare_operators(control, test)
 
     assert (result.measure, result.findings) == ("device", ())
-    assert rows(result.tree, "kind", "change", "difference_ns", "control_calls") == [
+    assert rows(result.tree, "kind", "change", "difference_ns", "control_call_count") == [
         ("backward", "phase", "unchanged", 20_000, 1),
         ("·Linear_0", "module", "unchanged", 20_000, 1),
         ("··" + BACKWARD, "operator", "unchanged", 20_000, 1),
@@ -291,7 +291,7 @@ def _paths(pair: Pair, path: str) -> list[tuple[str, Pair]]:
 def _shown(side: PluginSide, taken: list[int]) -> tuple[Any, ...]:
     times, device = side.nodes[taken], pl.col("device_total_ns")
     either = times.select(pl.when(device > 0).then(device).otherwise("host_total_ns").alias("either"))["either"]
-    inside = side.operators(taken).select("operator", "calls", *(pl.col(f"{name}_ns") / 1_000 for name in _ORDER))
+    inside = side.operators(taken).select("operator", "call_count", *(pl.col(f"{name}_ns") / 1_000 for name in _ORDER))
     sums = (times["host_total_ns"].sum(), times["device_total_ns"].sum(), either.sum())
     return side.label(taken), *(value / 1_000 for value in sums), sorted(inside.rows())
 

@@ -47,9 +47,9 @@ def test_every_name_has_its_change_means_and_values_per_step() -> None:
     rest = result.per_name.filter(pl.col("kind") != "user_annotation")
     assert steps["name"].to_list() == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#7"]
     assert rest.columns == [
-        "kind", "name", "change", "control_count", "test_count", "count_difference",
-        "control_ns", "test_ns", "difference_ns", "control_mean_ns", "test_mean_ns",
-        "control_count_per_step", "test_count_per_step", "control_ns_per_step", "test_ns_per_step",
+        "kind", "name", "change", "control_event_count", "test_event_count", "event_count_difference",
+        "control_total_ns", "test_total_ns", "difference_ns", "control_mean_ns", "test_mean_ns",
+        "control_event_count_per_step", "test_event_count_per_step", "control_ns_per_step", "test_ns_per_step",
     ]  # fmt: skip
     assert rest.rows() == [
         ("kernel", "gemm", "decreased", 2, 1, -1, 60_000, 20_000, -40_000, 30_000, 20_000, 1, 1, 30_000, 20_000),
@@ -65,7 +65,7 @@ def test_steps_can_be_chosen() -> None:
     """Step 1 against step 7: one gemm each."""
     result = compare_traces(*control_and_test(), control_steps=[1], test_steps=[7], device="gpu")
 
-    assert result.per_name.select("name", "change", "control_ns", "test_ns").rows() == [
+    assert result.per_name.select("name", "change", "control_total_ns", "test_total_ns").rows() == [
         ("gemm", "unchanged", 30_000, 20_000),
         ("gelu", "added", 0, 6_000),
         ("relu", "deleted", 4_000, 0),
@@ -94,8 +94,8 @@ def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
 
     row = compare_traces(trace, trace.select([1]), device="gpu").per_name.row(0, named=True)
 
-    assert (row["control_count"], row["test_count"]) == (2, 1)
-    assert (row["control_count_per_step"], row["test_count_per_step"]) == (1, 1)
+    assert (row["control_event_count"], row["test_event_count"]) == (2, 1)
+    assert (row["control_event_count_per_step"], row["test_event_count_per_step"]) == (1, 1)
 
 
 def test_traces_without_steps_are_compared() -> None:
@@ -106,7 +106,7 @@ def test_traces_without_steps_are_compared() -> None:
 
     row = result.per_name.row(0, named=True)
     assert (row["change"], row["control_mean_ns"]) == ("unchanged", 2_000)
-    assert (row["control_count_per_step"], row["test_ns_per_step"]) == (None, None)
+    assert (row["control_event_count_per_step"], row["test_ns_per_step"]) == (None, None)
     assert result.findings == (
         "the control trace has no steps: nothing is said of it per step",
         "the test trace has no steps: nothing is said of it per step",

@@ -317,7 +317,7 @@ def test_a_pattern_that_is_none_is_an_error() -> None:
 
 def classes(per_class: pl.DataFrame) -> dict[str, int]:
     """Return the classes that have time."""
-    return dict(per_class.filter(pl.col("duration_ns") > 0).select("path_class", "duration_ns").iter_rows())
+    return dict(per_class.filter(pl.col("total_ns") > 0).select("path_class", "total_ns").iter_rows())
 
 
 def test_collectives_of_the_host_are_communication() -> None:
@@ -499,7 +499,7 @@ def test_every_rank_has_its_path() -> None:
         (1, "ProfilerStep#4", 20_000, 1),
     ]
     assert result.per_class["rank"].to_list() == [0] * 10 + [1] * 10
-    assert result.per_name.select("rank", "name", "duration_ns", "fraction", "segment_count").rows() == [
+    assert result.per_name.select("rank", "name", "total_ns", "fraction", "segment_count").rows() == [
         (0, "a", 10_000, 1.0, 1),
         (1, "a", 20_000, 1.0, 1),
     ]
@@ -526,7 +526,7 @@ def test_only_the_longest_segments_are_listed() -> None:
     result = critical_path(gpu_bound().build(), segment_limit=3)
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]
-    assert result.per_class["duration_ns"].sum() == 312_000
+    assert result.per_class["total_ns"].sum() == 312_000
     with pytest.raises(InvalidOptionError, match="at least 1 segment"):
         critical_path(gpu_bound().build(), segment_limit=0)
 
@@ -636,8 +636,8 @@ def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
     """Whatever the trace, every nanosecond has one class."""
     result = critical_path(builder.build())
 
-    assert result.per_class["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
-    assert result.per_name["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
+    assert result.per_class["total_ns"].sum() == result.per_rank["duration_ns"].sum()
+    assert result.per_name["total_ns"].sum() == result.per_rank["duration_ns"].sum()
     assert result.path["duration_ns"].sum() == result.per_rank["duration_ns"].sum()
 
 

@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
         **KEYS,
         "stream": pl.Int64,
         "category": pl.String,
-        "count": pl.Int64,
+        "gap_count": pl.Int64,
         "mean_ns": pl.Float64,
         "std_ns": pl.Float64,
         "min_ns": pl.Int64,

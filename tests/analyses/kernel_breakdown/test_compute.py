@@ -24,11 +24,11 @@ def test_every_busy_moment_belongs_to_one_combination_of_kinds() -> None:
     )
 
     assert kernel_breakdown(trace).per_state.to_dicts() == [
-        {"rank": 0, "device": 0, "state": "computation + communication", "duration_ns": 6_000, "fraction": 0.3},
-        {"rank": 0, "device": 0, "state": "memory", "duration_ns": 6_000, "fraction": 0.3},
-        {"rank": 0, "device": 0, "state": "computation", "duration_ns": 4_000, "fraction": 0.2},
-        {"rank": 0, "device": 0, "state": "communication", "duration_ns": 2_000, "fraction": 0.1},
-        {"rank": 0, "device": 0, "state": "communication + memory", "duration_ns": 2_000, "fraction": 0.1},
+        {"rank": 0, "device": 0, "state": "computation + communication", "total_ns": 6_000, "fraction": 0.3},
+        {"rank": 0, "device": 0, "state": "memory", "total_ns": 6_000, "fraction": 0.3},
+        {"rank": 0, "device": 0, "state": "computation", "total_ns": 4_000, "fraction": 0.2},
+        {"rank": 0, "device": 0, "state": "communication", "total_ns": 2_000, "fraction": 0.1},
+        {"rank": 0, "device": 0, "state": "communication + memory", "total_ns": 2_000, "fraction": 0.1},
     ]
 
 
@@ -49,7 +49,7 @@ def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
             "kernel_kind": "computation",
             "name": "gemm",
             "call_count": 3,
-            "sum_ns": 15_000,
+            "total_ns": 15_000,
             "mean_ns": 5_000.0,
             "std_ns": pytest.approx((13e6) ** 0.5),
             "min_ns": 2_000,
@@ -62,7 +62,7 @@ def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
             "kernel_kind": "communication",
             "name": "ncclDevKernel_AllReduce",
             "call_count": 1,
-            "sum_ns": 5_000,
+            "total_ns": 5_000,
             "mean_ns": 5_000.0,
             "std_ns": 0.0,
             "min_ns": 5_000,
@@ -81,7 +81,7 @@ def test_the_columns_and_their_types() -> None:
         "rank": pl.Int32,
         "device": pl.Int32,
         "state": pl.String,
-        "duration_ns": pl.Int64,
+        "total_ns": pl.Int64,
         "fraction": pl.Float64,
     }
     assert result.per_kernel.schema == {
@@ -89,7 +89,7 @@ def test_the_columns_and_their_types() -> None:
         "kernel_kind": pl.String,
         "name": pl.String,
         "call_count": pl.Int64,
-        "sum_ns": pl.Int64,
+        "total_ns": pl.Int64,
         "mean_ns": pl.Float64,
         "std_ns": pl.Float64,
         "min_ns": pl.Int64,
@@ -110,7 +110,7 @@ def test_one_name_of_two_kinds_is_two_kernels() -> None:
 
     table = kernel_breakdown(trace).per_kernel
 
-    assert table.select("kernel_kind", "name", "sum_ns").rows() == [
+    assert table.select("kernel_kind", "name", "total_ns").rows() == [
         ("communication", "fused", 3_000),
         ("computation", "fused", 1_000),
     ]
@@ -133,7 +133,7 @@ def test_states_are_per_device_and_kernels_per_rank() -> None:
         (0, 1, "communication", 4_000, 0.8),
         (0, 1, "computation", 1_000, 0.2),
     ]
-    assert result.per_kernel.select("name", "call_count", "sum_ns").rows() == [
+    assert result.per_kernel.select("name", "call_count", "total_ns").rows() == [
         ("gemm", 2, 11_000),
         ("ncclDevKernel_AllReduce", 1, 4_000),
     ]
@@ -148,8 +148,8 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
     result = kernel_breakdown(builder.build())
 
-    assert result.per_state.select("rank", "duration_ns").rows() == [(0, 3_000), (1, 1_000)]
-    assert result.per_kernel.select("rank", "sum_ns", "fraction").rows() == [(0, 3_000, 1.0), (1, 1_000, 1.0)]
+    assert result.per_state.select("rank", "total_ns").rows() == [(0, 3_000), (1, 1_000)]
+    assert result.per_kernel.select("rank", "total_ns", "fraction").rows() == [(0, 3_000, 1.0), (1, 1_000, 1.0)]
     assert [finding[:6] for finding in result.findings] == ["rank 2"]
 
 
@@ -167,7 +167,7 @@ def test_kernels_of_no_length_have_no_share() -> None:
     result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=0).build())
 
     assert result.per_state.height == 0
-    assert result.per_kernel.select("call_count", "sum_ns", "fraction").rows() == [(1, 0, None)]
+    assert result.per_kernel.select("call_count", "total_ns", "fraction").rows() == [(1, 0, None)]
 
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().sync(start_us=0, duration_us=1)])
@@ -196,6 +196,6 @@ def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]
     bits = {"computation": 1, "communication": 2, "memory": 4}
     found = {
         sum(bits[name] for name in state.split(" + ")): length
-        for state, length in table.select("state", "duration_ns").rows()
+        for state, length in table.select("state", "total_ns").rows()
     }
     assert found == {mask: length for mask, length in expected.items() if mask and length}

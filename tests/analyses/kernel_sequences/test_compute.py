@@ -23,7 +23,7 @@ def add_call(builder: TraceBuilder, name: str, begin: int, kernels: str, **optio
 
 def patterns(builder: TraceBuilder, **options) -> list[tuple[str, int]]:
     """Return pattern and count of every row."""
-    return kernel_sequences(builder.build(), **options).per_pattern.select("pattern", "count").rows()
+    return kernel_sequences(builder.build(), **options).per_pattern.select("pattern", "call_count").rows()
 
 
 def test_equal_sequences_are_counted_together() -> None:
@@ -37,8 +37,8 @@ def test_equal_sequences_are_counted_together() -> None:
             "rank": 0,
             "operator": "aten::linear",
             "pattern": "aten::linear|a|b|c",
-            "count": 2,
-            "kernel_count": 3,
+            "call_count": 2,
+            "kernel_count_per_call": 3,
             "kernel_ns": 12_000,
             "operator_ns": 20_000,
         },
@@ -46,8 +46,8 @@ def test_equal_sequences_are_counted_together() -> None:
             "rank": 0,
             "operator": "aten::linear",
             "pattern": "aten::linear|a|b|d",
-            "count": 1,
-            "kernel_count": 3,
+            "call_count": 1,
+            "kernel_count_per_call": 3,
             "kernel_ns": 6_000,
             "operator_ns": 10_000,
         },

@@ -47,13 +47,13 @@ def test_kernels_by_name() -> None:
             "name": "ampere_fp16_s16816gemm",
             "uses_tensor_cores": True,
             "call_count": 3,
-            "sum_ns": 45_000,
+            "total_ns": 45_000,
             "mean_ns": 15_000.0,
             "min_ns": 5_000,
             "max_ns": 30_000,
             "mean_blocks_per_sm": pytest.approx(16 / 45),
             "blocks_per_sm_known_fraction": 1.0,
-            "mean_occupancy": pytest.approx((0.1 * 10 + 0.2 * 30 + 0.2 * 5) / 45),
+            "mean_occupancy_fraction": pytest.approx((0.1 * 10 + 0.2 * 30 + 0.2 * 5) / 45),
             "occupancy_known_fraction": 1.0,
         },
         {
@@ -61,13 +61,13 @@ def test_kernels_by_name() -> None:
             "name": "relu",
             "uses_tensor_cores": False,
             "call_count": 1,
-            "sum_ns": 7_000,
+            "total_ns": 7_000,
             "mean_ns": 7_000.0,
             "min_ns": 7_000,
             "max_ns": 7_000,
             "mean_blocks_per_sm": None,
             "blocks_per_sm_known_fraction": 0.0,
-            "mean_occupancy": None,
+            "mean_occupancy_fraction": None,
             "occupancy_known_fraction": 0.0,
         },
     ]
@@ -79,7 +79,7 @@ def test_kernels_by_operator_and_launch() -> None:
     by_launch = kernels(job().build()).by_launch
 
     columns = ("name", "operator", "grid", "block", "registers_per_thread", "shared_memory_bytes")
-    assert by_launch.select(*columns, "is_operator_eligible", "call_count", "sum_ns").rows() == [
+    assert by_launch.select(*columns, "is_operator_eligible", "call_count", "total_ns").rows() == [
         ("ampere_fp16_s16816gemm", "aten::mm", "[4, 1, 1]", "[32, 2, 1]", 40, 512, True, 1, 30_000),
         ("ampere_fp16_s16816gemm", "aten::mm", "[2, 1, 1]", "[32, 2, 1]", 40, 512, True, 1, 10_000),
         ("relu", None, None, None, None, None, False, 1, 7_000),
@@ -93,13 +93,13 @@ def test_the_columns_and_their_types() -> None:
     measures = {
         "uses_tensor_cores": pl.Boolean,
         "call_count": pl.Int64,
-        "sum_ns": pl.Int64,
+        "total_ns": pl.Int64,
         "mean_ns": pl.Float64,
         "min_ns": pl.Int64,
         "max_ns": pl.Int64,
         "mean_blocks_per_sm": pl.Float64,
         "blocks_per_sm_known_fraction": pl.Float64,
-        "mean_occupancy": pl.Float64,
+        "mean_occupancy_fraction": pl.Float64,
         "occupancy_known_fraction": pl.Float64,
     }
     assert result.by_name.schema == {"rank": pl.Int32, "name": pl.String, **measures}
@@ -116,7 +116,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})
 
     row = kernels(builder.build()).by_name.row(0, named=True)
-    assert (row["mean_blocks_per_sm"], row["mean_occupancy"]) == (2.0, 0.5)
+    assert (row["mean_blocks_per_sm"], row["mean_occupancy_fraction"]) == (2.0, 0.5)
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
@@ -127,7 +127,12 @@ def test_means_are_of_the_known_calls_and_say_their_share() -> None:
 
     result = kernels(builder.build())
 
-    columns = ("mean_blocks_per_sm", "blocks_per_sm_known_fraction", "mean_occupancy", "occupancy_known_fraction")
+    columns = (
+        "mean_blocks_per_sm",
+        "blocks_per_sm_known_fraction",
+        "mean_occupancy_fraction",
+        "occupancy_known_fraction",
+    )
     assert result.by_name.select(columns).rows() == [(2.0, 0.25, None, 0.0), (4.0, 1.0, None, 0.0)]
     assert joined_over_ranks(result).select(columns).rows() == [(3.0, 0.4, None, 0.0)]
 
@@ -158,7 +163,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
         result = kernels(case(name, goldens, real_traces).trace)
     except MissingDataError:
         return
-    sums = [table.select(pl.col("call_count", "sum_ns").sum()).row(0) for table in (result.by_name, result.by_launch)]
+    sums = [table.select(pl.col("call_count", "total_ns").sum()).row(0) for table in (result.by_name, result.by_launch)]
     assert sums[0] == sums[1]
 
 

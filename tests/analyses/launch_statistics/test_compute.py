@@ -32,21 +32,21 @@ def test_every_launch_is_judged() -> None:
             "rank": 0,
             "call_count": 3,
             "kernel_count": 3,
-            "call_sum_ns": 70_000,
-            "call_mean_ns": pytest.approx(70_000 / 3),
-            "delay_median_ns": 10_000.0,
-            "delay_max_ns": 195_000,
+            "total_call_ns": 70_000,
+            "mean_call_ns": pytest.approx(70_000 / 3),
+            "median_launch_delay_ns": 10_000.0,
+            "max_launch_delay_ns": 195_000,
             "short_kernel_count": 1,
             "slow_call_count": 1,
             "late_start_count": 1,
-            "unknown_count": 0,
+            "unknown_launch_count": 0,
         }
     ]
 
 
 def test_every_function_that_launches_has_a_row() -> None:
     """Runtime and driver calls by name, the one that takes longest first."""
-    columns = ("call", "call_count", "call_sum_ns", "short_kernel_count", "slow_call_count", "late_start_count")
+    columns = ("call", "call_count", "total_call_ns", "short_kernel_count", "slow_call_count", "late_start_count")
     assert launch_statistics(launched().build()).per_call.select(columns).rows() == [
         ("cudaMemcpyAsync", 1, 60_000, 0, 1, 0),
         ("cuLaunchKernelEx", 1, 5_000, 0, 0, 1),
@@ -76,13 +76,13 @@ def test_launches_are_listed_when_asked_for() -> None:
         "kernel": "short",
         "kernel_kind": "computation",
         "operator": "aten::mm",
-        "call_start_ns": 1_000,
+        "launch_start_ns": 1_000,
         "call_ns": 5_000,
         "kernel_start_ns": 8_000,
         "kernel_ns": 3_000,
-        "delay_ns": 2_000,
+        "launch_delay_ns": 2_000,
     }
-    assert listed.select("stream", "operator", "delay_ns").rows()[1:] == [(9, None, 10_000), (7, None, 195_000)]
+    assert listed.select("stream", "operator", "launch_delay_ns").rows()[1:] == [(9, None, 10_000), (7, None, 195_000)]
     empty = launch_statistics(launched().build()).per_launch
     assert empty.is_empty()
     assert empty.schema == listed.schema
@@ -115,9 +115,9 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
 
     result = launch_statistics(trace, include_launches=True)
 
-    columns = ("call_count", "kernel_count", "call_sum_ns", "slow_call_count")
+    columns = ("call_count", "kernel_count", "total_call_ns", "slow_call_count")
     assert result.per_rank.select(columns).row(0) == (1, 2, 70_000, 1)
-    assert result.per_launch.select("kernel", "delay_ns").rows() == [("a", 10_000), ("b", 20_000)]
+    assert result.per_launch.select("kernel", "launch_delay_ns").rows() == [("a", 10_000), ("b", 20_000)]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_work_may_start_before_its_call_ends() -> None:
     trace = TraceBuilder().kernel("k", start_us=4, duration_us=20, launch_us=0, launch_duration_us=10).build()
 
     row = launch_statistics(trace).per_rank.row(0, named=True)
-    assert (row["delay_max_ns"], row["late_start_count"]) == (-6_000, 0)
+    assert (row["max_launch_delay_ns"], row["late_start_count"]) == (-6_000, 0)
 
 
 def test_waiting_is_not_launched() -> None:
@@ -162,7 +162,7 @@ def test_unknown_launches_are_counted_and_noticed() -> None:
     result = launch_statistics(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     row = result.per_rank.row(0, named=True)
-    assert (row["kernel_count"], row["unknown_count"], row["delay_median_ns"]) == (0, 1, None)
+    assert (row["kernel_count"], row["unknown_launch_count"], row["median_launch_delay_ns"]) == (0, 1, None)
     assert result.per_call.is_empty()
     assert result.findings == ("rank 0: the launch of 1 of 1 kernels, copies and memsets was not recorded",)
 

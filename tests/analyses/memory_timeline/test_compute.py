@@ -86,7 +86,7 @@ def test_events_without_totals_are_added_up() -> None:
     """A free of 10 B comes first, so at least 10 B were there; nothing is known of addresses."""
     result = memory_timeline(Job().change(0, -10, None).change(1, 30, None).builder.build())
     assert result.series["allocated_bytes"].to_list() == [0, 30]
-    assert result.per_device.select("first_bytes", "peak_bytes", "reserved_peak_bytes").row(0) == (10, 30, None)
+    assert result.per_device.select("first_bytes", "peak_bytes", "peak_reserved_bytes").row(0) == (10, 30, None)
     assert result.at_peak.is_empty()
     assert [finding.split(": ")[0] for finding in result.findings] == [
         "the memory events of rank 0 have no totals",

@@ -52,8 +52,8 @@ def test_modules_have_forward_and_backward_times() -> None:
         "module": "Net_0",
         "module_id": 0,
         "depth": 0,
-        "calls": 1,
-        "operator_calls": 0,
+        "call_count": 1,
+        "operator_call_count": 0,
         "host_total_ns": 100_000,
         "host_self_ns": 30_000,
         "device_total_ns": 15_000,
@@ -63,7 +63,7 @@ def test_modules_have_forward_and_backward_times() -> None:
         "backward_device_total_ns": 11_000,
         "backward_device_self_ns": 0,
     }
-    inner = {**net, "depth": 1, "operator_calls": 1, "host_self_ns": 10_000}
+    inner = {**net, "depth": 1, "operator_call_count": 1, "host_self_ns": 10_000}
     assert table.to_dicts() == [
         net,
         {
@@ -97,7 +97,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
     module(module(builder, "Other_0", 200, 50), "Block_0", 210, 5)
 
     table = modules(builder.build()).per_module
-    assert table.select("path", "calls", "host_total_ns").rows() == [
+    assert table.select("path", "call_count", "host_total_ns").rows() == [
         ("Net_0", 1, 100_000),
         ("Net_0 > Block_0", 2, 50_000),
         ("Other_0", 1, 50_000),
@@ -129,7 +129,7 @@ def test_only_operators_outside_of_others_count() -> None:
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 
-    assert modules(builder.build()).per_module["operator_calls"].to_list() == [1]
+    assert modules(builder.build()).per_module["operator_call_count"].to_list() == [1]
 
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
@@ -146,7 +146,7 @@ def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
 
     result = modules(builder.build())
 
-    columns = ("path", "calls", "operator_calls", "host_total_ns", "host_self_ns")
+    columns = ("path", "call_count", "operator_call_count", "host_total_ns", "host_self_ns")
     assert result.per_module.select(columns).rows() == [
         ("net", 1, 0, 50_000, 20_000),
         ("net > net.fc", 1, 1, 30_000, 25_000),
@@ -179,7 +179,9 @@ def test_ranks_are_summed_for_people() -> None:
     result = modules(module(module(TraceBuilder(), "Net_0", 0, 100).rank(1), "Net_0", 0, 50).build())
 
     assert result.per_module["rank"].to_list() == [0, 1]
-    assert summed_modules(result.per_module).select("path", "calls", "host_total_ns").rows() == [("Net_0", 2, 150_000)]
+    assert summed_modules(result.per_module).select("path", "call_count", "host_total_ns").rows() == [
+        ("Net_0", 2, 150_000)
+    ]
 
 
 def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
@@ -188,7 +190,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
     module(module(builder, "Block_0", 10, 20, python_id=2, parent=1), "Block_0", 40, 30, python_id=3, parent=1)
 
     table = modules(builder.build(), compat=COMPAT).per_module
-    assert table.select("path", "calls", "host_total_ns").rows() == [
+    assert table.select("path", "call_count", "host_total_ns").rows() == [
         ("Net_0", 1, 100_000),
         ("Net_0 > Block_0", 2, 50_000),
         ("Net_0 > Block_0", 2, 50_000),
@@ -200,7 +202,7 @@ def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None
     table = modules(open_trace(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4
-    assert table["calls"].unique().to_list() == [3]
+    assert table["call_count"].unique().to_list() == [3]
     blocks = table.filter(table["path"].str.contains(r"> Block_\d$") & (table["rank"] == 0))
     whole = table.filter((table["module"] == "GPT_0") & (table["rank"] == 0))
     assert 0 < blocks["backward_host_total_ns"].sum() < whole["backward_host_total_ns"].item()

@@ -35,10 +35,10 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
             "rank": 0,
             "operator": operator,
             "kernels": kernel,
-            "count": 1,
+            "call_count": 1,
             "kernel_ns": 1_000 * length,
-            "launch_delay_mean_ns": 1_000.0 * to_launch,
-            "start_delay_mean_ns": 1_000.0 * to_start,
+            "mean_operator_to_launch_ns": 1_000.0 * to_launch,
+            "mean_launch_to_kernel_ns": 1_000.0 * to_start,
         }
         for operator, kernel, length, to_launch, to_start in (
             ("aten::add", "add", 2, 1, 26),
@@ -72,7 +72,7 @@ def test_kernels_are_in_the_order_of_their_launches() -> None:
         builder.kernel("a", start_us=begin + 30, duration_us=2, launch_us=begin + to_launch)
         builder.kernel("b", start_us=begin + 40, duration_us=2, launch_us=begin + 6)
 
-    columns = ("kernels", "count", "launch_delay_mean_ns", "start_delay_mean_ns")
+    columns = ("kernels", "call_count", "mean_operator_to_launch_ns", "mean_launch_to_kernel_ns")
     assert operator_kernels(builder.build()).per_sequence.select(columns).rows() == [("a -> b", 2, 2_000.0, 28_000.0)]
 
 

@@ -140,7 +140,7 @@ def test_annotations_inside_an_operator_leave_its_memory_to_it() -> None:
 def test_a_name_that_calls_itself_counts_an_event_once() -> None:
     """Both calls are counted, the 8 B once; the plugin said 16."""
     job = Job().range("to", 0, 10).range("copy", 1, 8).range("to", 2, 4).change(3, 8, 1)
-    columns = ("operator", "calls", "total_allocated_bytes", "self_allocated_bytes")
+    columns = ("operator", "call_count", "total_allocated_bytes", "self_allocated_bytes")
 
     mine = operator_memory(job.builder.build()).per_operator.select(columns).rows()
     plugin = operator_memory(job.builder.build(), compat=COMPAT).per_operator.select(columns).rows()
@@ -178,7 +178,7 @@ def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -
 
     per_operator = operator_memory(job.builder.build(), compat=COMPAT).per_operator
 
-    assert per_operator.select("device_type", "operator", "calls", "self_allocated_bytes").rows() == [
+    assert per_operator.select("device_type", "operator", "call_count", "self_allocated_bytes").rows() == [
         ("cpu", "aten::_softmax", 25, 32),
         ("cpu", "outer", 25, 0),
     ]
@@ -188,7 +188,9 @@ def test_a_window_counts_what_happens_in_it_and_keeps_true_times() -> None:
     """From 4 to 8 µs: 40 B allocated, released later; 100 B freed; calls that overlap; both ends belong to it."""
     result = operator_memory(nested_job().builder.build(), start_ns=4_000, end_ns=8_000)
 
-    assert result.per_operator.select("operator", "calls", "self_increase_bytes", "self_unreleased_bytes").rows() == [
+    assert result.per_operator.select(
+        "operator", "call_count", "self_increase_bytes", "self_unreleased_bytes"
+    ).rows() == [
         ("aten::addmm", 1, 40, 40),
         ("aten::linear", 1, -100, 0),
     ]
@@ -252,7 +254,9 @@ def test_ranks_and_devices_of_a_type_add_up() -> None:
     """Calls of a rank count once, however many devices it allocates on."""
     job = Job().range("a", 0, 9).change(1, 8, 1).change(2, 4, 1, (1, 1))
     summed = summed_operator_memory(operator_memory(job.builder.build()).per_operator)
-    assert summed.select("device_type", "operator", "calls", "self_allocated_bytes").rows() == [("cuda", "a", 1, 12)]
+    assert summed.select("device_type", "operator", "call_count", "self_allocated_bytes").rows() == [
+        ("cuda", "a", 1, 12)
+    ]
 
 
 def test_the_numbers_stay_what_they_are(golden) -> None:
@@ -273,7 +277,7 @@ def test_the_plugins_statistics(name: str, window: str, goldens: Path, real_trac
     mine: dict[str, list[tuple[Any, ...]]] = {}
     for row in table.iter_rows(named=True):
         sums = [_rounded(row[name] / 1024) if name.endswith("_bytes") else row[name] for name in SUMS]
-        mine.setdefault(_device(row), []).append((row["operator"], row["calls"], *sums))
+        mine.setdefault(_device(row), []).append((row["operator"], row["call_count"], *sums))
     assert {device: sorted(rows) for device, rows in mine.items()} == {
         device: sorted(map(tuple, rows)) for device, rows in theirs.items()
     }

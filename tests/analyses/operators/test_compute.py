@@ -39,7 +39,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
     mm = {
         "rank": 0,
         "operator": "aten::mm",
-        "calls": 2,
+        "call_count": 2,
         "host_total_ns": 40_000,
         "host_self_ns": 33_000,
         "device_total_ns": 70_000,
@@ -99,7 +99,7 @@ def test_each_shape_has_its_row() -> None:
     """The longest device time first; shapes are JSON."""
     table = operators(job().build()).by_shape
 
-    assert table.select("operator", "input_shape", "calls", "device_self_ns").rows() == [
+    assert table.select("operator", "input_shape", "call_count", "device_self_ns").rows() == [
         ("aten::mm", "[[64, 8], [8, 8]]", 1, 40_000),
         ("aten::mm", "[[32, 8], [8, 8]]", 1, 30_000),
         ("aten::linear", "[[32, 8]]", 1, 0),
@@ -117,7 +117,7 @@ def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy()
     )
 
     table = operators(builder.build()).by_name
-    columns = ("calls", "device_total_ns", "device_self_ns", "device_total_busy_ns")
+    columns = ("call_count", "device_total_ns", "device_self_ns", "device_total_busy_ns")
     assert table.select(columns).rows() == [(2, 8_000, 4_000, 4_000)]
 
 
@@ -140,7 +140,7 @@ def test_each_call_stack_has_its_row() -> None:
     result = operators(builder.build())
 
     assert result.by_name["has_call_stack"].to_list() == [True]
-    assert result.by_stack.select("call_stack", "input_shape", "calls", "host_self_ns").rows() == [
+    assert result.by_stack.select("call_stack", "input_shape", "call_count", "host_self_ns").rows() == [
         ("f.py(10): g;h.py(2): main", None, 2, 4_000),
         ("f.py(11): g;h.py(2): main", None, 1, 2_000),
     ]
@@ -195,7 +195,7 @@ def test_ranks_are_summed_for_people() -> None:
 
     table = summed_operators(operators(builder.build()).by_name)
 
-    columns = ("operator", "calls", "host_total_ns", "device_self_ns", "tensor_core_self_fraction")
+    columns = ("operator", "call_count", "host_total_ns", "device_self_ns", "tensor_core_self_fraction")
     assert table.select(columns).row(0) == ("aten::mm", 3, 47_000, 70_000, 60 / 70)
 
 

@@ -47,8 +47,8 @@ def test_times_with_and_without_inner_annotations() -> None:
             "side": side,
             "name": name,
             "call_count": calls,
-            "inclusive_ns": inclusive,
-            "exclusive_ns": exclusive,
+            "total_ns": inclusive,
+            "self_ns": exclusive,
             "kernel_count": kernels,
             "kernel_ns": kernel_ns,
             "mean_ns": inclusive / calls,
@@ -113,7 +113,7 @@ def test_annotations_are_projected_where_the_profiler_did_not() -> None:
     """Each reaches from the first to the last of its work on each stream."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
-    columns = ("name", "call_count", "inclusive_ns", "exclusive_ns", "kernel_count")
+    columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")
     assert table.select(columns).rows() == [("inner", 2, 20_000, 20_000, 2), ("outer", 2, 50_000, 30_000, 1)]
     assert result.findings == ("GPU annotations of rank 0 are worked out from launches: the profiler recorded none",)
 
@@ -149,7 +149,7 @@ def test_steps_can_be_merged() -> None:
         TraceBuilder().step(1, 0, 10).step(2, 20, 30).annotation("ProfilerStep#2 of mine", start_us=60, duration_us=1)
     )
     table = user_annotations(builder.build(), merge_steps=True).per_annotation
-    assert table.select("name", "call_count", "inclusive_ns").rows() == [
+    assert table.select("name", "call_count", "total_ns").rows() == [
         ("ProfilerStep", 2, 40_000),
         ("ProfilerStep#2 of mine", 1, 1_000),
     ]
@@ -179,7 +179,7 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
     """No error: annotations of the host need no device."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
-    assert result.per_annotation.select("side", "name", "inclusive_ns").rows() == [("cpu", "load", 5_000)]
+    assert result.per_annotation.select("side", "name", "total_ns").rows() == [("cpu", "load", 5_000)]
     assert result.per_kernel.is_empty()
 
 

@@ -201,8 +201,8 @@ LONG_ROWS = 500_000
 def long_page() -> Page:
     """A page with a table of half a million rows."""
     numbers = pl.int_range(LONG_ROWS, eager=True)
-    frame = pl.DataFrame({"operator": pl.select(pl.format("operator {}", numbers)).to_series(), "calls": numbers})
-    table = Table("Many rows", frame, "calls")
+    frame = pl.DataFrame({"operator": pl.select(pl.format("operator {}", numbers)).to_series(), "call_count": numbers})
+    table = Table("Many rows", frame, "call_count")
     return Page(
         name="long",
         title="Long",

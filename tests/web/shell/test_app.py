@@ -122,8 +122,8 @@ def test_a_table_gives_its_rows_sorted_searched_and_grouped(client, gpu) -> None
     """As the grid asks for them."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
-    assert [row["sum_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
-    by_calls = {"startRow": 0, "endRow": 1, "sortModel": [{"colId": "sum_ns", "sort": "asc"}]}
+    assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
+    by_calls = {"startRow": 0, "endRow": 1, "sortModel": [{"colId": "total_ns", "sort": "asc"}]}
     assert client.rows(query, name, by_calls) == {"rowData": [whole["rowData"][2]], "rowCount": 3}
     assert client.rows(query, name, {"startRow": 0}, search="GEMM")["rowCount"] == 1
     assert client.rows(query, name, {"startRow": 0}, by="kernel_kind")["rowCount"] == 2
@@ -144,7 +144,7 @@ def test_a_download_holds_what_the_table_shows_in_plain_numbers(client, gpu, for
     """Nanoseconds and fractions of 1, searched and grouped as on the page."""
     answer = client.get(f"/download/{form}/kernel_breakdown.1?view=kernel_breakdown&{gpu}&q.kernel_breakdown.1=gemm")
     read = {"csv": pl.read_csv, "parquet": pl.read_parquet}[form]
-    assert read(io.BytesIO(answer.data)).select("name", "sum_ns", "call_count").rows() == [("gemm", 140_000, 2)]
+    assert read(io.BytesIO(answer.data)).select("name", "total_ns", "call_count").rows() == [("gemm", 140_000, 2)]
     assert answer.headers["Content-Disposition"] == f'attachment; filename="kernel_breakdown.1.{form}"'
 
 
@@ -172,8 +172,8 @@ def test_the_lines_of_python_give_the_same_result(client, gpu, monkeypatch, tmp_
     exec(code, names)  # noqa: S102 -- what a user does with it
     kernels = names["result"].per_kernel
     rows = client.rows(query, "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
-    assert kernels["sum_ns"].to_list() == [100_000]
-    assert [row["sum_ns|exact"] for row in rows["rowData"]] == ["100,000 ns"]
+    assert kernels["total_ns"].to_list() == [100_000]
+    assert [row["total_ns|exact"] for row in rows["rowData"]] == ["100,000 ns"]
 
 
 def test_selectors_offer_what_the_run_holds(client, gpu, tmp_path) -> None:

@@ -503,7 +503,7 @@ class TraceAnalysis:
 
         Returns:
             `per_operation` of `holotrace.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
-            bytes, mean_bytes, latency(us), mean_latency(us), matched_count, transfer(us), mean_transfer(us).
+            bytes, mean_bytes, collective(us), mean_collective(us), matched_count, transfer(us), mean_transfer(us).
         """
         return frame_in_microseconds(holotrace.distributed(self.t.trace_by_steps, compat=compat).per_operation)
 
@@ -541,7 +541,7 @@ class TraceAnalysis:
         """Return the memory that each operator allocates and frees between `start_us` and `end_us`.
 
         Returns:
-            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device_id, operator, calls,
+            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device_id, operator, call_count,
             total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
             total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """

@@ -60,7 +60,7 @@ class OperatorComparison(EqualByContent):
         measure               str      device or host: whose time is compared
         control_ns, test_ns   float64  that time with all inside it; mean of a step
         difference_ns         float64  test - control
-        control_…, test_…     int64    calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
+        control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
                                        ranks and steps, parallel kernels both; for phases of all that is inside
 
     per_operator  one row for each operator that either trace has, the largest change first:
@@ -215,7 +215,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
     """Compare both sides by step: calls, and the part of the time that `measure` names."""
     is_device = pl.col("measure") == "device"
-    calls = [pl.col(f"{side}_calls") / length for side, length in zip(_SIDES, lengths, strict=True)]
+    calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (
         pl.when(is_device).then(f"{side}_device_{part}_ns").otherwise(f"{side}_host_{part}_ns") / length
         for side, length in zip(_SIDES, lengths, strict=True)

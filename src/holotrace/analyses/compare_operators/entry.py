@@ -21,13 +21,22 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
             shown.add(node)
             node = parents[node]  # noqa: PLW2901 -- climbs to the phase
     placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("name")
-    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls", "measure")
+    columns = (
+        "kind",
+        "change",
+        "difference_ns",
+        "control_ns",
+        "test_ns",
+        "control_call_count",
+        "test_call_count",
+        "measure",
+    )
     return tree[sorted(shown)].select(placed.alias("path"), *columns)
 
 
 def compared_operators(result: OperatorComparison) -> pl.DataFrame:
     """Return what changed in each operator, without operators inside it, of a mean step."""
-    columns = ("operator", "change", "difference_ns", "control_ns", "test_ns", "control_calls", "test_calls")
+    columns = ("operator", "change", "difference_ns", "control_ns", "test_ns", "control_call_count", "test_call_count")
     has_changed = (pl.col("difference_ns") != 0) | (pl.col("change") != "unchanged")
     return result.per_operator.filter(has_changed).select(columns)
 

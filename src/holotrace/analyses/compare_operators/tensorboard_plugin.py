@@ -64,12 +64,12 @@ class PluginSide(EqualByContent):
         spans = [np.arange(row, self.behind[row]) for row in rows]
         inside = self.nodes[np.concatenate([np.empty(0, np.int64), *spans])].filter("is_counted")
         return inside.group_by(pl.col("text").alias("operator")).agg(
-            pl.len().cast(pl.Int64).alias("calls"), pl.col(SUMS[1:]).sum()
+            pl.len().cast(pl.Int64).alias("call_count"), pl.col(SUMS[1:]).sum()
         )
 
     def sums(self, rows: Sequence[int]) -> dict[str, int]:
         """Return how many nodes these are, and the sums of their times."""
-        return {"calls": len(rows), **self.nodes[rows].select(pl.col(SUMS[1:]).sum()).row(0, named=True)}
+        return {"call_count": len(rows), **self.nodes[rows].select(pl.col(SUMS[1:]).sum()).row(0, named=True)}
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ KINDS_OF_DEVICE: dict[Device, tuple[EventKind, ...]] = {
 
 _SIDES = ("control", "test")
 _KEYS = ("kind", "name")
-_VALUES = ("count", "sum_ns", "count_in_steps", "ns_in_steps")
+_VALUES = ("event_count", "total_ns", "event_count_in_steps", "ns_in_steps")
 _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 
@@ -48,24 +48,24 @@ class TraceComparison(EqualByContent):
 
     per_name  one row for each kind and name that either trace has, the largest difference of time first:
 
-        kind                        str      EventKind in lower case: cpu_op, kernel, …
-        name                        str
-        change                      str      of the count: added, deleted, increased, decreased, unchanged
-        control_count, test_count   int64    events; 0 where the trace has none
-        count_difference            int64    test - control
-        control_ns, test_ns         int64    summed durations; nested events count in full, each under its own name
-        difference_ns               int64    test - control
-        control_mean_ns, test_mean_ns                      float64  of one call; null where there is none
-        control_count_per_step, test_count_per_step        float64  events in steps over steps; null without steps
-        control_ns_per_step, test_ns_per_step              float64  likewise
+        kind                    str      EventKind in lower case: cpu_op, kernel, …
+        name                    str
+        change                  str      of the count: added, deleted, increased, decreased, unchanged
+        control_event_count, test_event_count  int64    events; 0 where the trace has none
+        event_count_difference  int64    test - control
+        control_total_ns, test_total_ns  int64    summed durations; nested events count in full, each under its own name
+        difference_ns           int64    test - control
+        control_mean_ns, test_mean_ns  float64  of one call; null where there is none
+        control_event_count_per_step, test_event_count_per_step  float64  events in steps over steps; null without steps
+        control_ns_per_step, test_ns_per_step  float64  likewise
 
     sides     one row each for control and test:
 
-        side        str
-        rank_count  int64
-        step_count  int64    steps compared, added up over the ranks
-        event_count int64
-        sum_ns      int64    summed durations
+        side         str
+        rank_count   int64
+        step_count   int64  steps compared, added up over the ranks
+        event_count  int64
+        total_ns     int64  summed durations
 
     findings  what makes the traces hard to compare
     """
@@ -144,7 +144,7 @@ def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: 
     events = rank_trace.table("events", ["kind", "name", "duration_ns"])
     sums = sums_by_name(events, *step_rows(rank_trace, numbers))
     totals = sums.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
-    all_or_marked = ("count", "sum_ns") if numbers is None else ("marked_count", "marked_ns")
+    all_or_marked = ("count", "total_ns") if numbers is None else ("marked_count", "marked_ns")
     counted = totals.select(
         "kind",
         rank_trace.texts(totals["name"]),
@@ -153,7 +153,7 @@ def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: 
             for name, value in zip((*all_or_marked, "marked_count", "marked_ns"), _VALUES, strict=True)
         ),
     )
-    return _Partial(counted.filter(pl.col("count") > 0), len(chosen))
+    return _Partial(counted.filter(pl.col("event_count") > 0), len(chosen))
 
 
 def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
@@ -166,13 +166,13 @@ def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
     return both.select(
         pl.col("kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
         "name",
-        change_of_count(pl.col("control_count"), pl.col("test_count")).alias("change"),
-        "control_count",
-        "test_count",
-        (pl.col("test_count") - pl.col("control_count")).alias("count_difference"),
-        pl.col("control_sum_ns").alias("control_ns"),
-        pl.col("test_sum_ns").alias("test_ns"),
-        (pl.col("test_sum_ns") - pl.col("control_sum_ns")).alias("difference_ns"),
+        change_of_count(pl.col("control_event_count"), pl.col("test_event_count")).alias("change"),
+        "control_event_count",
+        "test_event_count",
+        (pl.col("test_event_count") - pl.col("control_event_count")).alias("event_count_difference"),
+        "control_total_ns",
+        "test_total_ns",
+        (pl.col("test_total_ns") - pl.col("control_total_ns")).alias("difference_ns"),
         *(ratio for index in range(3) for ratio in (ratios[0][index], ratios[1][index])),
     ).sort(pl.col("difference_ns").abs(), "kind", "name", descending=[True, False, False])
 
@@ -180,20 +180,20 @@ def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
 def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
     """Return mean, count per step and time per step; null where there is nothing to divide by."""
     step_count = pl.lit(side.step_count or None, pl.Int64)
-    count = pl.col(f"{label}_count")
+    count = pl.col(f"{label}_event_count")
     return (
-        pl.when(count > 0).then(pl.col(f"{label}_sum_ns") / count).alias(f"{label}_mean_ns"),
-        (pl.col(f"{label}_count_in_steps") / step_count).alias(f"{label}_count_per_step"),
+        pl.when(count > 0).then(pl.col(f"{label}_total_ns") / count).alias(f"{label}_mean_ns"),
+        (pl.col(f"{label}_event_count_in_steps") / step_count).alias(f"{label}_event_count_per_step"),
         (pl.col(f"{label}_ns_in_steps") / step_count).alias(f"{label}_ns_per_step"),
     )
 
 
 def _overall(sides: list[_Partial], traces: tuple[Trace, Trace]) -> pl.DataFrame:
     rows = [
-        (label, len(trace.ranks), side.step_count, side.totals["count"].sum(), side.totals["sum_ns"].sum())
+        (label, len(trace.ranks), side.step_count, side.totals["event_count"].sum(), side.totals["total_ns"].sum())
         for label, side, trace in zip(_SIDES, sides, traces, strict=True)
     ]
-    counts = dict.fromkeys(("rank_count", "step_count", "event_count", "sum_ns"), pl.Int64)
+    counts = dict.fromkeys(("rank_count", "step_count", "event_count", "total_ns"), pl.Int64)
     return pl.DataFrame(rows, schema={"side": pl.String, **counts}, orient="row")
 
 

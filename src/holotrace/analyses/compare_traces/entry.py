@@ -10,7 +10,15 @@ from holotrace.tables import View
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:
     """Return what changed between two traces, the largest difference of time first."""
-    columns = ("kind", "change", "difference_ns", "control_ns", "test_ns", "control_count", "test_count")
+    columns = (
+        "kind",
+        "change",
+        "difference_ns",
+        "control_total_ns",
+        "test_total_ns",
+        "control_event_count",
+        "test_event_count",
+    )
     return result.per_name.select(pl.col("name").alias("event"), *columns, "control_mean_ns", "test_mean_ns")
 
 

@@ -23,7 +23,9 @@ def plot_compare_traces(
     result: TraceComparison, *, by: Literal["duration", "count"] = "duration", theme: Theme = "light"
 ) -> go.Figure:
     """Draw two bars for each of the names that changed most, by their time or by their count."""
-    column, difference = ("ns", "difference_ns") if by == "duration" else ("count", "count_difference")
+    column, difference = (
+        ("total_ns", "difference_ns") if by == "duration" else ("event_count", "event_count_difference")
+    )
     changed = result.per_name.filter(result.per_name[difference] != 0)
     shown = changed.sort(changed[difference].abs(), descending=True, maintain_order=True).head(MOST_NAMES)
     sides = {label: shown[f"{label}_{column}"].to_list() for label in ("control", "test")}

@@ -32,14 +32,14 @@ class CriticalPath(EqualByContent):
 
     per_rank   one row for each rank, sorted by rank:
 
-        rank             int32
-        window           str    what was looked at: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
-        start_ns         int64
-        end_ns           int64
-        duration_ns      int64  from the start on the host to the later of its end and that of the device work launched
-        segment_count    int64  segments of the path
-        work_count       int64  pieces of device work in the window
-        waits_recorded   bool   whether the profiler wrote down who waits for whom
+        rank                  int32
+        window                str    what was looked at: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
+        start_ns              int64
+        end_ns                int64
+        duration_ns           int64  from the start on the host to the later of its end and that of the device work launched
+        segment_count         int64  segments of the path
+        work_count            int64  pieces of device work in the window
+        waits_recorded        bool   whether the profiler wrote down who waits for whom
         inferred_wait_count   int64  waits of streams that only times tell
         unknown_launch_count  int64  pieces of device work whose launch is not recorded
         contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
@@ -48,21 +48,21 @@ class CriticalPath(EqualByContent):
 
         rank             int32
         path_class       str    name of `PathClass` in lower case: `cpu_operator`, …
-        duration_ns      int64
+        total_ns         int64
         fraction         float64  0..1 of the window
 
     per_name   the same by name, the longest first:
 
-        rank, path_class, duration_ns, fraction   as above
+        rank, path_class, total_ns, fraction   as above
         name             str    of the event; `host gap` outside of all events
         segment_count    int64
 
     path       the longest segments of each rank, at most `segment_limit`, in time order:
 
-        rank             int32
-        event_index      uint32  null outside of all events
-        name             str
-        path_class       str
+        rank         int32
+        event_index  uint32  null outside of all events
+        name         str
+        path_class   str
         start_ns, end_ns, duration_ns  int64
 
     findings   sentences
@@ -186,20 +186,18 @@ def _per_rank(rank_trace: RankTrace, found: PathGraph) -> pl.DataFrame:
 
 
 def _per_class(rank: int, segments: pl.DataFrame) -> pl.DataFrame:
-    sums = segments.group_by("path_class").agg(pl.col("duration_ns").sum())
+    sums = segments.group_by("path_class").agg(pl.col("duration_ns").sum().alias("total_ns"))
     every = pl.DataFrame({"path_class": list(_CLASS_NAMES.values())})
     known = every.join(sums, on="path_class", how="left", maintain_order="left")
-    return known.select(_rank(rank), "path_class", pl.col("duration_ns").fill_null(0)).with_columns(_fraction())
+    return known.select(_rank(rank), "path_class", pl.col("total_ns").fill_null(0)).with_columns(_fraction())
 
 
 def _per_name(rank: int, segments: pl.DataFrame) -> pl.DataFrame:
     sums = segments.group_by("path_class", "name").agg(
-        pl.col("duration_ns").sum(), pl.len().cast(pl.Int64).alias("segment_count")
+        pl.col("duration_ns").sum().alias("total_ns"), pl.len().cast(pl.Int64).alias("segment_count")
     )
-    ordered = sums.with_columns(_fraction()).sort(
-        ["duration_ns", "path_class", "name"], descending=[True, False, False]
-    )
-    return ordered.select(_rank(rank), "path_class", "name", "duration_ns", "fraction", "segment_count")
+    ordered = sums.with_columns(_fraction()).sort(["total_ns", "path_class", "name"], descending=[True, False, False])
+    return ordered.select(_rank(rank), "path_class", "name", "total_ns", "fraction", "segment_count")
 
 
 def _longest(rank: int, segments: pl.DataFrame, limit: int) -> pl.DataFrame:
@@ -212,8 +210,8 @@ def _rank(rank: int) -> pl.Expr:
 
 
 def _fraction() -> pl.Expr:
-    total = pl.col("duration_ns").sum()
-    return pl.when(total > 0).then(pl.col("duration_ns") / total).alias("fraction")
+    total = pl.col("total_ns").sum()
+    return pl.when(total > 0).then(pl.col("total_ns") / total).alias("fraction")
 
 
 _HAS_WORK = pl.col("work_count") > 0
@@ -247,7 +245,7 @@ def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
 
 def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
     """Say how much of the paths nobody knows the cause of, and what to do about it."""
-    rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("duration_ns") > 0)
+    rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("total_ns") > 0)
     if rows.is_empty():
         return ()
     told = f"what a stream did before its first recorded work is not known, which is {_together(rows)} of the path"
@@ -258,7 +256,7 @@ def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _together(rows: pl.DataFrame) -> str:
-    longest = duration_text(max(rows["duration_ns"].to_list()))
+    longest = duration_text(max(rows["total_ns"].to_list()))
     return longest if len(rows) == 1 else f"up to {longest}"
 
 

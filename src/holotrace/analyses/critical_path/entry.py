@@ -11,7 +11,7 @@ from holotrace.tables import PATH_CLASSES, View
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:
     """Return how long the critical path of each rank is, and which shares its classes have, those that occur."""
-    occurring = set(result.per_class.filter(pl.col("duration_ns") > 0).get_column("path_class"))
+    occurring = set(result.per_class.filter(pl.col("total_ns") > 0).get_column("path_class"))
     shares = [_class_share(each.name.lower()) for each in PATH_CLASSES if each.name.lower() in occurring]
     per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)
     return result.per_rank.select("rank", "window", "duration_ns").join(per_rank, on="rank", maintain_order="left")
@@ -20,11 +20,11 @@ def path_per_rank(result: CriticalPath) -> pl.DataFrame:
 def path_by_name(result: CriticalPath) -> pl.DataFrame:
     """Return what the critical paths of all ranks consist of by name, the longest first."""
     total = max(1, result.per_rank.get_column("duration_ns").sum())
-    sums = result.per_name.group_by("name", "path_class").agg(pl.col("duration_ns", "segment_count").sum())
-    share = (pl.col("duration_ns") / total).alias("fraction")
+    sums = result.per_name.group_by("name", "path_class").agg(pl.col("total_ns", "segment_count").sum())
+    share = (pl.col("total_ns") / total).alias("fraction")
     columns = (pl.col("name").alias("event"), pl.col("path_class").str.replace_all("_", " "))
-    longest = sums.sort(["duration_ns", "name", "path_class"], descending=[True, False, False])
-    return longest.select(*columns, "duration_ns", share, "segment_count")
+    longest = sums.sort(["total_ns", "name", "path_class"], descending=[True, False, False])
+    return longest.select(*columns, "total_ns", share, "segment_count")
 
 
 def path_by_event(result: CriticalPath) -> pl.DataFrame:
@@ -55,7 +55,7 @@ ENTRY = Analysis(
             path_per_rank,
             "duration_ns",
         ),
-        View("The same by event, over all ranks", path_by_name, "duration_ns"),
+        View("The same by event, over all ranks", path_by_name, "total_ns"),
         View("The longest parts of each path", path_by_event, "duration_ns", is_detail=True),
     ),
     definitions=(

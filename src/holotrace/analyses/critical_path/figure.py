@@ -79,7 +79,7 @@ def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Fi
 
 
 def _occurring(per_class: pl.DataFrame) -> pl.Series:
-    return per_class.filter(pl.col("duration_ns") > 0)["path_class"]
+    return per_class.filter(pl.col("total_ns") > 0)["path_class"]
 
 
 def _part(per_class: pl.DataFrame, key: str, name: str, color: str) -> Part:
@@ -88,7 +88,7 @@ def _part(per_class: pl.DataFrame, key: str, name: str, color: str) -> Part:
     return Part(
         name=name,
         values=percentages(fractions),
-        hovers=share_hovers(table["duration_ns"].to_list(), fractions.to_list()),
+        hovers=share_hovers(table["total_ns"].to_list(), fractions.to_list()),
         marker={"color": color},
         labels=share_labels(fractions.to_list()),
     )

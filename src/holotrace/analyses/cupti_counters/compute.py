@@ -50,15 +50,15 @@ class CuptiCounters(EqualByContent):
 
     per_kernel  one row for each measured range, by rank and in the order they ran:
 
-        rank              int32
-        event_index       uint32
-        start_ns, duration_ns  int64  as recorded; kernels that are measured run one by one, and slower
-        name              str      of the kernel or range, as recorded
-        flop              float64  floating-point operations; null where their counters were not measured
-        launch_index      uint32   event_index of the call that launched the kernel; null where it is not known
-        op_stack          list[str]  operators around that call, outermost first; empty where there are none
-        top_level_op      str      the outermost one; null where there is none
-        bottom_level_op   str      the innermost one; null where there is none
+        rank                   int32
+        event_index            uint32
+        start_ns, duration_ns  int64      as recorded; kernels that are measured run one by one, and slower
+        name                   str        of the kernel or range, as recorded
+        flop                   float64    floating-point operations; null where their counters were not measured
+        launch_index           uint32     event_index of the call that launched the kernel; null where it is not known
+        op_stack               list[str]  operators around that call, outermost first; empty where there are none
+        top_level_op           str        the outermost one; null where there is none
+        bottom_level_op        str        the innermost one; null where there is none
 
     counters    every value, sorted by rank and range:
 

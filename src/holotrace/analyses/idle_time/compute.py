@@ -56,10 +56,10 @@ class IdleTime(EqualByContent):
     statistics  of the lengths of those parts, for each stream and category:
 
         rank, device, stream, category     as above
-        count                              int64    equals gap_count
-        mean_ns, std_ns                    float64  std_ns of a sample, 0 for one part; null where count is 0
-        min_ns, max_ns                     int64    null where count is 0
-        p25_ns, median_ns, p75_ns          float64  null where count is 0
+        gap_count        int64    equals gap_count
+        mean_ns, std_ns  float64  std_ns of a sample, 0 for one part; null where count is 0
+        min_ns, max_ns   int64    null where count is 0
+        p25_ns, median_ns, p75_ns  float64  null where count is 0
 
     findings    a sentence for each rank that is left out
     """
@@ -121,7 +121,8 @@ def _by_category(rank: int, work: pl.DataFrame, keys: Sequence[str], gap_thresho
             pl.lit(rank, pl.Int32).alias("rank"),
             *keys,
             pl.col("category").cast(pl.String),
-            pl.col("count", "sum").fill_null(0),
+            pl.col("count").fill_null(0).alias("gap_count"),
+            pl.col("sum").fill_null(0),
             *(pl.col(name).alias(f"{name}_ns") for name in _LENGTHS),
         )
     )
@@ -175,6 +176,6 @@ def _totals(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         *keys,
         "category",
         pl.col("sum").alias("idle_ns"),
-        pl.col("count").alias("gap_count"),
+        "gap_count",
         pl.when(total > 0).then(pl.col("sum") / total).alias("fraction"),
     )

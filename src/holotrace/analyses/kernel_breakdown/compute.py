@@ -21,7 +21,7 @@ _PER_STATE = pl.Schema(
         "rank": pl.Int32(),
         "device": pl.Int32(),
         "state": pl.String(),
-        "duration_ns": pl.Int64(),
+        "total_ns": pl.Int64(),
         "fraction": pl.Float64(),
     }
 )
@@ -41,7 +41,7 @@ class KernelBreakdown(EqualByContent):
         rank         int32
         device       int32
         state        str      computation, communication, memory, other, or several joined by " + "
-        duration_ns  int64    exactly these kinds ran; the states of a device add up to its busy time
+        total_ns     int64    exactly these kinds ran; the states of a device add up to its busy time
         fraction     float64  0..1 of the busy time of the device
 
     per_kernel  statistics of the calls of each kernel; one row for each rank, kind and name, sorted by rank, the
@@ -51,7 +51,7 @@ class KernelBreakdown(EqualByContent):
         kernel_kind  str      computation, communication, memory or other
         name         str      as written in the file
         call_count   int64
-        sum_ns       int64    of the durations, whether or not they overlap
+        total_ns     int64    of the durations, whether or not they overlap
         mean_ns      float64
         std_ns       float64  of a sample; 0 for a single call
         min_ns       int64
@@ -96,13 +96,13 @@ def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
 
 def _states(rank: int, device: int, work: pl.DataFrame) -> pl.DataFrame:
     durations = states([intervals_of(work, kind) for kind in KernelKind])[1:]
-    table = pl.DataFrame({"state": _STATE_NAMES[1:], "duration_ns": durations}).filter(pl.col("duration_ns") > 0)
-    return table.sort("duration_ns", descending=True, maintain_order=True).select(
+    table = pl.DataFrame({"state": _STATE_NAMES[1:], "total_ns": durations}).filter(pl.col("total_ns") > 0)
+    return table.sort("total_ns", descending=True, maintain_order=True).select(
         pl.lit(rank, pl.Int32).alias("rank"),
         pl.lit(device, pl.Int32).alias("device"),
         "state",
-        "duration_ns",
-        (pl.col("duration_ns") / pl.col("duration_ns").sum()).alias("fraction"),
+        "total_ns",
+        (pl.col("total_ns") / pl.col("total_ns").sum()).alias("fraction"),
     )
 
 
@@ -115,7 +115,7 @@ def _kernels(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
         pl.col("kernel_kind").replace_strict(dict(enumerate(_KIND_NAMES)), return_dtype=pl.String),
         "name",
         pl.col("count").alias("call_count"),
-        pl.col("sum").alias("sum_ns"),
+        pl.col("sum").alias("total_ns"),
         pl.col("mean").alias("mean_ns"),
         pl.col("std").alias("std_ns"),
         pl.col("min").alias("min_ns"),
@@ -130,6 +130,6 @@ def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> KernelBreakdown:
     per_kernel = pl.concat([partial.per_kernel for partial in found.values()])
     return KernelBreakdown(
         pl.concat([partial.per_state for partial in found.values()]),
-        per_kernel.sort("rank", "sum_ns", "kernel_kind", "name", descending=[False, True, False, False]),
+        per_kernel.sort("rank", "total_ns", "kernel_kind", "name", descending=[False, True, False, False]),
         findings,
     )

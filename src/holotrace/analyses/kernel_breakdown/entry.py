@@ -11,31 +11,31 @@ from holotrace.tables import View
 
 def states_over_ranks(result: KernelBreakdown) -> pl.DataFrame:
     """Return which kinds of work ran, alone or at once, summed over the ranks."""
-    states = result.per_state.group_by("state").agg(pl.col("duration_ns").sum())
-    total = max(1, states.get_column("duration_ns").sum())
-    shares = states.with_columns((pl.col("duration_ns") / total).alias("fraction"))
-    return shares.sort(["duration_ns", "state"], descending=[True, False])
+    states = result.per_state.group_by("state").agg(pl.col("total_ns").sum())
+    total = max(1, states.get_column("total_ns").sum())
+    shares = states.with_columns((pl.col("total_ns") / total).alias("fraction"))
+    return shares.sort(["total_ns", "state"], descending=[True, False])
 
 
 def kernels_over_ranks(result: KernelBreakdown) -> pl.DataFrame:
     """Return each kernel's time and calls, summed over the ranks, the longest first; statistics are per call."""
     per_kernel = result.per_kernel
-    total = max(1, per_kernel.get_column("sum_ns").sum())
+    total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
-        pl.col("sum_ns", "call_count").sum(), pl.col("min_ns").min(), pl.col("max_ns").max()
+        pl.col("total_ns", "call_count").sum(), pl.col("min_ns").min(), pl.col("max_ns").max()
     )
-    mean, share = pl.col("sum_ns") / pl.col("call_count"), pl.col("sum_ns") / total
+    mean, share = pl.col("total_ns") / pl.col("call_count"), pl.col("total_ns") / total
     table = joined.select(
         "name",
         "kernel_kind",
-        "sum_ns",
+        "total_ns",
         share.alias("fraction"),
         "call_count",
         mean.alias("mean_ns"),
         "min_ns",
         "max_ns",
     )
-    return table.sort(["sum_ns", "name", "kernel_kind"], descending=[True, False, False])
+    return table.sort(["total_ns", "name", "kernel_kind"], descending=[True, False, False])
 
 
 ENTRY = Analysis(
@@ -45,8 +45,8 @@ ENTRY = Analysis(
     compute=kernel_breakdown,
     section="Work",
     views=(
-        View("Kinds of work, alone and at once, over all ranks", states_over_ranks, "duration_ns"),
-        View("Kernels, over all ranks; mean, min and max are of one call", kernels_over_ranks, "sum_ns"),
+        View("Kinds of work, alone and at once, over all ranks", states_over_ranks, "total_ns"),
+        View("Kernels, over all ranks; mean, min and max are of one call", kernels_over_ranks, "total_ns"),
     ),
     definitions=(
         ("communication", "collectives and sends: by their collective's name, else by the rules for kernel names"),

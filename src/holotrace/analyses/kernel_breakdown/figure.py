@@ -78,15 +78,15 @@ def _add_states(figure: go.Figure, per_state: pl.DataFrame, devices: pl.DataFram
 
 def _states(per_state: pl.DataFrame) -> pl.DataFrame:
     """List the states, the longest first, with their share of all busy time."""
-    total = max(1, per_state.get_column("duration_ns").sum())
-    shares = per_state.group_by("state").agg((pl.col("duration_ns").sum() / total).alias("share"))
+    total = max(1, per_state.get_column("total_ns").sum())
+    shares = per_state.group_by("state").agg((pl.col("total_ns").sum() / total).alias("share"))
     return shares.sort(["share", "state"], descending=[True, False])
 
 
 def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: float) -> Part:
     of_state = per_state.filter(pl.col("state") == state).drop("state")
     table = devices.join(of_state, on=["rank", "device"], how="left", maintain_order="left")
-    durations, fractions = table.get_column("duration_ns").fill_null(0), table.get_column("fraction").fill_null(0.0)
+    durations, fractions = table.get_column("total_ns").fill_null(0), table.get_column("fraction").fill_null(0.0)
     hovers = share_hovers(durations.to_list(), fractions.to_list())
     return Part(
         name=state,
@@ -100,16 +100,16 @@ def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: fl
 
 def _over_ranks(per_kernel: pl.DataFrame) -> pl.DataFrame:
     """Join the ranks: summed time and calls, extreme calls, and the share of the whole kernel time."""
-    total = max(1, per_kernel.get_column("sum_ns").sum())
+    total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
-        pl.col("sum_ns").sum(),
+        pl.col("total_ns").sum(),
         pl.col("call_count").sum(),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         pl.col("rank").n_unique().alias("rank_count"),
     )
-    return joined.with_columns((pl.col("sum_ns") / total).alias("fraction")).sort(
-        ["sum_ns", "name", "kernel_kind"], descending=[True, False, False]
+    return joined.with_columns((pl.col("total_ns") / total).alias("fraction")).sort(
+        ["total_ns", "name", "kernel_kind"], descending=[True, False, False]
     )
 
 
@@ -120,14 +120,14 @@ def _add_kernels(figure: go.Figure, shown: pl.DataFrame) -> None:
         of_kind = keyed.filter(pl.col("kernel_kind") == kind)
         if not of_kind.is_empty():
             figure.add_trace(_kernels_of_kind(of_kind, kind, in_legend=kind not in already), row=2, col=1)
-    longest = max(shown.get_column("sum_ns").to_list(), default=0) or 1
+    longest = max(shown.get_column("total_ns").to_list(), default=0) or 1
     figure.update_xaxes(range=[0, _LABEL_ROOM * longest], visible=False, row=2, col=1)
     figure.update_yaxes(**_kernel_axis(keyed), row=2, col=1)
 
 
 def _kernels_of_kind(kernels: pl.DataFrame, kind: str, *, in_legend: bool) -> go.Bar:
     return go.Bar(
-        x=kernels.get_column("sum_ns").to_list(),
+        x=kernels.get_column("total_ns").to_list(),
         y=kernels.get_column("key").to_list(),
         orientation="h",
         name=kind,
@@ -137,7 +137,8 @@ def _kernels_of_kind(kernels: pl.DataFrame, kind: str, *, in_legend: bool) -> go
         customdata=[_kernel_hover(row) for row in kernels.iter_rows(named=True)],
         hovertemplate="%{customdata}<extra></extra>",
         text=[
-            f"{percent_text(row['fraction'])}, {duration_text(row['sum_ns'])}" for row in kernels.iter_rows(named=True)
+            f"{percent_text(row['fraction'])}, {duration_text(row['total_ns'])}"
+            for row in kernels.iter_rows(named=True)
         ],
         textposition="outside",
         textangle=0,
@@ -151,9 +152,9 @@ def _kernel_hover(row: dict[str, Any]) -> str:
     lines = (
         f"<b>{hover_text(row['name'])}</b>",
         f"{row['kernel_kind']}, {percent_text(row['fraction'])} of all kernel time",
-        f"sum {exact_duration(row['sum_ns'])}",
+        f"sum {exact_duration(row['total_ns'])}",
         f"{row['call_count']:,} calls on {row['rank_count']:,} ranks",
-        f"a call: mean {exact_duration(row['sum_ns'] / row['call_count'])}",
+        f"a call: mean {exact_duration(row['total_ns'] / row['call_count'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
     )
     return "<br>".join(lines)

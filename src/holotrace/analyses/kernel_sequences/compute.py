@@ -32,13 +32,13 @@ class KernelSequences(EqualByContent):
 
     per_pattern  one row for each sequence, sorted by rank, the most frequent first, then by pattern:
 
-        rank          int32
-        operator      str    name of the operator
-        pattern       str    names of the operator and of its kernels in the order they started, joined by `|`
-        count         int64  calls of the operator that launched this sequence
-        kernel_count  int64  kernels of one call
-        kernel_ns     int64  summed time of the kernels of all those calls
-        operator_ns   int64  summed time of those calls on the host
+        rank                   int32
+        operator               str    name of the operator
+        pattern                str    names of the operator and of its kernels in the order they started, joined by `|`
+        call_count             int64  calls of the operator that launched this sequence
+        kernel_count_per_call  int64  kernels of one call
+        kernel_ns              int64  summed time of the kernels of all those calls
+        operator_ns            int64  summed time of those calls on the host
 
     findings     a sentence for each rank that is left out
     """
@@ -88,9 +88,9 @@ def kernel_sequences(
 
 def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:
     """Return each sequence once: counts and times summed over the ranks, the most frequent first."""
-    sums = pl.col("count", "kernel_ns", "operator_ns").sum()
-    table = result.per_pattern.group_by("operator", "pattern", "kernel_count").agg(sums)
-    return table.sort("count", "pattern", descending=[True, False])
+    sums = pl.col("call_count", "kernel_ns", "operator_ns").sum()
+    table = result.per_pattern.group_by("operator", "pattern", "kernel_count_per_call").agg(sums)
+    return table.sort("call_count", "pattern", descending=[True, False])
 
 
 def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kernel_count: int) -> pl.DataFrame:
@@ -127,8 +127,8 @@ def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFram
         `name` and `sequence` as in `calls`, then `per_pattern` of `KernelSequences` without the rank.
     """
     table = calls.group_by("name", "sequence").agg(
-        pl.len().cast(pl.Int64).alias("count"),
-        pl.col("kernel_count").first(),
+        pl.len().cast(pl.Int64).alias("call_count"),
+        pl.col("kernel_count").first().alias("kernel_count_per_call"),
         pl.col("kernel_ns", "operator_ns").sum(),
     )
     operator = rank_trace.texts(table["name"]).alias("operator")
@@ -136,8 +136,10 @@ def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFram
     pattern = pl.concat_str("operator", "kernels", separator=SEPARATOR).alias("pattern")
     return (
         table.with_columns(operator, kernels)
-        .select("name", "sequence", "operator", pattern, "count", "kernel_count", "kernel_ns", "operator_ns")
-        .sort("count", "pattern", descending=[True, False])
+        .select(
+            "name", "sequence", "operator", pattern, "call_count", "kernel_count_per_call", "kernel_ns", "operator_ns"
+        )
+        .sort("call_count", "pattern", descending=[True, False])
     )
 
 

@@ -15,7 +15,7 @@ def frequent_sequences(result: KernelSequences) -> pl.DataFrame:
     """Return the sequences over all ranks, the most frequent first; a cell of a page shows their first kernels."""
     table = sequences_over_ranks(result)
     kernels = table.get_column("pattern").map_elements(_kernels_of_a_pattern, pl.String).alias(SEQUENCE_COLUMN)
-    return table.select("operator", kernels, "count", "kernel_count", "kernel_ns", "operator_ns")
+    return table.select("operator", kernels, "call_count", "kernel_count_per_call", "kernel_ns", "operator_ns")
 
 
 def _kernels_of_a_pattern(pattern: str) -> str:
@@ -29,7 +29,7 @@ ENTRY = Analysis(
     question="Which sequences of kernels do operators launch again and again?",
     compute=kernel_sequences,
     section="Work",
-    views=(View("Sequences of at least 3 kernels, over all ranks", frequent_sequences, "count"),),
+    views=(View("Sequences of at least 3 kernels, over all ranks", frequent_sequences, "call_count"),),
     definitions=(
         ("sequence", "the kernels, copies and memsets launched during one call of an outermost operator, as started"),
     ),

@@ -39,7 +39,7 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
         values=[duration / size for duration in shown["kernel_ns"]],
         hovers=[_hover(row) for row in shown.iter_rows(named=True)],
         marker={"color": COMPUTATION},
-        labels=[f"{count:,} calls" for count in shown["count"]],
+        labels=[f"{count:,} calls" for count in shown["call_count"]],
         in_legend=False,
     )
     return bar_figure(
@@ -48,12 +48,12 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
 
 
 def _label(row: dict[str, Any]) -> str:
-    return f"{label_text(row['operator'][:_LABEL_LENGTH])}, {row['kernel_count']:,} kernels"
+    return f"{label_text(row['operator'][:_LABEL_LENGTH])}, {row['kernel_count_per_call']:,} kernels"
 
 
 def _hover(row: dict[str, Any]) -> str:
     lines = (
-        f"{row['count']:,} calls of {row['kernel_count']:,} kernels",
+        f"{row['call_count']:,} calls of {row['kernel_count_per_call']:,} kernels",
         f"kernels {exact_duration(row['kernel_ns'])}",
         f"calls on the host {exact_duration(row['operator_ns'])}",
         hover_text(row["pattern"]),

@@ -28,17 +28,17 @@ class Kernels(EqualByContent):
 
     by_name    one row for each rank and name, sorted by rank, the largest sum first:
 
-        rank                int32
-        name                str      as written in the file
-        uses_tensor_cores   bool     or matrix cores; null where the name does not tell
-        call_count          int64
-        sum_ns              int64    of the durations, whether or not they overlap
-        mean_ns             float64
-        min_ns, max_ns      int64
-        mean_blocks_per_sm  float64  of the calls for which it is known, each weighed by its duration; null for none
-        mean_occupancy      float64  0..1, likewise
+        rank                     int32
+        name                     str      as written in the file
+        uses_tensor_cores        bool     or matrix cores; null where the name does not tell
+        call_count               int64
+        total_ns                 int64    of the durations, whether or not they overlap
+        mean_ns                  float64
+        min_ns, max_ns           int64
+        mean_blocks_per_sm       float64  of the calls for which it is known, each weighed by its duration; null for none
+        mean_occupancy_fraction  float64  0..1, likewise
         blocks_per_sm_known_fraction, occupancy_known_fraction
-                            float64  0..1 of sum_ns, of the calls for which it is known; null where that is 0
+                            float64  0..1 of total_ns, of the calls for which it is known; null where that is 0
 
     by_launch  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
@@ -85,22 +85,22 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:
     """Return `by_name` over all ranks, the largest sum first, with the share of all kernel time."""
-    weights = pl.col("sum_ns")
+    weights = pl.col("total_ns")
     joined = result.by_name.group_by("name").agg(
         pl.col("uses_tensor_cores").first(),
-        pl.col("call_count", "sum_ns").sum(),
+        pl.col("call_count", "total_ns").sum(),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         *_mean_of_means("mean_blocks_per_sm", "blocks_per_sm_known_fraction"),
-        *_mean_of_means("mean_occupancy", "occupancy_known_fraction"),
+        *_mean_of_means("mean_occupancy_fraction", "occupancy_known_fraction"),
     )
-    total = max(1, joined.get_column("sum_ns").sum())
+    total = max(1, joined.get_column("total_ns").sum())
     shared = joined.with_columns(fraction=weights / total, mean_ns=weights / pl.col("call_count"))
-    return shared.sort(["sum_ns", "name"], descending=[True, False])
+    return shared.sort(["total_ns", "name"], descending=[True, False])
 
 
 def _mean_of_means(mean: str, known_fraction: str) -> tuple[pl.Expr, pl.Expr]:
-    weight, known = pl.col("sum_ns"), pl.col("sum_ns") * pl.col(known_fraction)
+    weight, known = pl.col("total_ns"), pl.col("total_ns") * pl.col(known_fraction)
     return (
         pl.when(known.sum() > 0).then((pl.col(mean) * known).sum() / known.sum()).alias(mean),
         pl.when(weight.sum() > 0).then(known.sum() / weight.sum()).alias(known_fraction),
@@ -138,17 +138,17 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
     sums = calls.group_by(keys).agg(
         pl.col("uses_tensor_cores").first(),
         pl.len().cast(pl.Int64).alias("call_count"),
-        duration.sum().alias("sum_ns"),
+        duration.sum().alias("total_ns"),
         duration.mean().alias("mean_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
         attribution.mean_by_duration("blocks_per_sm").alias("mean_blocks_per_sm"),
         _known("blocks_per_sm").alias("blocks_per_sm_known_fraction"),
-        attribution.mean_by_duration("occupancy_fraction").alias("mean_occupancy"),
+        attribution.mean_by_duration("occupancy_fraction").alias("mean_occupancy_fraction"),
         _known("occupancy_fraction").alias("occupancy_known_fraction"),
     )
     named = sums.with_columns(rank_trace.texts(sums["name"]), pl.lit(rank_trace.rank, pl.Int32).alias("rank"))
-    order = ["sum_ns", *keys]
+    order = ["total_ns", *keys]
     return named.select("rank", *keys, pl.exclude("rank", *keys)).sort(
         order, descending=[True] + [False] * len(keys), nulls_last=True
     )

@@ -18,7 +18,7 @@ _MEANS = (
 
 def kernels_by_name(result: Kernels) -> pl.DataFrame:
     """Return the kernels over all ranks, the longest first."""
-    columns = ("fraction", "call_count", "sum_ns", "mean_ns", "min_ns", "max_ns")
+    columns = ("fraction", "call_count", "total_ns", "mean_ns", "min_ns", "max_ns")
     table = _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
     return without_wholly_known(table)
 
@@ -27,7 +27,7 @@ def kernels_by_launch(result: Kernels) -> pl.DataFrame:
     """Return the kernels of each rank by operator and launch shape, the longest first; unknown operators are blank."""
     shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
     eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
-    columns = ("rank", "name", "operator", "call_count", "sum_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
+    columns = ("rank", "name", "operator", "call_count", "total_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
     return without_wholly_known(_with_means(result.by_launch).select(columns))
 
 
@@ -45,7 +45,7 @@ def _cores() -> pl.Expr:
 
 def _with_means(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(
-        pl.col("mean_blocks_per_sm").round(2), pl.col("mean_occupancy").alias("mean_occupancy_fraction")
+        pl.col("mean_blocks_per_sm").round(2), pl.col("mean_occupancy_fraction").alias("mean_occupancy_fraction")
     )
 
 
@@ -56,8 +56,8 @@ ENTRY = Analysis(
     compute=kernels,
     section="Work",
     views=(
-        View("Kernels by name, over all ranks", kernels_by_name, "sum_ns"),
-        View("Kernels by operator and launch shape", kernels_by_launch, "sum_ns", is_detail=True),
+        View("Kernels by name, over all ranks", kernels_by_name, "total_ns"),
+        View("Kernels by operator and launch shape", kernels_by_launch, "total_ns", is_detail=True),
     ),
     definitions=(
         ("tensor cores", "or matrix cores: whether the kernel's name says that it uses them"),

@@ -29,7 +29,7 @@ def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "lig
     if kernels.is_empty():
         return empty_figure(_QUESTION, "No rank runs a kernel.", theme)
     shown = kernels.head(top)
-    size, unit = largest_unit(shown.get_column("sum_ns").to_list())
+    size, unit = largest_unit(shown.get_column("total_ns").to_list())
     parts = [_part(shown, size, *part) for part in _PARTS]
     heading = Heading(_QUESTION, _explanation(kernels, len(shown)))
     return named_bars(shown.get_column("name").to_list(), parts, heading, f"summed time of all calls, {unit}", theme)
@@ -49,7 +49,7 @@ def _explanation(kernels: pl.DataFrame, shown: int) -> str:
 
 def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: str) -> Part:  # noqa: FBT001 -- a value
     is_part = pl.col("uses_tensor_cores").eq_missing(pl.lit(uses, pl.Boolean))
-    times = shown.select(pl.when(is_part).then(pl.col("sum_ns") / size).otherwise(0.0)).to_series()
+    times = shown.select(pl.when(is_part).then(pl.col("total_ns") / size).otherwise(0.0)).to_series()
     return Part(
         name=name,
         values=times.to_list(),
@@ -61,11 +61,11 @@ def _part(shown: pl.DataFrame, size: int, name: str, uses: bool | None, color: s
 def _hover(row: dict[str, Any]) -> str:
     lines = [
         f"<b>{hover_text(row['name'])}</b>",
-        f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['sum_ns'])}",
+        f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['total_ns'])}",
         f"{row['call_count']:,} calls, mean {exact_duration(row['mean_ns'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
         _blocks(row["mean_blocks_per_sm"], row["blocks_per_sm_known_fraction"]),
-        _occupancy(row["mean_occupancy"], row["occupancy_known_fraction"]),
+        _occupancy(row["mean_occupancy_fraction"], row["occupancy_known_fraction"]),
     ]
     return "<br>".join(filter(None, lines))
 

@@ -22,11 +22,11 @@ from holotrace.store.trace import RankTrace, Trace
 MEASURES = ("short_kernel", "slow_call", "late_start")
 """What is looked for: kernels shorter than their launch, calls that take long, kernels that start late."""
 
-_LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "delay_ns"}
+_LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "launch_delay_ns"}
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
 _OF_LAUNCH = (
     *("device", "stream", "correlation", "launch_name", "name", "kernel_kind"),
-    *("launch_start_ns", "call_ns", "start_ns", "kernel_ns", "delay_ns"),
+    *("launch_start_ns", "call_ns", "start_ns", "kernel_ns", "launch_delay_ns"),
 )
 _EDGES = np.array([0, *(first * 10**power for power in range(18) for first in (1, 2, 5))])
 _PER_LAUNCH = {
@@ -38,11 +38,11 @@ _PER_LAUNCH = {
     "kernel": pl.String,
     "kernel_kind": pl.String,
     "operator": pl.String,
-    "call_start_ns": pl.Int64,
+    "launch_start_ns": pl.Int64,
     "call_ns": pl.Int64,
     "kernel_start_ns": pl.Int64,
     "kernel_ns": pl.Int64,
-    "delay_ns": pl.Int64,
+    "launch_delay_ns": pl.Int64,
 }
 
 
@@ -58,28 +58,28 @@ class LaunchStatistics(EqualByContent):
 
     per_rank   one row for each rank, sorted by it:
 
-        rank                int32
-        call_count          int64    calls that launched something
-        kernel_count        int64    kernels, copies and memsets with a known launch
-        call_sum_ns         int64    of the calls, each once
-        call_mean_ns        float64  null where there is none, as are the next two
-        delay_median_ns     float64  from the end of the call to the start; negative where work starts before
-        delay_max_ns        int64
-        short_kernel_count  int64
-        slow_call_count     int64    calls, each once
-        late_start_count    int64
-        unknown_count       int64    kernels, copies and memsets without a known launch
+        rank                    int32
+        call_count              int64    calls that launched something
+        kernel_count            int64    kernels, copies and memsets with a known launch
+        total_call_ns           int64    of the calls, each once
+        mean_call_ns            float64  null where there is none, as are the next two
+        median_launch_delay_ns  float64  from the end of the call to the start; negative where work starts before
+        max_launch_delay_ns     int64
+        short_kernel_count      int64
+        slow_call_count         int64    calls, each once
+        late_start_count        int64
+        unknown_launch_count    int64    kernels, copies and memsets without a known launch
 
-    per_call   the same for each function that was called, without `unknown_count`; sorted by rank, the largest
-               call_sum_ns first; `call` (str) after `rank`
+    per_call   the same for each function that was called, without `unknown_launch_count`; sorted by rank, the largest
+               total_call_ns first; `call` (str) after `rank`
 
     lengths    how long the bad ones are, in classes from 0, 1, 2, 5, 10, 20 … ns on; empty classes are left out:
 
-        rank     int32
-        measure  str    short_kernel, slow_call, late_start, in this order
-        from_ns  int64  the length is above this, or equal to it
-        to_ns    int64  and below this
-        count    int64
+        rank          int32
+        measure       str    short_kernel, slow_call, late_start, in this order
+        from_ns       int64  the length is above this, or equal to it
+        to_ns         int64  and below this
+        launch_count  int64
 
     per_launch one row for each piece of work with a known launch, sorted by rank and start of the call; empty unless
                asked for:
@@ -89,7 +89,7 @@ class LaunchStatistics(EqualByContent):
         call, kernel          str    names
         kernel_kind           str
         operator              str    innermost operator around the call; null where there is none
-        call_start_ns, call_ns, kernel_start_ns, kernel_ns, delay_ns
+        launch_start_ns, call_ns, kernel_start_ns, kernel_ns, launch_delay_ns
                               int64
 
     findings   a sentence for each rank that is left out, or whose launches are not all known
@@ -156,7 +156,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
         return NoDeviceWork.of(rank_trace)
     launched = _judged(launched_calls(rank_trace), cutoffs)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
-    unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_count")
+    unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_launch_count")
     return _Partial(
         launched.select(*_statistics()).select(rank, pl.all(), unknown_count),
         _per_call(rank_trace, launched).select(rank, pl.all()),
@@ -171,14 +171,14 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the work with a known launch: the columns of `launched_work`, how long both took, and the delay between.
 
-    `call_ns`, `kernel_ns` and `delay_ns` are int64.
+    `call_ns`, `kernel_ns` and `launch_delay_ns` are int64.
     """
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
     return known.with_columns(
         call_ns=launch_end_ns - pl.col("launch_start_ns"),
         kernel_ns=pl.col("end_ns") - pl.col("start_ns"),
-        delay_ns=pl.col("start_ns") - launch_end_ns,
+        launch_delay_ns=pl.col("start_ns") - launch_end_ns,
     )
 
 
@@ -200,19 +200,19 @@ def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
         is_first.alias("is_first"),
         (~is_slow & (pl.col("kernel_ns") < pl.col("call_ns"))).alias("short_kernel"),
         (is_slow & is_first).alias("slow_call"),
-        (pl.col("delay_ns") > cutoffs.late_start_ns).alias("late_start"),
+        (pl.col("launch_delay_ns") > cutoffs.late_start_ns).alias("late_start"),
     )
 
 
 def _statistics() -> tuple[pl.Expr, ...]:
-    call_ns, delay_ns = pl.col("call_ns").filter("is_first"), pl.col("delay_ns")
+    call_ns, launch_delay_ns = pl.col("call_ns").filter("is_first"), pl.col("launch_delay_ns")
     return (
         pl.col("is_first").sum().cast(pl.Int64).alias("call_count"),
         pl.len().cast(pl.Int64).alias("kernel_count"),
-        call_ns.sum().alias("call_sum_ns"),
-        call_ns.mean().alias("call_mean_ns"),
-        delay_ns.median().alias("delay_median_ns"),
-        delay_ns.max().alias("delay_max_ns"),
+        call_ns.sum().alias("total_call_ns"),
+        call_ns.mean().alias("mean_call_ns"),
+        launch_delay_ns.median().alias("median_launch_delay_ns"),
+        launch_delay_ns.max().alias("max_launch_delay_ns"),
         *(pl.col(measure).sum().cast(pl.Int64).alias(f"{measure}_count") for measure in MEASURES),
     )
 
@@ -220,7 +220,7 @@ def _statistics() -> tuple[pl.Expr, ...]:
 def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     table = launched.group_by(pl.col("launch_name").alias("call")).agg(_statistics())
     named = table.with_columns(rank_trace.texts(table["call"]))
-    return named.sort("call_sum_ns", "call", descending=[True, False])
+    return named.sort("total_call_ns", "call", descending=[True, False])
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
@@ -228,7 +228,7 @@ def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)
-    table = pl.DataFrame({"from_ns": _EDGES[filled], "to_ns": _EDGES[filled + 1], "count": counts[filled]})
+    table = pl.DataFrame({"from_ns": _EDGES[filled], "to_ns": _EDGES[filled + 1], "launch_count": counts[filled]})
     return table.select(pl.lit(measure).alias("measure"), pl.all().cast(pl.Int64))
 
 
@@ -243,11 +243,11 @@ def _per_launch(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
         pl.col("name").alias("kernel"),
         pl.col("kernel_kind").replace_strict(_KIND_NAMES, return_dtype=pl.String),
         pl.col("operator_name").alias("operator"),
-        pl.col("launch_start_ns").alias("call_start_ns"),
+        "launch_start_ns",
         "call_ns",
         pl.col("start_ns").alias("kernel_start_ns"),
         "kernel_ns",
-        "delay_ns",
+        "launch_delay_ns",
     )
 
 

@@ -14,15 +14,21 @@ _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
     """Return what launching costs each rank."""
     return result.per_rank.select(
-        "rank", "call_count", "call_sum_ns", "call_mean_ns", *_LAUNCH_COUNTS, "delay_median_ns", "delay_max_ns"
+        "rank",
+        "call_count",
+        "total_call_ns",
+        "mean_call_ns",
+        *_LAUNCH_COUNTS,
+        "median_launch_delay_ns",
+        "max_launch_delay_ns",
     )
 
 
 def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
     """Return what launching with each function costs, over all ranks, the most costly first."""
-    columns = ("call_count", "kernel_count", "call_sum_ns", *_LAUNCH_COUNTS)
-    sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("delay_max_ns").max())
-    return sums.sort(["call_sum_ns", "call"], descending=[True, False])
+    columns = ("call_count", "kernel_count", "total_call_ns", *_LAUNCH_COUNTS)
+    sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("max_launch_delay_ns").max())
+    return sums.sort(["total_call_ns", "call"], descending=[True, False])
 
 
 ENTRY = Analysis(
@@ -32,8 +38,8 @@ ENTRY = Analysis(
     compute=launch_statistics,
     section="Host",
     views=(
-        View("Each rank", launches_per_rank, "call_sum_ns"),
-        View("Functions that launch, over all ranks", launches_per_call, "call_sum_ns", is_detail=True),
+        View("Each rank", launches_per_rank, "total_call_ns"),
+        View("Functions that launch, over all ranks", launches_per_call, "total_call_ns", is_detail=True),
     ),
     definitions=(
         ("call", "a function of the runtime or the driver that launched device work; one may launch a whole graph"),

@@ -53,13 +53,15 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
 
 def _bars(result: LaunchStatistics, panel: _Panel) -> go.Bar:
     chosen = result.lengths.filter(pl.col("measure") == panel.measure)
-    classes = chosen.group_by("from_ns", "to_ns").agg(pl.col("count").sum(), pl.len().alias("ranks")).sort("from_ns")
+    classes = (
+        chosen.group_by("from_ns", "to_ns").agg(pl.col("launch_count").sum(), pl.len().alias("ranks")).sort("from_ns")
+    )
     names = [
         f"{duration_text(begin)} to {duration_text(end)}" for begin, end in classes.select("from_ns", "to_ns").rows()
     ]
     return go.Bar(
         x=names,
-        y=classes["count"].to_list(),
+        y=classes["launch_count"].to_list(),
         customdata=[f"on {ranks:,} rank{'' if ranks == 1 else 's'}" for ranks in classes["ranks"]],
         hovertemplate="%{x}: %{y:,} %{customdata}<extra></extra>",
         marker={"color": panel.color, "line": {"width": 0}},

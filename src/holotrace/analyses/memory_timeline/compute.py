@@ -39,7 +39,7 @@ _PER_DEVICE = {
             "peak_bytes",
             "peak_ns",
             "last_bytes",
-            "reserved_peak_bytes",
+            "peak_reserved_bytes",
             "capacity_bytes",
         ),
         pl.Int64,
@@ -70,7 +70,7 @@ class MemoryTimeline(EqualByContent):
         peak_bytes           int64  most that was allocated after an event
         peak_ns              int64  when that was first reached, ns since the Unix epoch
         last_bytes           int64  allocated after the last event
-        reserved_peak_bytes  int64  most that the allocator held; null where the file does not say
+        peak_reserved_bytes  int64  most that the allocator held; null where the file does not say
         capacity_bytes       int64  all the memory of the device; null where the file does not say
 
     at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
@@ -174,7 +174,7 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
         allocated.max().alias("peak_bytes"),
         pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),
         allocated.last().alias("last_bytes"),
-        pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
+        pl.col("reserved_bytes").max().alias("peak_reserved_bytes"),
     )
 
 

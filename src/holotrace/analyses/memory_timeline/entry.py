@@ -11,7 +11,7 @@ from holotrace.tables import View, known_columns
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
     """Return the peak of each device, and what was allocated before and after."""
-    sizes = ("peak_bytes", "first_bytes", "last_bytes", "reserved_peak_bytes", "capacity_bytes")
+    sizes = ("peak_bytes", "first_bytes", "last_bytes", "peak_reserved_bytes", "capacity_bytes")
     return known_columns(result.per_device.select("rank", "device_type", "device_id", *sizes, "event_count"))
 
 

@@ -40,13 +40,13 @@ _TIMES = (
     *("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"),
     *("backward_host_total_ns", "backward_host_self_ns", "backward_device_total_ns", "backward_device_self_ns"),
 )
-_SUMMED = ("operator_calls", *_TIMES)
+_SUMMED = ("operator_call_count", *_TIMES)
 _PER_MODULE: dict[str, pl.DataType] = {
     "rank": pl.Int32(),
     **dict.fromkeys(("path", "module"), pl.String()),
     "module_id": pl.Int64(),
     "depth": pl.Int32(),
-    **dict.fromkeys(("calls", *_SUMMED), pl.Int64()),
+    **dict.fromkeys(("call_count", *_SUMMED), pl.Int64()),
 }
 
 
@@ -62,8 +62,8 @@ class Modules(EqualByContent):
         module                    str    such as `Linear_3`: the class and which instance of it
         module_id                 int64  which instance of the class; null where the file does not say
         depth                     int32  number of modules around it
-        calls                     int64
-        operator_calls            int64  operators called in the module itself: not within another operator or module
+        call_count                int64
+        operator_call_count       int64  operators called in the module itself: not within another operator or module
         host_total_ns             int64  summed over the calls
         host_self_ns              int64  outside operators, annotations, runtime calls and modules inside it: Python
         device_total_ns           int64  kernels, copies and memsets launched inside, parallel ones both
@@ -117,7 +117,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 def summed_modules(table: pl.DataFrame) -> pl.DataFrame:
     """Return `per_module` or `lightning_hooks` summed over the ranks, in the order of the first rank that has each."""
     keys = ["path", "module", "module_id", "depth"]
-    return table.group_by(keys, maintain_order=True).agg(pl.col("calls").sum(), *map(_sum_or_null, _SUMMED))
+    return table.group_by(keys, maintain_order=True).agg(pl.col("call_count").sum(), *map(_sum_or_null, _SUMMED))
 
 
 def _one_rank(rank_trace: RankTrace, *, compat: Compat | None) -> _Partial:
@@ -142,7 +142,7 @@ def _per_place(rank_trace: RankTrace, nodes: pl.DataFrame, node_class: NodeClass
     )
     places = summed.group_by("number", maintain_order=True).agg(
         pl.col("name", "module_id", "above").first(),
-        pl.len().cast(pl.Int64).alias("calls"),
+        pl.len().cast(pl.Int64).alias("call_count"),
         *map(_sum_or_null, _SUMMED),
     )
     return _in_columns(rank_trace, _in_tree_order(places, _names(rank_trace, places["name"])))
@@ -158,7 +158,7 @@ def _calls(rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools) -> tup
     return calls.with_columns(
         pl.col("python_module_id").alias("module_id"),
         pl.struct("name", "python_module_id").rank("dense").cast(pl.Int64).alias("key"),
-        pl.Series("operator_calls", _operator_calls(nodes, is_module, call_of)),
+        pl.Series("operator_call_count", _operator_calls(nodes, is_module, call_of)),
         pl.Series("device_self_ns", _without_children(parent, calls["device_total_ns"].to_numpy())),
         *_backward(rank_trace, nodes, is_module, call_of, parent),
     ), parent

@@ -15,7 +15,9 @@ def times_of_modules(result: Modules) -> pl.DataFrame:
     host = ("host_total_ns", "host_self_ns", "backward_host_total_ns")
     placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("module")
     return known_columns(
-        summed_modules(result.per_module).select(placed.alias("module"), "calls", "operator_calls", *device, *host)
+        summed_modules(result.per_module).select(
+            placed.alias("module"), "call_count", "operator_call_count", *device, *host
+        )
     )
 
 

@@ -69,7 +69,7 @@ def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
     outermost = shown.filter(pl.col("depth") == 0)
     if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
         return shown
-    everything = outermost.select(pl.col("^(calls|.*_ns)$").sum()).with_columns(
+    everything = outermost.select(pl.col("^(call_count|.*_ns)$").sum()).with_columns(
         pl.lit(_EVERYTHING).alias("path"),
         pl.lit(_EVERYTHING).alias("module"),
         pl.lit("").alias("around"),
@@ -106,7 +106,7 @@ def _hover(row: dict[str, Any], side: str) -> str:
     forward, backward = row[f"{side}_total_ns"], row[f"backward_{side}_total_ns"]
     lines = [
         f"<b>{hover_text(row['path'])}</b>",
-        f"{row['calls']:,} calls",
+        f"{row['call_count']:,} calls",
         f"forward: {exact_duration(forward)}",
         "backward: not known" if backward is None else f"backward: {exact_duration(backward)}",
     ]

@@ -33,13 +33,13 @@ class OperatorKernels(EqualByContent):
     per_sequence  one row for each operator and sequence of kernels, sorted by rank, the most frequent first, then by
                   name and sequence:
 
-        rank                  int32
-        operator              str      innermost operator around the launches
-        kernels               str      names in the order of their launches, joined by ` -> `
-        count                 int64    calls of the operator that launched this sequence
-        kernel_ns             int64    summed time of the kernels of those calls
-        launch_delay_mean_ns  float64  from the operator's start to the start of its first launch
-        start_delay_mean_ns   float64  from the start of the first launch to the start of its kernel
+        rank                        int32
+        operator                    str      innermost operator around the launches
+        kernels                     str      names in the order of their launches, joined by ` -> `
+        call_count                  int64    calls of the operator that launched this sequence
+        kernel_ns                   int64    summed time of the kernels of those calls
+        mean_operator_to_launch_ns  float64  from the operator's start to the start of its first launch
+        mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of its kernel
 
     per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
 
@@ -129,15 +129,15 @@ def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
         (firsts["start_ns"] - firsts["launch_start_ns"]).alias("start_delay"),
     )
     table = found.group_by("name", "sequence").agg(
-        pl.len().cast(pl.Int64).alias("count"),
+        pl.len().cast(pl.Int64).alias("call_count"),
         pl.col("kernel_ns").sum(),
-        pl.col("launch_delay").mean().alias("launch_delay_mean_ns"),
-        pl.col("start_delay").mean().alias("start_delay_mean_ns"),
+        pl.col("launch_delay").mean().alias("mean_operator_to_launch_ns"),
+        pl.col("start_delay").mean().alias("mean_launch_to_kernel_ns"),
     )
     operator = rank_trace.texts(table["name"]).alias("operator")
     kernels = sequence_texts(rank_trace, table["sequence"], SEQUENCE_SEPARATOR).alias("kernels")
     named = table.select(operator, kernels, pl.all().exclude("name", "sequence"))
-    return named.sort("count", "operator", "kernels", descending=[True, False, False])
+    return named.sort("call_count", "operator", "kernels", descending=[True, False, False])
 
 
 def _per_forward(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
@@ -188,10 +188,10 @@ def _forward_rows(
     return np.where(is_backward, forward_of_row[backward], itself), is_backward
 
 
-def _finding(rank_trace: RankTrace, count: int, unknown_count: int) -> str:
-    if not unknown_count:
+def _finding(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> str:
+    if not unknown_launch_count:
         return ""
-    return f"rank {rank_trace.rank}: {unknown_count:,} of {count:,} kernels belong to no known operator"
+    return f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels belong to no known operator"
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> OperatorKernels:

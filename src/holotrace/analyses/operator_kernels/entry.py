@@ -19,8 +19,10 @@ def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
 def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
     """Return the kernels of each operator on each rank, the most frequent first."""
     table = result.per_sequence
-    delays = ("launch_delay_mean_ns", "start_delay_mean_ns")
-    return table.select("rank", "operator", pl.col("kernels").alias(SEQUENCE_COLUMN), "count", "kernel_ns", *delays)
+    delays = ("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns")
+    return table.select(
+        "rank", "operator", pl.col("kernels").alias(SEQUENCE_COLUMN), "call_count", "kernel_ns", *delays
+    )
 
 
 ENTRY = Analysis(
@@ -31,7 +33,7 @@ ENTRY = Analysis(
     section="Work",
     views=(
         View("Operators with their backward part, over all ranks", kernels_of_operators, "kernel_ns"),
-        View("Sequences of kernels of each operator", sequences_of_operators, "count", is_detail=True),
+        View("Sequences of kernels of each operator", sequences_of_operators, "call_count", is_detail=True),
     ),
     definitions=(
         ("operator of a kernel", "the innermost operator around its launch, on the same thread"),

@@ -32,7 +32,7 @@ _PER_OPERATOR = {
     **_KEYS,
     **dict.fromkeys(
         (
-            *("calls", "total_increase_bytes", "self_increase_bytes", "total_allocation_count"),
+            *("call_count", "total_increase_bytes", "self_increase_bytes", "total_allocation_count"),
             *("self_allocation_count", "total_allocated_bytes", "self_allocated_bytes", "self_unreleased_bytes"),
         ),
         pl.Int64,
@@ -57,7 +57,7 @@ class OperatorMemory(EqualByContent):
         device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device_id               int64  -1 for the CPU
         operator                str
-        calls                   int64  all calls on the rank, whether or not they allocate
+        call_count              int64  all calls on the rank, whether or not they allocate
         total_increase_bytes    int64  allocated less freed, also in operators inside it; nested calls count once
         self_increase_bytes     int64  likewise, without operators inside it
         total_allocation_count  int64
@@ -130,8 +130,8 @@ def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
     """Return `per_operator` summed over ranks and the devices of a type, the largest self_allocated_bytes first."""
     sizes = list(_PER_OPERATOR)[len(_KEYS) + 1 :]
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in sizes]
-    of_ranks = per_operator.group_by("rank", "device_type", "operator").agg(pl.col("calls").first(), *sums)
-    summed = of_ranks.group_by("device_type", "operator").agg(pl.col("calls").sum(), *sums)
+    of_ranks = per_operator.group_by("rank", "device_type", "operator").agg(pl.col("call_count").first(), *sums)
+    summed = of_ranks.group_by("device_type", "operator").agg(pl.col("call_count").sum(), *sums)
     order = ["self_allocated_bytes", "total_allocated_bytes", "device_type", "operator"]
     return summed.sort(order, descending=[True, True, False, False])
 
@@ -249,7 +249,7 @@ def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow) -
 
 
 def _calls(nodes: pl.DataFrame) -> pl.DataFrame:
-    return nodes.filter("is_counted").group_by("name").agg(pl.len().cast(pl.Int64).alias("calls"))
+    return nodes.filter("is_counted").group_by("name").agg(pl.len().cast(pl.Int64).alias("call_count"))
 
 
 def _findings(events: pl.DataFrame) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:
     own = ("self_allocated_bytes", "self_unreleased_bytes", "self_increase_bytes", "self_allocation_count")
     total = ("total_allocated_bytes", "total_increase_bytes")
     return known_columns(
-        summed_operator_memory(result.per_operator).select("operator", "device_type", *own, *total, "calls")
+        summed_operator_memory(result.per_operator).select("operator", "device_type", *own, *total, "call_count")
     )
 
 
@@ -41,6 +41,6 @@ ENTRY = Analysis(
         ("not released", "the part of what it allocated itself that is not freed until the end of the recording"),
         ("net, itself", "allocated less freed while it ran, whoever had allocated what it freed"),
         ("block", "from an allocation to the next free of its address on its device"),
-        ("calls", "all of them, whether or not they allocate"),
+        ("call_count", "all of them, whether or not they allocate"),
     ),
 )

@@ -66,7 +66,7 @@ def _unit(largest: Any) -> tuple[int, str]:  # noqa: ANN401 -- polars
 def _hover(row: dict[str, Any]) -> str:
     stays = row["self_unreleased_bytes"]
     return (
-        f"<b>{hover_text(row['operator'])}</b><br>{row['calls']:,} calls, {row['self_allocation_count']:,} allocations"
+        f"<b>{hover_text(row['operator'])}</b><br>{row['call_count']:,} calls, {row['self_allocation_count']:,} allocations"
         f"<br>itself: {size_text(row['self_allocated_bytes'])}"
         + ("" if stays is None else f", {size_text(stays)} of it not released")
         + f"<br>with operators inside it: {size_text(row['total_allocated_bytes'])}"

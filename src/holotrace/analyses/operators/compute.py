@@ -35,7 +35,7 @@ _BUSY = ("device_total_busy_ns", "device_self_busy_ns")
 _ON_DEVICE = (*DEVICE_TIMES, *_BUSY)
 _KEYS = ("rank", "operator", "input_shape", "call_stack")
 _COLUMNS = (
-    *(*_KEYS, "calls", *HOST_TIMES, "device_total_ns", "device_self_ns", *_BUSY, "is_tensor_core_eligible"),
+    *(*_KEYS, "call_count", *HOST_TIMES, "device_total_ns", "device_self_ns", *_BUSY, "is_tensor_core_eligible"),
     *("tensor_core_total_ns", "tensor_core_self_ns", "tensor_core_total_fraction", "tensor_core_self_fraction"),
     *("tensor_core_unknown_total_ns", "tensor_core_unknown_self_ns"),
     *("tensor_core_unknown_total_fraction", "tensor_core_unknown_self_fraction", "has_call_stack"),
@@ -50,7 +50,7 @@ class Operators(EqualByContent):
 
         rank                        int32
         operator                    str
-        calls                       int64
+        call_count                  int64
         host_total_ns               int64    summed over the calls; of nested calls both count
         host_self_ns                int64    outside operators inside it, and outside runtime and driver calls
         device_total_ns             int64    kernels, copies and memsets launched inside, parallel ones both
@@ -122,7 +122,7 @@ def summed_operators(table: pl.DataFrame) -> pl.DataFrame:
     keys = [key for key in _KEYS[1:] if key in table.columns]
     times = [name for name in (*HOST_TIMES, *_ON_DEVICE) if name in table.columns]
     sums = table.group_by(keys).agg(
-        pl.col("calls").sum(),
+        pl.col("call_count").sum(),
         *map(_sum_or_null, times),
         pl.col("is_tensor_core_eligible", "has_call_stack").any(),
     )
@@ -186,7 +186,7 @@ def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _
 
 def _sums(described: pl.DataFrame, keys: Sequence[str], is_eligible: pl.Expr) -> pl.DataFrame:
     return described.group_by(keys, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("calls"),
+        pl.len().cast(pl.Int64).alias("call_count"),
         pl.col(*HOST_TIMES, *DEVICE_TIMES).sum(),
         is_eligible,
         pl.col("has_call_stack").any(),

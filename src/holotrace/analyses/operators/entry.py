@@ -29,7 +29,7 @@ def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     summed = summed_operators(table).with_columns(eligible.alias("is_tensor_core_eligible"))
     cores = ("tensor_core_self_fraction", "tensor_core_unknown_self_fraction")
     shown = summed.select(
-        *(*keys, "calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
+        *(*keys, "call_count", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns"),
         *(*cores, "is_tensor_core_eligible", "^device_self_busy_ns$"),
     )
     return known_columns(with_bounds(shown, *cores))

@@ -72,7 +72,7 @@ def _with_parts(table: pl.DataFrame, side: str) -> pl.DataFrame:
 def _hover(row: dict[str, Any], side: str) -> str:
     on_cores = _on_tensor_cores(row) if side == "device" else ""
     return (
-        f"<b>{hover_text(row['operator'])}</b><br>{row['calls']:,} calls"
+        f"<b>{hover_text(row['operator'])}</b><br>{row['call_count']:,} calls"
         f"<br>itself: {exact_duration(row[f'{side}_self_ns'])}{on_cores}"
         f"<br>with what is inside: {exact_duration(row[f'{side}_total_ns'])}"
     )

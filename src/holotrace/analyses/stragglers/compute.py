@@ -25,7 +25,7 @@ MOST_CAUSED = 0.5
 does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
 
 MOST_EXPLAINED = 0.5
-"""A straggler is the cause of the waiting where its own waiting explains less than this part of its lateness."""
+"""A straggler is the cause of the waiting where its own waiting explains less than this part of its skew."""
 
 LEAST_SHARE = 0.01
 """A straggler matters to the job where the other ranks wait for it for at least this part of their time."""
@@ -36,7 +36,7 @@ _PER_RANK = {
     "collective_count": pl.Int64,
     "wait_ns": pl.Int64,
     "mean_wait_ns": pl.Float64,
-    "mean_lateness_ns": pl.Float64,
+    "mean_skew_ns": pl.Float64,
     "last_count": pl.Int64,
     "last_fraction": pl.Float64,
     "caused_wait_ns": pl.Int64,
@@ -50,7 +50,7 @@ _PER_STEP = {
     "rank": pl.Int32,
     "collective_count": pl.Int64,
     "wait_ns": pl.Int64,
-    "mean_lateness_ns": pl.Float64,
+    "mean_skew_ns": pl.Float64,
     "last_count": pl.Int64,
 }
 
@@ -62,7 +62,7 @@ class Stragglers(EqualByContent):
     All ranks leave a collective at about the same moment, so who was in it for the shortest time came last:
 
         wait of a rank      its duration - the shortest duration over the ranks
-        lateness of a rank  the longest duration over the ranks - its duration
+        skew of a rank  the longest duration over the ranks - its duration
 
     per_rank  one row for each rank with a collective that another rank has as well, sorted by rank:
 
@@ -70,7 +70,7 @@ class Stragglers(EqualByContent):
         collective_count  int64    collectives compared
         wait_ns           int64    time spent waiting for others in them
         mean_wait_ns      float64  for one collective
-        mean_lateness_ns  float64  how much later than the first rank it arrives
+        mean_skew_ns      float64  how much later than the first rank it arrives
         last_count        int64    collectives in which it came last, alone
         last_fraction     float64  0..1 of the collectives compared
         caused_wait_ns    int64    what the others waited in those
@@ -79,11 +79,11 @@ class Stragglers(EqualByContent):
         uncompared_ns     int64    its time in communication that cannot be compared: sends, receives, and collectives
                                    that no other rank has
         is_cause          bool     it is a straggler, and `wait_ns` and `uncompared_ns` together explain less than half
-                                   of its lateness; else it may only pass on the delay of a rank it waited for
+                                   of its skew; else it may only pass on the delay of a rank it waited for
 
     per_step  the same for each step, sorted by step and rank; `step` is null for collectives outside of all steps:
 
-        step, rank, collective_count, wait_ns, mean_lateness_ns, last_count
+        step, rank, collective_count, wait_ns, mean_skew_ns, last_count
 
     findings  the stragglers, and what could not be compared
     """
@@ -187,7 +187,7 @@ def _compared(found: pl.DataFrame) -> pl.DataFrame:
         "rank",
         "window",
         (duration - pl.col("shortest")).alias("wait_ns"),
-        (pl.col("longest") - duration).alias("lateness_ns"),
+        (pl.col("longest") - duration).alias("skew_ns"),
         "waited_by_all",
         is_last.alias("is_last"),
         pl.when(is_last).then("waited_by_all").otherwise(0).alias("caused_wait_ns"),
@@ -199,9 +199,9 @@ def _per_rank(compared: pl.DataFrame, uncompared: pl.DataFrame) -> pl.DataFrame:
         pl.len().cast(pl.Int64).alias("collective_count"),
         pl.col("wait_ns").sum(),
         pl.col("wait_ns").mean().alias("mean_wait_ns"),
-        pl.col("lateness_ns").mean().alias("mean_lateness_ns"),
+        pl.col("skew_ns").mean().alias("mean_skew_ns"),
         pl.col("is_last").sum().cast(pl.Int64).alias("last_count"),
-        pl.col("caused_wait_ns", "waited_by_all", "lateness_ns").sum(),
+        pl.col("caused_wait_ns", "waited_by_all", "skew_ns").sum(),
     )
     elsewhere = covered_by_group(uncompared, ["rank"], name="uncompared_ns")
     total = pl.col("waited_by_all")
@@ -213,7 +213,7 @@ def _per_rank(compared: pl.DataFrame, uncompared: pl.DataFrame) -> pl.DataFrame:
     waits_least = pl.col("mean_wait_ns") <= LEAST_WAIT * pl.col("mean_wait_ns").median()
     is_straggler = waits_least & (pl.col("caused_fraction") > MOST_CAUSED).fill_null(value=False)
     own_waiting = pl.col("wait_ns") + pl.col("uncompared_ns")
-    is_cause = is_straggler & (own_waiting < MOST_EXPLAINED * pl.col("lateness_ns"))
+    is_cause = is_straggler & (own_waiting < MOST_EXPLAINED * pl.col("skew_ns"))
     judged = shares.with_columns(is_straggler.alias("is_straggler"), is_cause.alias("is_cause"))
     return judged.select(pl.col(name).cast(kind) for name, kind in _PER_RANK.items()).sort("rank")
 
@@ -222,7 +222,7 @@ def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
     sums = compared.group_by(pl.col("window").alias("step"), "rank").agg(
         pl.len().alias("collective_count"),
         pl.col("wait_ns").sum(),
-        pl.col("lateness_ns").mean().alias("mean_lateness_ns"),
+        pl.col("skew_ns").mean().alias("mean_skew_ns"),
         pl.col("is_last").sum().alias("last_count"),
     )
     return sums.select(pl.col(name).cast(kind) for name, kind in _PER_STEP.items()).sort("step", "rank")

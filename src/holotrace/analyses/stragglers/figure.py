@@ -22,18 +22,18 @@ _IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
 
 
 def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: its mean lateness; stragglers stand out by their colour."""
+    """Draw one bar for each rank: its mean skew; stragglers stand out by their colour."""
     table = result.per_rank
     if table.is_empty():
         return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)
-    size, unit = largest_unit(table.get_column("mean_lateness_ns").to_list())
+    size, unit = largest_unit(table.get_column("mean_skew_ns").to_list())
     parts = [
         _part(table, "late: the others wait for it", size, HOST_WAIT, pl.col("is_cause")),
         _part(table, "other ranks", size, IDLE, ~pl.col("is_straggler")),
     ]
     if table.select(_IS_LAST.any()).item():
         parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, KERNEL_WAIT, _IS_LAST))
-    axis = ValueAxis(f"mean lateness in a collective ({unit})", is_share=False)
+    axis = ValueAxis(f"mean skew in a collective ({unit})", is_share=False)
     return bar_figure(rows_of(table.select("rank")), parts, _HEADING, axis, theme)
 
 
@@ -42,7 +42,7 @@ def _part(table: pl.DataFrame, name: str, size: int, color: str, chosen: pl.Expr
     shown = table.select(chosen).to_series().to_list()
     return Part(
         name=name,
-        values=[row["mean_lateness_ns"] / size if is_shown else 0 for row, is_shown in zip(rows, shown, strict=True)],
+        values=[row["mean_skew_ns"] / size if is_shown else 0 for row, is_shown in zip(rows, shown, strict=True)],
         hovers=[_hover(row) if is_shown else "" for row, is_shown in zip(rows, shown, strict=True)],
         marker={"color": color},
         in_legend=any(shown),
@@ -51,7 +51,7 @@ def _part(table: pl.DataFrame, name: str, size: int, color: str, chosen: pl.Expr
 
 def _hover(row: dict[str, Any]) -> str:
     return (
-        f"{exact_duration(row['mean_lateness_ns'])} late on average<br>"
+        f"{exact_duration(row['mean_skew_ns'])} late on average<br>"
         f"last in {row['last_count']:,} of {row['collective_count']:,} collectives<br>"
         f"waits {exact_duration(row['wait_ns'])}<br>"
         f"the others wait {exact_duration(row['caused_wait_ns'])} for it, {percent_text(row['caused_fraction'])}"

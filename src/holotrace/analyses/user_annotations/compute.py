@@ -40,8 +40,8 @@ _PER_ANNOTATION = {
     "side": pl.String,
     "name": pl.String,
     "call_count": pl.Int64,
-    "inclusive_ns": pl.Int64,
-    "exclusive_ns": pl.Int64,
+    "total_ns": pl.Int64,
+    "self_ns": pl.Int64,
     "kernel_count": pl.Int64,
     "kernel_ns": pl.Int64,
     "mean_ns": pl.Float64,
@@ -54,17 +54,17 @@ _PER_KERNEL = {
     "annotation": pl.String,
     "name": pl.String,
     "call_count": pl.Int64,
-    "sum_ns": pl.Int64,
+    "total_ns": pl.Int64,
 }
 
 _NAMES_OF_STATISTICS = {
     "count": "call_count",
-    "sum": "inclusive_ns",
+    "sum": "total_ns",
     **{name: f"{name}_ns" for name in ("mean", "std", "min", "max")},
 }
 _DURATION = (
     pl.len().cast(pl.Int64).alias("call_count"),
-    pl.col("ns").sum().alias("inclusive_ns"),
+    pl.col("ns").sum().alias("total_ns"),
     pl.col("ns").mean().alias("mean_ns"),
     pl.col("ns").std(ddof=1).fill_null(0.0).alias("std_ns"),
     pl.col("ns").min().alias("min_ns"),
@@ -78,24 +78,24 @@ class UserAnnotations(EqualByContent):
 
     per_annotation  one row for each name, sorted by rank, side and name:
 
-        rank          int32
-        side          str      `gpu`: as projected on the streams; `cpu`: on the host
-        name          str
-        call_count    int64    ranges of that name; on the gpu one for each stream
-        inclusive_ns  int64    their summed durations; nested annotations count in both
-        exclusive_ns  int64    the part in which no shorter annotation of the same stream or thread runs
-        kernel_count  int64    pieces of device work whose innermost annotation it is; null on the cpu
-        kernel_ns     int64    their summed durations; null on the cpu
+        rank             int32
+        side             str      `gpu`: as projected on the streams; `cpu`: on the host
+        name             str
+        call_count       int64    ranges of that name; on the gpu one for each stream
+        total_ns         int64    their summed durations; nested annotations count in both
+        self_ns          int64    the part in which no shorter annotation of the same stream or thread runs
+        kernel_count     int64    pieces of device work whose innermost annotation it is; null on the cpu
+        kernel_ns        int64    their summed durations; null on the cpu
         mean_ns, std_ns  float64  of the durations; std_ns of a sample, 0 for one range
         min_ns, max_ns   int64
 
     per_kernel  what runs under each annotation, the longest first within a rank and annotation:
 
         rank        int32
-        annotation  str      the innermost one; null for work under none
-        name        str      of the kernel, copy or memset
+        annotation  str    the innermost one; null for work under none
+        name        str    of the kernel, copy or memset
         call_count  int64
-        sum_ns      int64
+        total_ns    int64
 
     findings    ranks whose annotations the profiler did not project, and ranks without any
     """
@@ -198,18 +198,18 @@ def _names_and_durations(rank_trace: RankTrace, side: Side) -> tuple[npt.NDArray
 
 def _per_kernel(rank_trace: RankTrace, owned: pl.DataFrame, *, merge_steps: bool) -> pl.DataFrame:
     sums = owned.group_by("annotation", "name").agg(
-        pl.len().cast(pl.Int64).alias("call_count"), pl.col("ns").sum().alias("sum_ns")
+        pl.len().cast(pl.Int64).alias("call_count"), pl.col("ns").sum().alias("total_ns")
     )
     named = sums.with_columns(
         _named(rank_trace, sums["annotation"], merge_steps=merge_steps), rank_trace.texts(sums["name"])
     )
-    merged = named.group_by("annotation", "name").agg(pl.col("call_count", "sum_ns").sum())
-    return merged.sort("annotation", "sum_ns", "name", descending=[False, True, False], nulls_last=True)
+    merged = named.group_by("annotation", "name").agg(pl.col("call_count", "total_ns").sum())
+    return merged.sort("annotation", "total_ns", "name", descending=[False, True, False], nulls_last=True)
 
 
 def _totals(kernels: pl.DataFrame) -> pl.DataFrame:
-    totals = kernels.group_by(pl.col("annotation").alias("name")).agg(pl.col("call_count", "sum_ns").sum())
-    return totals.rename({"call_count": "kernel_count", "sum_ns": "kernel_ns"})
+    totals = kernels.group_by(pl.col("annotation").alias("name")).agg(pl.col("call_count", "total_ns").sum())
+    return totals.rename({"call_count": "kernel_count", "total_ns": "kernel_ns"})
 
 
 def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: Side, *, merge_steps: bool) -> pl.DataFrame:
@@ -217,7 +217,7 @@ def _durations(rank_trace: RankTrace, ranges: pl.DataFrame, side: Side, *, merge
         _named(rank_trace, ranges["name"], merge_steps=merge_steps),
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
     )
-    return named.group_by("name").agg(pl.lit(side).alias("side"), *_DURATION, pl.col("exclusive_ns").sum())
+    return named.group_by("name").agg(pl.lit(side).alias("side"), *_DURATION, pl.col("self_ns").sum())
 
 
 def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Series:

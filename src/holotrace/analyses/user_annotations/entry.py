@@ -11,25 +11,25 @@ from holotrace.tables import View
 
 def annotations_on_gpu(result: UserAnnotations) -> pl.DataFrame:
     """Return the time of each annotation on the GPUs, over all ranks, the longest first."""
-    columns = ["inclusive_ns", "exclusive_ns", "kernel_ns", "kernel_count", "call_count"]
+    columns = ["total_ns", "self_ns", "kernel_ns", "kernel_count", "call_count"]
     return _annotations(result, "gpu", columns)
 
 
 def annotations_on_cpu(result: UserAnnotations) -> pl.DataFrame:
     """Return the time of each annotation on the host, over all ranks, the longest first."""
-    return _annotations(result, "cpu", ["inclusive_ns", "exclusive_ns", "call_count"])
+    return _annotations(result, "cpu", ["total_ns", "self_ns", "call_count"])
 
 
 def kernels_of_annotations(result: UserAnnotations) -> pl.DataFrame:
     """Return the kernels under each annotation, over all ranks, the longest first."""
-    sums = result.per_kernel.group_by("annotation", "name").agg(pl.col("sum_ns", "call_count").sum())
-    return sums.sort(["sum_ns", "annotation", "name"], descending=[True, False, False])
+    sums = result.per_kernel.group_by("annotation", "name").agg(pl.col("total_ns", "call_count").sum())
+    return sums.sort(["total_ns", "annotation", "name"], descending=[True, False, False])
 
 
 def _annotations(result: UserAnnotations, side: str, columns: list[str]) -> pl.DataFrame:
     chosen = result.per_annotation.filter(pl.col("side") == side)
     sums = chosen.group_by(pl.col("name").alias("annotation")).agg(pl.col(columns).sum())
-    return sums.sort(["inclusive_ns", "annotation"], descending=[True, False])
+    return sums.sort(["total_ns", "annotation"], descending=[True, False])
 
 
 ENTRY = Analysis(
@@ -39,14 +39,14 @@ ENTRY = Analysis(
     compute=user_annotations,
     section="Work",
     views=(
-        View("On the GPUs, over all ranks", annotations_on_gpu, "inclusive_ns"),
-        View("On the host, over all ranks", annotations_on_cpu, "inclusive_ns"),
-        View("Kernels by annotation, over all ranks", kernels_of_annotations, "sum_ns", is_detail=True),
+        View("On the GPUs, over all ranks", annotations_on_gpu, "total_ns"),
+        View("On the host, over all ranks", annotations_on_cpu, "total_ns"),
+        View("Kernels by annotation, over all ranks", kernels_of_annotations, "total_ns", is_detail=True),
     ),
     definitions=(
         ("annotation", "a part of the program between the ends of torch.profiler.record_function, or a step"),
         ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
-        ("outside inner ones", "the part of the time in which no shorter annotation runs on that stream or thread"),
+        ("self", "the part of the time in which no shorter annotation runs on that stream or thread"),
         ("kernel time", "of the kernels, copies and memsets whose innermost annotation it is"),
     ),
 )

@@ -30,9 +30,9 @@ def plot_user_annotations(
     table = _over_ranks(result.per_annotation.filter(pl.col("side") == chosen)).head(top)
     if table.is_empty():
         return empty_figure(_QUESTION, "There are no user annotations.", theme)
-    size, unit = largest_unit(table.get_column("inclusive_ns").to_list())
+    size, unit = largest_unit(table.get_column("total_ns").to_list())
     parts = [
-        _part(table, "the part itself", "exclusive_ns", size, COMPUTATION),
+        _part(table, "the part itself", "self_ns", size, COMPUTATION),
         _part(table, "annotated parts inside it", "nested_ns", size, IDLE),
     ]
     names = table.get_column("name").to_list()
@@ -40,9 +40,9 @@ def plot_user_annotations(
 
 
 def _over_ranks(table: pl.DataFrame) -> pl.DataFrame:
-    sums = table.group_by("name").agg(pl.col("inclusive_ns", "exclusive_ns", "call_count").sum())
-    nested = (pl.col("inclusive_ns") - pl.col("exclusive_ns")).alias("nested_ns")
-    return sums.with_columns(nested).sort(["inclusive_ns", "name"], descending=[True, False])
+    sums = table.group_by("name").agg(pl.col("total_ns", "self_ns", "call_count").sum())
+    nested = (pl.col("total_ns") - pl.col("self_ns")).alias("nested_ns")
+    return sums.with_columns(nested).sort(["total_ns", "name"], descending=[True, False])
 
 
 def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) -> Part:
@@ -56,6 +56,6 @@ def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) ->
 
 def _hover(row: dict[str, Any]) -> str:
     return (
-        f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['inclusive_ns'])} in {row['call_count']:,} calls"
-        f"<br>{exact_duration(row['exclusive_ns'])} of it outside annotated parts inside it"
+        f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['total_ns'])} in {row['call_count']:,} calls"
+        f"<br>{exact_duration(row['self_ns'])} of it outside annotated parts inside it"
     )

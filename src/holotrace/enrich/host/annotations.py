@@ -28,7 +28,7 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the annotations of the host in file order; use with `rank_trace.derive`.
 
     Returns:
-        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, exclusive_ns int64: the
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, self_ns int64: the
         time in which no shorter annotation of the same thread runs.
     """
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
@@ -43,7 +43,7 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns, end_ns  int64
         device        int32   -1 where the file does not say
         stream        int64   likewise
-        exclusive_ns  int64   the time in which no shorter annotation of the same stream runs
+        self_ns  int64   the time in which no shorter annotation of the same stream runs
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
@@ -161,4 +161,4 @@ def _with_exclusive_time(annotations: pl.DataFrame, keys: Sequence[str]) -> pl.D
     exclusive = np.zeros(len(annotations), np.int64)
     for members in _groups(annotations, keys, None).values():
         exclusive[members] = _segments(annotations, members).lengths(len(members))
-    return annotations.with_columns(pl.Series("exclusive_ns", exclusive))
+    return annotations.with_columns(pl.Series("self_ns", exclusive))

@@ -32,7 +32,7 @@ PHASES = ("data loading", "forward and other", "backward", "optimizer", "no oper
 SEPARATOR = "\x1f"
 """Between the parts of a path; no name has it."""
 
-SUMS = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
+SUMS = ("call_count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 
 _LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _NO_OPERATOR = range(len(PHASES))
 _PHASE, _RANGE, _MODULE, _OPERATOR, _KERNEL = range(5)
@@ -76,7 +76,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)
         name     str
-        calls    int64  for phases the number of outermost calls in them; for modules in the backward phase that of
+        call_count    int64  for phases the number of outermost calls in them; for modules in the backward phase that of
                         the forward calls that it belongs to
         host_total_ns, host_self_ns, device_total_ns, device_self_ns
                  int64  as `node_times` has them; of phases, and of modules in the backward phase, all that is inside
@@ -92,7 +92,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
     paths = placed.group_by("number", maintain_order=True).agg(
         pl.col("above", "depth", "kind", "name").first(), pl.col(SUMS).sum()
     )
-    return _with_texts(rank_trace, paths.filter(pl.col("calls") > 0).sort("depth", maintain_order=True))
+    return _with_texts(rank_trace, paths.filter(pl.col("call_count") > 0).sort("depth", maintain_order=True))
 
 
 class _Calls(NamedTuple):
@@ -120,7 +120,7 @@ def _rows(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> pl.Da
     """Return phases, calls, modules of the backward phase, and kernels, each with the row of its parent."""
     calls = _calls(rank_trace, in_steps=in_steps, with_modules=with_modules)
     above, modules = _below_modules(rank_trace, calls)
-    own = calls.nodes[calls.counted].select("kind", "name", pl.lit(1, pl.Int64).alias("calls"), *SUMS[1:])
+    own = calls.nodes[calls.counted].select("kind", "name", pl.lit(1, pl.Int64).alias("call_count"), *SUMS[1:])
     kernels = _kernels(rank_trace, calls, in_steps=in_steps)
     made = [_phase_rows(calls, kernels), modules]
     rows = pl.concat([made[0], own.with_columns(pl.Series("parent", above)), modules, kernels], how="diagonal")
@@ -188,7 +188,7 @@ def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.Data
     row_of = np.full(calls.nodes.height + 1, _BACKWARD, np.int64)
     row_of[modules] = len(PHASES) + len(calls.counted) + np.arange(len(modules))
     above = np.where(is_outermost, calls.phase, calls.row[calls.around])
-    made = calls.nodes[modules].select("kind", "name", pl.lit(1, pl.Int64).alias("calls"))
+    made = calls.nodes[modules].select("kind", "name", pl.lit(1, pl.Int64).alias("call_count"))
     around = row_of[nearest_above(calls.parent, is_module, modules)]
     return np.where(module == NO_PARENT, above, row_of[module]), made.with_columns(pl.Series("parent", around))
 
@@ -217,7 +217,7 @@ def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.Data
     sums = timed.filter(counts).group_by("parent", "name", maintain_order=True)
     return sums.agg(
         pl.lit(_KERNEL, pl.Int64).alias("kind"),
-        pl.len().cast(pl.Int64).alias("calls"),
+        pl.len().cast(pl.Int64).alias("call_count"),
         pl.col("ns").sum().alias("device_total_ns"),
         pl.col("ns").sum().alias("device_self_ns"),
     )
@@ -225,10 +225,10 @@ def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.Data
 
 def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
     counts = np.bincount(calls.phase[calls.around == NO_PARENT], minlength=len(PHASES))
-    counts[_NO_OPERATOR] = kernels.filter(pl.col("parent") == _NO_OPERATOR)["calls"].sum()
+    counts[_NO_OPERATOR] = kernels.filter(pl.col("parent") == _NO_OPERATOR)["call_count"].sum()
     names = np.arange(len(PHASES))
     same = {"parent": np.full_like(names, NO_PARENT), "kind": np.full_like(names, _PHASE)}
-    return pl.DataFrame({**same, "name": names, "calls": counts}, schema_overrides={"calls": pl.Int64})
+    return pl.DataFrame({**same, "name": names, "call_count": counts}, schema_overrides={"call_count": pl.Int64})
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from holotrace.enrich.tensorboard_plugin.node_times import plugin_node_times
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes
 from holotrace.store.trace import RankTrace
 
-_SUMMED = ("operator_calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
+_SUMMED = ("operator_call_count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 _BACKWARD = (
     *("backward_host_total_ns", "backward_host_self_ns", "backward_device_total_ns", "backward_device_self_ns"),
 )
@@ -38,7 +38,8 @@ def plugin_modules(rank_trace: RankTrace, separator: str) -> pl.DataFrame:
     the file where a module of the hierarchy had no place in the trees; here that row is left out.
 
     Returns:
-        path, module, module_id, depth, calls, operator_calls, the times of forward calls, and null for backward ones
+        path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and null for
+        backward ones
     """
     roots = _by_dots(rank_trace) if is_lightning(rank_trace) else _by_python_parents(rank_trace)
     listed = pl.DataFrame(list(_listed(roots, separator)), schema=_PLACES, orient="row")
@@ -55,7 +56,10 @@ def _sums(rank_trace: RankTrace) -> pl.DataFrame:
     direct = (
         nodes.filter("is_counted")
         .group_by(pl.col("parent").cast(pl.UInt32).alias("node"))
-        .agg(pl.len().cast(pl.Int64).alias("operator_calls"), pl.col("device_total_ns").sum().alias("of_operators_ns"))
+        .agg(
+            pl.len().cast(pl.Int64).alias("operator_call_count"),
+            pl.col("device_total_ns").sum().alias("of_operators_ns"),
+        )
     )
     calls = nodes.filter((pl.col("node_class") == wanted) & pl.Series(in_backward == NO_PARENT))
     named = calls.with_columns(_names(rank_trace, calls["name"])).join(direct, on="node", how="left")
@@ -64,9 +68,9 @@ def _sums(rank_trace: RankTrace) -> pl.DataFrame:
     own = pl.col("device_self_ns") + pl.col("of_operators_ns").fill_null(0)
     return (
         named.join(ids, on="event_index", how="left")
-        .with_columns(own, pl.col("operator_calls").fill_null(0))
+        .with_columns(own, pl.col("operator_call_count").fill_null(0))
         .group_by("module", module_id)
-        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col(_SUMMED).sum())
+        .agg(pl.len().cast(pl.Int64).alias("call_count"), pl.col(_SUMMED).sum())
     )
 
 

@@ -31,14 +31,14 @@ def test_each_grouping_of_operators_is_a_frame(analysis, group_by, keys) -> None
     frame = analysis.get_operator_summary(visualize=False, group_by=group_by)
 
     assert frame.iloc[0].to_list()[1 : len(keys) + 6] == [*keys, 1, 20, 19, 4.5, 4.5]
-    assert list(frame.columns)[len(keys) + 1 : len(keys) + 4] == ["calls", "host_total(us)", "host_self(us)"]
+    assert list(frame.columns)[len(keys) + 1 : len(keys) + 4] == ["call_count", "host_total(us)", "host_self(us)"]
 
 
 def test_modules_are_a_frame(analysis) -> None:
     """Net_0: 50 µs on the host, 30 of them its own."""
     frame = analysis.get_module_summary(visualize=False)
 
-    assert frame[["path", "calls", "host_total(us)", "host_self(us)", "device_total(us)"]].iloc[0].to_list() == [
+    assert frame[["path", "call_count", "host_total(us)", "host_self(us)", "device_total(us)"]].iloc[0].to_list() == [
         *("Net_0", 1, 50, 30, 4.5),
     ]
 

@@ -35,7 +35,7 @@ def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
     by_name, by_launch = analyzer.get_kernel_summary(visualize=False)
 
     assert gpus.loc[0, ["device", "utilization_fraction"]].tolist() == [0, 0.4]
-    assert by_name.loc[0, ["name", "call_count", "sum(us)"]].tolist() == ["gemm", 1, 4]
+    assert by_name.loc[0, ["name", "call_count", "total(us)"]].tolist() == ["gemm", 1, 4]
     assert by_launch["operator"].tolist() == ["aten::mm"]
 
 
@@ -47,5 +47,5 @@ def test_the_plugin_can_be_asked_for(analyzer: TraceAnalysis) -> None:
 
     assert steps["kernel_part(us)"].tolist() == [4]
     assert gpus["utilization_fraction"].tolist() == [0.4]
-    assert by_name["mean_occupancy"].tolist() == [0]
+    assert by_name["mean_occupancy_fraction"].tolist() == [0]
     assert isinstance(steps, pd.DataFrame)

@@ -137,15 +137,15 @@ def _kernel_types(result: KernelBreakdown, kinds: Sequence[str]) -> pd.DataFrame
     table = (
         named.filter(pl.col("state") != "")
         .group_by("state")
-        .agg(pl.col("duration_ns").sum())
-        .sort(["duration_ns", "state"], descending=[True, False])
+        .agg(pl.col("total_ns").sum())
+        .sort(["total_ns", "state"], descending=[True, False])
     )
-    total = pl.Series([table["duration_ns"].sum()] * len(table), dtype=pl.Int64)
+    total = pl.Series([table["total_ns"].sum()] * len(table), dtype=pl.Int64)
     return pd.DataFrame(
         {
             "kernel_type": table["state"].to_list(),
-            "sum": microseconds(table["duration_ns"]),
-            "percentage": _percentage(table["duration_ns"], total, decimals=1),
+            "sum": microseconds(table["total_ns"]),
+            "percentage": _percentage(table["total_ns"], total, decimals=1),
         }
     )
 
@@ -179,15 +179,15 @@ def _kernel_statistics(
 
 def _with_others(group: pl.DataFrame, duration_ratio: float, num_kernels: int) -> list[tuple[Any, ...]]:
     """Return the rows of one rank and kind, merging those after the cut-off into one."""
-    ordered = group.sort(["sum_ns", "name"], descending=[True, False])
-    kept = len(ordered) if len(ordered) <= num_kernels else kept_count(ordered["sum_ns"], duration_ratio, num_kernels)
+    ordered = group.sort(["total_ns", "name"], descending=[True, False])
+    kept = len(ordered) if len(ordered) <= num_kernels else kept_count(ordered["total_ns"], duration_ratio, num_kernels)
     rows = [_kernel_row(row) for row in ordered.head(kept).iter_rows(named=True)]
     return [*rows, _others_row(ordered.slice(kept))] if kept < len(ordered) else rows
 
 
 def _kernel_row(row: dict[str, Any]) -> tuple[Any, ...]:
     spread = row["std_ns"] or 0.0
-    columns = ("name", "sum_ns", "max_ns", "min_ns")
+    columns = ("name", "total_ns", "max_ns", "min_ns")
     return (
         *(row[name] for name in columns),
         spread,
@@ -201,7 +201,7 @@ def _kernel_row(row: dict[str, Any]) -> tuple[Any, ...]:
 def _others_row(rest: pl.DataFrame) -> tuple[Any, ...]:
     """Combine the statistics of the merged kernels into statistics over all their calls."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
-    count, total = int(counts.sum()), int(rest["sum_ns"].sum())
+    count, total = int(counts.sum()), int(rest["total_ns"].sum())
     within = (np.maximum(counts - 1, 0) * np.nan_to_num(spreads) ** 2).sum()
     between = (counts * (means - total / count) ** 2).sum()
     spread = float(np.sqrt((within + between) / (count - 1))) if count > 1 else 0.0
@@ -241,7 +241,7 @@ def _idle_statistics(result: IdleTime) -> pd.DataFrame:
         {
             "rank": _whole_numbers(table["rank"]),
             "stream": _whole_numbers(table["stream"]),
-            "count": _whole_numbers(table["count"]),
+            "count": _whole_numbers(table["gap_count"]),
             **{name: _rounded_microseconds(table[f"{ours}_ns"]) for name, ours in columns.items()},
             "device": _whole_numbers(table["device"]),
         },

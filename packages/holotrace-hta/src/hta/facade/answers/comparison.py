@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holotrace.store.trace import Trace
 
 CHANGES = ("added", "deleted", "increased", "decreased", "unchanged")
-_SUMS = ("control_count", "control_ns", "test_count", "test_ns")
+_SUMS = ("control_event_count", "control_total_ns", "test_event_count", "test_total_ns")
 
 
 def comparison_frame(
@@ -34,15 +34,15 @@ def comparison_frame(
     result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device)
     name = "short_name" if use_short_name else "name"
     table = _summed(result.per_name, use_short_name=use_short_name)
-    control_counts, test_counts = table["control_count"].to_numpy(), table["test_count"].to_numpy()
+    control_counts, test_counts = table["control_event_count"].to_numpy(), table["test_event_count"].to_numpy()
     control, test = labels
     columns: dict[str, Any] = {
         f"{control}_counts": control_counts,
-        f"{control}_total_duration": microseconds(table["control_ns"]),
+        f"{control}_total_duration": microseconds(table["control_total_ns"]),
         f"{test}_counts": test_counts,
-        f"{test}_total_duration": microseconds(table["test_ns"]),
+        f"{test}_total_duration": microseconds(table["test_total_ns"]),
         "diff_counts": test_counts - control_counts,
-        "diff_duration": microseconds(table["test_ns"] - table["control_ns"]),
+        "diff_duration": microseconds(table["test_total_ns"] - table["control_total_ns"]),
     }
     signs = np.array(["-", "=", "+"], dtype=object)[np.sign(columns["diff_counts"]) + 1]
     return pd.DataFrame(
@@ -69,4 +69,4 @@ def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
     known = per_name["name"].unique()
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))
-    return named.group_by("name").agg(pl.col(_SUMS).sum()).sort(pl.col("control_count") == 0, "name")
+    return named.group_by("name").agg(pl.col(_SUMS).sum()).sort(pl.col("control_event_count") == 0, "name")

@@ -63,7 +63,7 @@ def _frame(result: KernelSequences, target: Location) -> pd.DataFrame:
     table: pl.DataFrame = result.per_pattern
     values = (
         table["pattern"].to_list(),
-        table["count"].to_numpy(),
+        table["call_count"].to_numpy(),
         microseconds(table["kernel_ns"]),
         microseconds(table["operator_ns"]),
     )

@@ -73,7 +73,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         launched["correlation"].to_numpy(),
         microseconds(launched["call_ns"]),
         microseconds(launched["kernel_ns"]),
-        microseconds(launched["delay_ns"].clip(lower_bound=0)),
+        microseconds(launched["launch_delay_ns"].clip(lower_bound=0)),
         kernel,
         operator,
         launched["stream"].to_numpy(),

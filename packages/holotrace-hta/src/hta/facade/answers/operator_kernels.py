@@ -47,8 +47,11 @@ def _frame(table: pl.DataFrame, keys: list[str]) -> pd.DataFrame:
     values = (
         table["operator"].to_list(),
         table["kernels"].to_list(),
-        table["count"].to_numpy(),
-        *(np.round(table[f"{name}_delay_mean_ns"].to_numpy() / 1_000, 3) for name in ("launch", "start")),
+        table["call_count"].to_numpy(),
+        *(
+            np.round(table[name].to_numpy() / 1_000, 3)
+            for name in ("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns")
+        ),
     )
     frame = pd.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
     return frame.sort_values(keys, ascending=False, kind="stable", ignore_index=True) if keys else frame

@@ -27,14 +27,14 @@ _OTHERS = "others"
 _NO_TEXT = -1
 _STATISTICS = {
     "name": pl.String,
-    "inclusive_ns": pl.Int64,
+    "total_ns": pl.Int64,
     "max_ns": pl.Int64,
     "min_ns": pl.Int64,
     "std_ns": pl.Float64,
     "mean_ns": pl.Float64,
 }
 _MICROSECONDS = {
-    "sum (us)": "inclusive_ns",
+    "sum (us)": "total_ns",
     "max (us)": "max_ns",
     "min (us)": "min_ns",
     "stddev": "std_ns",
@@ -102,8 +102,8 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
     """Return the rows of one rank, merging those after the cut-off into one; keeps all names in `always`."""
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
-    ordered = group.sort(["inclusive_ns", "name"], descending=[True, False])
-    count = kept_count(ordered["inclusive_ns"], duration_ratio, num_kernels)
+    ordered = group.sort(["total_ns", "name"], descending=[True, False])
+    count = kept_count(ordered["total_ns"], duration_ratio, num_kernels)
     is_kept = (pl.int_range(pl.len()) < count) | pl.col("name").is_in(always)
     kept, rest = (ordered.filter(chosen) for chosen in (is_kept, ~is_kept))
     return pl.concat([kept[list(_STATISTICS)], *([_joined(rest)] if len(rest) else [])])
@@ -112,7 +112,7 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
 def _joined(rest: pl.DataFrame) -> pl.DataFrame:
     """Return the statistics over all calls of the merged annotations."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
-    count, total = int(counts.sum()), int(rest["inclusive_ns"].sum())
+    count, total = int(counts.sum()), int(rest["total_ns"].sum())
     squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()
     spread = float(np.sqrt(squares / (count - 1))) if count > 1 else 0.0
     row = (_OTHERS, total, rest["max_ns"].max(), rest["min_ns"].min(), spread, total / count)
