@@ -11,7 +11,7 @@ WORKERS := -n auto --dist worksteal
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers rust docs links bench pictures fuzz fuzz-files golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -59,7 +59,7 @@ test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
 	cargo test --quiet -p algorithms -p checksums -p trace-reader
 
-check: lint types layers rust docs ## check format, lint, types, layers, docs; CI runs this too
+check: lint types layers javascript rust docs ## check format, lint, types, layers, docs; CI runs this too
 
 lint: $(VENV)/.check-tools
 	$(BIN)/ruff check .
@@ -71,6 +71,11 @@ types: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.check-tools
 
 layers: $(VENV)/.built $(VENV)/.check-tools
 	$(BIN)/lint-imports
+
+javascript: node_modules/.installed ## lint, type-check and test the scripts of the pages; needs Node.js with npm
+	npm run --silent lint
+	npm run --silent types
+	npm run --silent test
 
 rust: needs
 	cargo fmt --check
@@ -100,7 +105,7 @@ golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from the
 	$(BIN)/python -m pytest -q tests --rewrite-golden
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) $(LOWEST_VENV) build dist target site report.html src/holotrace/_native*.so
+	rm -rf $(VENV) $(LOWEST_VENV) node_modules build dist target site report.html src/holotrace/_native*.so
 
 needs:
 	@command -v $(PYTHON) >/dev/null || { echo "make: Python is missing; install Python 3.10 or newer"; exit 1; }
@@ -132,6 +137,11 @@ $(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src -name '*.
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin build --release --quiet --out build/wheels
 	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --resolution lowest-direct -r pyproject.toml --extra testing --extra sql --extra perfetto --extra web --extra remote --group runner
 	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --no-deps build/wheels/*.whl
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm is missing; install Node.js 18.18 or newer with npm"; exit 1; }
+	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
 $(VENV)/.test-tools: pyproject.toml | $(VENV)/bin/python

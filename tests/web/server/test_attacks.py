@@ -16,6 +16,7 @@ pytest.importorskip("waitress", reason="the extra web is not installed")
 
 from holotrace.web.server.server import Address, bound_server
 from holotrace.web.session.session import Session
+from holotrace.web.shell.scripts import assets_path
 from jobs import gpu_job
 
 HIDDEN = "a line that is in no trace"
@@ -47,7 +48,7 @@ def ask(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/_dash-layout", "/assets/holotrace.js", "/download/csv/health.files?view=health"]
+    "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
 def test_another_name_for_the_server_gets_nothing(place, path) -> None:
     """DNS rebinding: of pages, data and scripts alike."""
@@ -68,10 +69,10 @@ def test_another_site_computes_nothing(place, origin, caplog) -> None:
     "path",
     [
         "/../secret.txt",
-        "/assets/../../secret.txt",
-        "/assets/..%2f..%2fsecret.txt",
-        "/assets/%2e%2e/%2e%2e/secret.txt",
-        "/assets//etc/passwd",
+        f"/{assets_path()}/../../secret.txt",
+        f"/{assets_path()}/..%2f..%2fsecret.txt",
+        f"/{assets_path()}/%2e%2e/%2e%2e/secret.txt",
+        f"/{assets_path()}//etc/passwd",
         "/_dash-component-suites/dash/../../../../../../etc/passwd",
         "/_dash-component-suites/dash/..%2f..%2f..%2fetc%2fpasswd",
         "/download/csv/..%2f..%2fsecret.txt?view=health",

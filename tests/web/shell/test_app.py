@@ -23,6 +23,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.web.pages import PAGES
 from holotrace.web.server.server import Address, guarded
 from holotrace.web.shell.app import MOST_BYTES_ASKED
+from holotrace.web.shell.scripts import ASSETS, assets_path
 from jobs import MARKUP, cpu_job, gpu_job
 from web_client import WebClient, components, texts
 
@@ -88,9 +89,9 @@ def test_the_colours_of_a_figure_are_those_of_the_page(client, gpu) -> None:
     assert colour == SURFACES["dark"].background
 
 
-def test_pages_and_figures_have_the_same_surface(client) -> None:
+def test_pages_and_figures_have_the_same_surface() -> None:
     """The style sheet repeats the colours of the figures."""
-    style = client.get("/assets/style.css").text
+    style = ASSETS.joinpath("shell", "style.css").read_text(encoding="utf-8")
     for theme, surface in SURFACES.items():
         assert (
             f'"{theme}"] {{ --mantine-color-body: {surface.background}; --mantine-color-text: {surface.text}' in style
@@ -289,10 +290,10 @@ def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) 
 
 
 def test_every_script_of_the_first_page_is_delivered(client) -> None:
-    """Also our own, which Dash finds in its folder."""
+    """Dash's and our own."""
     page = client.get("/").text
     scripts = re.findall(r'src="\./([^"]+)"', page)
-    assert any("assets/holotrace.js" in script for script in scripts)
+    assert f"{assets_path()}/shell/start.js" in scripts
     assert [client.get(f"/{script}").status_code for script in scripts] == [200] * len(scripts)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +19,7 @@ from holotrace.web.pages import PAGES
 from holotrace.web.server.server import Address, bound_server
 from holotrace.web.session.session import Session
 from holotrace.web.shell.app import SCHEME_COOKIE
-from holotrace.web.shell.scripts import KEPT_S, REGENERATOR_SHA256
+from holotrace.web.shell.scripts import ASSETS, KEPT_S
 from jobs import gpu_job, hostile_job
 from web_client import WebClient, components, texts
 
@@ -30,7 +27,8 @@ FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 BEFORE_THE_FIGURE = {
     *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
     *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
-    *("runtime", "scripts", "holotrace", "tensorboard"),
+    *("polyfill", "bundle"),
+    *("address", "callbacks", "keys", "later", "scheme", "start", "table_rows"),
 }
 """Scripts by the beginning of their names. Each one more is read while somebody waits."""
 
@@ -71,8 +69,8 @@ class Named(HTMLParser):
 
     @property
     def assets(self) -> set[str]:
-        """Those in the folder of that name."""
-        return {found.partition("/assets/")[2].partition("?")[0] for found in self.found if "/assets/" in found}
+        """Our own files, without the fingerprint of their folder."""
+        return {address.split("/", 3)[3] for address in self.found if address.startswith("./assets/")}
 
 
 def test_the_layout_holds_the_page_that_the_address_asks_for(client) -> None:
@@ -114,11 +112,12 @@ def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_names_every_file_of_ours(client, page) -> None:
-    """Those that come with it and those that may follow; a new file that nobody names would never be loaded."""
-    folder = Path(str(files("holotrace.web").joinpath("assets")))
-    there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.name != "LICENSE"}
-    assert Named(client.get(f"/?view={page.name}").text).assets == there
+def test_a_page_names_the_files_that_it_needs(client, page) -> None:
+    """The modules and styles of the shell, and those of its own folder; a file that no page names would never load."""
+    folders = {"icon.svg", "shell", "timeline/style.css", "timeline/start.js", *([page.name] if page.module else [])}
+    files = {path.relative_to(ASSETS).as_posix() for path in ASSETS.rglob("*.*") if not path.name.endswith(".d.ts")}
+    expected = {file for file in files if file in folders or file.partition("/")[0] in folders}
+    assert Named(client.get(f"/?view={page.name}").text).assets == expected
 
 
 def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
@@ -127,15 +126,8 @@ def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
         assert answer.status_code == 200, path
-        if "?v=" in path:
+        if "?v=" in path or path.startswith("/assets/"):
             assert f"max-age={KEPT_S}" in answer.headers["Cache-Control"]
-
-
-def test_regenerator_is_the_published_one() -> None:
-    """Letter by letter, with its licence beside it."""
-    folder = files("holotrace.web").joinpath("assets", "regenerator")
-    assert hashlib.sha256(folder.joinpath("runtime.js").read_bytes()).hexdigest() == REGENERATOR_SHA256
-    assert "MIT License" in folder.joinpath("LICENSE").read_text(encoding="utf-8")
 
 
 def test_only_pages_with_figures_begin_with_plotly(client) -> None:

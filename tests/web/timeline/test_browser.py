@@ -72,12 +72,12 @@ class Drawn:
 
     def of(self, expression: str) -> object:
         """Return something of the timeline, `it`."""
-        return self.page.evaluate(f"() => {{ const it = window.htaTimeline.current; return {expression}; }}")
+        return self.page.evaluate(f"() => {{ const it = window.holotrace.timeline; return {expression}; }}")
 
     def until(self, condition: str) -> None:
         """Wait until something holds of the timeline, `it`."""
         self.page.wait_for_function(
-            f"() => {{ const it = window.htaTimeline.current; return {condition}; }}", timeout=PATIENCE_MS
+            f"() => {{ const it = window.holotrace.timeline; return {condition}; }}", timeout=PATIENCE_MS
         )
 
     @property
@@ -465,6 +465,6 @@ def test_perfetto_elsewhere_gets_the_trace_by_message(url, browser) -> None:
             seen.page.get_by_role("button", name="Open in Perfetto").click()
         opened.value.wait_for_function("() => document.title.includes('bytes')", timeout=PATIENCE_MS)
         size = seen.page.evaluate(
-            "async () => (await (await fetch(`timeline/file?run=${window.htaTimeline.current.run}&rank=0`)).arrayBuffer()).byteLength"
+            "async () => (await (await fetch(`timeline/file?run=${window.holotrace.timeline.run}&rank=0`)).arrayBuffer()).byteLength"
         )
         assert opened.value.title() == f"rank 0: {size} bytes"

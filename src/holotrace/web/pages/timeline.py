@@ -39,11 +39,6 @@ _TERMS = (
     ("Escape", "select nothing"),
 )
 
-_SCRIPTS = (
-    *("colours", "input", "loader", "painter", "panel", "perfetto", "pointing"),
-    *("search", "server", "toolbar", "view", "words", "timeline"),
-)
-
 
 def _layout(session: Session, selection: Selection) -> Component:
     del session
@@ -68,6 +63,6 @@ TIMELINE = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    scripts=tuple(f"timeline/{name}.js" for name in _SCRIPTS),
+    module="timeline/start.js",
     routes=add_routes,
 )

@@ -41,7 +41,7 @@ class Page:
     layout    returns the page at once, without computing anything; `part(name)` stands where something slow comes
     parts     the slow ones, made on a worker thread; progress and errors are shown in their place
     tables    the tables that its parts show with `table_box(name)`
-    scripts   files of the folder `assets` that it alone needs, in the order in which they run
+    module    the module in `assets` that only this page needs, in a folder of its own; empty for none
     routes    adds addresses of its own to the server
     """
 
@@ -52,5 +52,5 @@ class Page:
     layout: Callable[[Session, Selection], Component]
     parts: Mapping[str, Part] = field(default_factory=dict)
     tables: Mapping[str, MakeTable] = field(default_factory=dict)
-    scripts: tuple[str, ...] = ()
+    module: str = ""
     routes: Callable[[Flask, Session], None] | None = None

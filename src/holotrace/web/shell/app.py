@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 
@@ -43,7 +42,6 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         pages,
         name="holotrace.web",
         server=False,
-        assets_folder=str(files("holotrace.web").joinpath("assets")),
         title="holotrace",
         update_title="",
         suppress_callback_exceptions=True,

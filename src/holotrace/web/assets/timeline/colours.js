@@ -1,78 +1,95 @@
-"use strict";
-
 // Colours: of events by class and name, of the critical path, of findings, and of the page itself.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
 
-  // Hue, saturation and lightness of each class of events; names vary around them.
-  const CLASSES = {
-    computation: [208, 60, 46],
-    communication: [24, 70, 48],
-    memory: [165, 58, 34],
-    other: [310, 25, 55],
-    operator: [215, 32, 52],
-    annotation: [265, 35, 56],
-    call: [190, 38, 40],
-    python: [95, 26, 42],
-    wait: [348, 50, 54],
+/**
+ * Hue, saturation and lightness of each class of events; names vary around them.
+ * @type {Record<string, [number, number, number]>}
+ */
+const CLASSES = {
+  computation: [208, 60, 46],
+  communication: [24, 70, 48],
+  memory: [165, 58, 34],
+  other: [310, 25, 55],
+  operator: [215, 32, 52],
+  annotation: [265, 35, 56],
+  call: [190, 38, 40],
+  python: [95, 26, 42],
+  wait: [348, 50, 54],
+};
+
+/** @type {Record<string, string>} */
+export const path = {
+  "cpu operator": "#6f86ad",
+  "host gap": "#9aa1ab",
+  "data loading": "#a8742a",
+  "launch delay": "#d9a520",
+  "kernel kernel delay": "#c9b458",
+  compute: "#2f7fc1",
+  communication: "#d46a1e",
+  copy: "#249078",
+  "synchronisation wait": "#cf5573",
+  unknown: "#c9ced4",
+};
+
+/** @type {Record<string, string>} */
+export const findings = { idle: "#8a93a0", waiting: "#d46a1e", advice: "#8a4fd0" };
+
+/** @param {string} text */
+const hashOf = (text) => {
+  let hash = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = (hash * 31 + text.charCodeAt(at)) | 0;
+  }
+  return hash >>> 0;
+};
+
+/**
+ * @param {string} text
+ * @param {string} kind
+ */
+export const ofEvent = (text, kind) => {
+  const [hue, saturation, lightness] = CLASSES[kind] || CLASSES.other;
+  const hash = hashOf(text);
+  return `hsl(${hue + (hash % 25) - 12} ${saturation}% ${lightness + ((hash >> 5) % 9) - 4}%)`;
+};
+
+/** @param {string} kind */
+export const ofClass = (kind) => {
+  const [hue, saturation, lightness] = CLASSES[kind];
+  return `hsl(${hue} ${saturation}% ${lightness}%)`;
+};
+
+/** The colours of the page in its current scheme. */
+export const theme = () => {
+  const style = getComputedStyle(document.documentElement);
+  const isDark = document.documentElement.dataset.mantineColorScheme === "dark";
+  /**
+   * @param {string} name
+   * @param {string} light
+   * @param {string} dark
+   */
+  const ofPage = (name, light, dark) => style.getPropertyValue(name).trim() || (isDark ? dark : light);
+  /**
+   * @template T
+   * @param {T} light
+   * @param {T} dark
+   */
+  const either = (light, dark) => (isDark ? dark : light);
+  return {
+    paper: ofPage("--mantine-color-body", "#ffffff", "#171c23"),
+    ink: ofPage("--mantine-color-text", "#1f2933", "#e5e9f0"),
+    faint: either("#e4e8ee", "#2c3440"),
+    muted: either("#5f6b7a", "#9aa7b6"),
+    heading: either("#f1f4f8", "#222a35"),
+    steps: [either("#e8e2f4", "#3a3350"), either("#dbe7f3", "#2b3a4d")],
+    span: either("rgb(40 110 220 / 15%)", "rgb(120 170 255 / 22%)"),
+    focus: either("rgb(138 79 208 / 12%)", "rgb(170 130 240 / 20%)"),
+    highest: either("#bcd3ee", "#33507a"),
+    mean: either("#5b94d0", "#5b8fd0"),
+    launch: either("#b06a00", "#f0b64c"),
+    gradient: either("#b03a8c", "#e07abf"),
+    path: either("#d6202c", "#ff5c62"),
   };
+};
 
-  const PATH = {
-    "cpu operator": "#6f86ad",
-    "host gap": "#9aa1ab",
-    "data loading": "#a8742a",
-    "launch delay": "#d9a520",
-    "kernel kernel delay": "#c9b458",
-    compute: "#2f7fc1",
-    communication: "#d46a1e",
-    copy: "#249078",
-    "synchronisation wait": "#cf5573",
-    unknown: "#c9ced4",
-  };
 
-  const FINDINGS = { idle: "#8a93a0", waiting: "#d46a1e", advice: "#8a4fd0" };
-
-  const hashOf = (text) => {
-    let hash = 0;
-    for (let at = 0; at < text.length; at += 1) {
-      hash = (hash * 31 + text.charCodeAt(at)) | 0;
-    }
-    return hash >>> 0;
-  };
-
-  const ofEvent = (text, kind) => {
-    const [hue, saturation, lightness] = CLASSES[kind] || CLASSES.other;
-    const hash = hashOf(text);
-    return `hsl(${hue + (hash % 25) - 12} ${saturation}% ${lightness + ((hash >> 5) % 9) - 4}%)`;
-  };
-
-  const ofClass = (kind) => {
-    const [hue, saturation, lightness] = CLASSES[kind];
-    return `hsl(${hue} ${saturation}% ${lightness}%)`;
-  };
-
-  // What the page looks like now.
-  const theme = () => {
-    const style = getComputedStyle(document.documentElement);
-    const isDark = document.documentElement.dataset.mantineColorScheme === "dark";
-    const ofPage = (name, light, dark) => style.getPropertyValue(name).trim() || (isDark ? dark : light);
-    const either = (light, dark) => (isDark ? dark : light);
-    return {
-      paper: ofPage("--mantine-color-body", "#ffffff", "#171c23"),
-      ink: ofPage("--mantine-color-text", "#1f2933", "#e5e9f0"),
-      faint: either("#e4e8ee", "#2c3440"),
-      muted: either("#5f6b7a", "#9aa7b6"),
-      heading: either("#f1f4f8", "#222a35"),
-      steps: [either("#e8e2f4", "#3a3350"), either("#dbe7f3", "#2b3a4d")],
-      span: either("rgb(40 110 220 / 15%)", "rgb(120 170 255 / 22%)"),
-      focus: either("rgb(138 79 208 / 12%)", "rgb(170 130 240 / 20%)"),
-      highest: either("#bcd3ee", "#33507a"),
-      mean: either("#5b94d0", "#5b8fd0"),
-      launch: either("#b06a00", "#f0b64c"),
-      gradient: either("#b03a8c", "#e07abf"),
-      path: either("#d6202c", "#ff5c62"),
-    };
-  };
-
-  timeline.colours = { classes: Object.keys(CLASSES), findings: FINDINGS, ofClass, ofEvent, path: PATH, theme };
-})();
+export const classes = Object.keys(CLASSES);

@@ -1,139 +1,198 @@
-"use strict";
+// Requests what is in view: slices, counters, the critical path; and, once, the findings.
 
-// Asks the server for what is in view: slices, counters, the critical path; and, once, for findings.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+import { ask, lanesOf, pathOf } from "./server.js";
+import { clamp } from "./units.js";
 
-  const FINDINGS = ["idle", "waiting", "advice"];
-  const SETTLED_MS = 30;
+/** @typedef {import("../types.js").Counter} Counter */
+/** @typedef {import("../types.js").Finding} Finding */
+/** @typedef {import("../types.js").Item} Item */
+/** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {import("../types.js").Series} Series */
+/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {{ run: string, rank: number, start: number, end: number, pixels: number }} Window */
+/**
+ * @typedef {object} Actions
+ * @property {() => void} drawn
+ * @property {() => void} arranged
+ * @property {(text: string) => void} say
+ * @property {() => void} pathKnown
+ * @property {() => void} findingsKnown
+ */
 
-  class Loader {
-    constructor(state, { drawn, arranged, say, pathKnown, findingsKnown }) {
-      Object.assign(this, { state, drawn, arranged, say, pathKnown, findingsKnown });
-      this.view = state.view;
-    }
+const FINDINGS = ["idle", "waiting", "advice"];
+const SETTLED_MS = 30;
 
-    close() {
-      window.clearTimeout(this.timer);
-      this.state.ranks.forEach((rank) => rank.request && rank.request.abort());
-    }
+export class Loader {
+  /**
+   * @param {Timeline} state
+   * @param {Actions} actions
+   */
+  constructor(state, { drawn, arranged, say, pathKnown, findingsKnown }) {
+    this.state = state;
+    this.view = state.view;
+    this.drawn = drawn;
+    this.arranged = arranged;
+    this.say = say;
+    this.pathKnown = pathKnown;
+    this.findingsKnown = findingsKnown;
+    this.timer = 0;
+  }
 
-    // Ask once nothing has moved for a moment.
-    later() {
-      window.clearTimeout(this.timer);
-      this.timer = window.setTimeout(() => this.state.ranks.forEach((rank) => this.load(rank)), SETTLED_MS);
-    }
+  close() {
+    window.clearTimeout(this.timer);
+    this.state.ranks.forEach((rank) => rank.request?.abort());
+  }
 
-    // What is in view of a rank, and a quarter of it on either side.
-    window(rank) {
-      const { start, end, length, pixels } = this.view;
-      const first = Math.floor(start - length / 4 - rank.offset);
-      return {
-        run: this.state.run,
-        rank: rank.number,
-        start: first,
-        end: Math.max(Math.ceil(end + length / 4 - rank.offset), first + 1),
-        pixels: timeline.words.clamp(Math.round(pixels * 1.5), 16, 8192),
-      };
-    }
+  /** Load once nothing has moved for `SETTLED_MS`. */
+  later() {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.state.ranks.forEach((rank) => this.load(rank)), SETTLED_MS);
+  }
 
-    async load(rank) {
-      if (rank.request) {
-        rank.request.abort();
-      }
-      rank.request = new AbortController();
-      const { signal } = rank.request;
-      const items = this.view.items.filter((item) => item.rank === rank && this.view.isVisible(item));
-      const asked = this.window(rank);
-      try {
-        await this.slices(rank, items, asked, signal);
-        await this.counters(rank, items, asked, signal);
-        await this.path(rank, items, asked, signal);
-      } catch (error) {
-        if (error.name !== "AbortError") {
-          this.say(error.message);
-        }
-      }
-    }
+  /**
+   * The visible range and a quarter of it on either side, in times of the rank.
+   * @param {Rank} rank
+   * @returns {Window}
+   */
+  window(rank) {
+    const { start, end, length, pixels } = this.view;
+    const first = Math.floor(start - length / 4 - rank.offset);
+    return {
+      run: this.state.run,
+      rank: rank.number,
+      start: first,
+      end: Math.max(Math.ceil(end + length / 4 - rank.offset), first + 1),
+      pixels: clamp(Math.round(pixels * 1.5), 16, 8192),
+    };
+  }
 
-    async slices(rank, items, asked, signal) {
-      const rows = items.filter((item) => item.kind === "row").map((item) => item.row.at).join(",");
-      if (rows) {
-        rank.lanes = timeline.server.lanesOf(await timeline.server.ask("slices", { ...asked, rows, text: this.state.pattern }, { signal }));
-        this.drawn();
-        this.listCounters(rank);
-      }
-    }
-
-    // After the first slices of a rank, which they would hold up.
-    async listCounters(rank) {
-      if (rank.hasCounters) {
-        return;
-      }
-      rank.hasCounters = true;
-      const shown = new Set(rank.rows.map((row) => row.device));
-      try {
-        const known = await timeline.server.ask("counters", { run: this.state.run, rank: rank.number });
-        const numbered = known.map((counter, at) => ({ ...counter, at }));
-        rank.counters = numbered.filter(({ device }) => device === null || shown.has(device));
-      } catch (error) {
-        this.say(error.message);
-      }
-      rank.isArranged = true; // from now on its rows stay where they are
-      this.arranged();
-    }
-
-    async counters(rank, items, asked, signal) {
-      const counters = items.filter((item) => item.kind === "counter").map((item) => item.counter);
-      if (counters.length) {
-        const numbers = counters.map((counter) => counter.at).join(",");
-        for (const answer of await timeline.server.ask("counter", { ...asked, numbers }, { signal })) {
-          counters.find((each) => each.at === answer.number).series = { ...answer, end: asked.end };
-        }
-        this.drawn();
-      }
-    }
-
-    async path(rank, items, asked, signal) {
-      if (!this.state.shown.has("path") || !items.length) {
-        return;
-      }
-      const waiting = (text) => this.say(`critical path of rank ${rank.number}: ${text}`);
-      const of = this.pathWindow(rank);
-      rank.path = timeline.server.pathOf(await timeline.server.ask("path", { ...asked, ...of }, { signal, waiting }));
-      this.say("");
-      this.pathKnown(rank);
-      this.drawn();
-    }
-
-    // The path of a span that was asked for, else of the steps chosen, else of what the analysis takes by itself.
-    pathWindow(rank) {
-      const { pathSpan, steps } = this.state;
-      if (pathSpan) {
-        return { from: Math.floor(pathSpan.start - rank.offset), to: Math.ceil(pathSpan.end - rank.offset) };
-      }
-      return steps ? { steps } : {};
-    }
-
-    async findings(rank) {
-      if (rank.findings) {
-        return;
-      }
-      rank.findings = [];
-      for (const kind of FINDINGS) {
-        const waiting = (text) => this.say(`findings of rank ${rank.number}: ${text}`);
-        try {
-          const asked = { run: this.state.run, rank: rank.number, among: this.state.among, kind };
-          const found = await timeline.server.ask("findings", asked, { waiting });
-          rank.findings.push(...found.map((each) => ({ ...each, kind })));
-          this.say("");
-        } catch (error) {
-          this.say(error.message);
-        }
-        this.findingsKnown();
+  /** @param {Rank} rank */
+  async load(rank) {
+    rank.request?.abort();
+    rank.request = new AbortController();
+    const { signal } = rank.request;
+    const items = this.view.items.filter((item) => item.rank === rank && this.view.isVisible(item));
+    const asked = this.window(rank);
+    try {
+      await this.slices(rank, items, asked, signal);
+      await this.counters(rank, items, asked, signal);
+      await this.path(rank, items, asked, signal);
+    } catch (error) {
+      const { message, name } = /** @type {Error} */ (error);
+      if (name !== "AbortError") {
+        this.say(message);
       }
     }
   }
 
-  timeline.Loader = Loader;
-})();
+  /**
+   * @param {Rank} rank
+   * @param {Item[]} items
+   * @param {Window} asked
+   * @param {AbortSignal} signal
+   */
+  async slices(rank, items, asked, signal) {
+    const rows = items.flatMap((item) => (item.kind === "row" ? [item.row.at] : [])).join(",");
+    if (rows) {
+      rank.lanes = lanesOf(await ask("slices", { ...asked, rows, text: this.state.pattern }, { signal }));
+      this.drawn();
+      this.listCounters(rank);
+    }
+  }
+
+  /**
+   * After the first slices of the rank, which it would delay.
+   * @param {Rank} rank
+   */
+  async listCounters(rank) {
+    if (rank.hasCounters) {
+      return;
+    }
+    rank.hasCounters = true;
+    const shown = new Set(rank.rows.map((row) => row.device));
+    try {
+      /** @type {Omit<Counter, "at">[]} */
+      const known = await ask("counters", { run: this.state.run, rank: rank.number });
+      const numbered = known.map((counter, at) => ({ ...counter, at }));
+      rank.counters = numbered.filter(({ device }) => device === null || shown.has(device));
+    } catch (error) {
+      this.say(/** @type {Error} */ (error).message);
+    }
+    rank.isArranged = true; // its rows no longer move
+    this.arranged();
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {Item[]} items
+   * @param {Window} asked
+   * @param {AbortSignal} signal
+   */
+  async counters(rank, items, asked, signal) {
+    const counters = items.flatMap((item) => (item.kind === "counter" ? [item.counter] : []));
+    if (counters.length) {
+      const numbers = counters.map((counter) => counter.at).join(",");
+      /** @type {Series[]} */
+      const answers = await ask("counter", { ...asked, numbers }, { signal });
+      for (const counter of counters) {
+        const series = answers.find((answer) => answer.number === counter.at);
+        counter.series = series && { ...series, end: asked.end };
+      }
+      this.drawn();
+    }
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {Item[]} items
+   * @param {Window} asked
+   * @param {AbortSignal} signal
+   */
+  async path(rank, items, asked, signal) {
+    if (!this.state.shown.has("path") || !items.length) {
+      return;
+    }
+    /** @param {string} text */
+    const waiting = (text) => this.say(`critical path of rank ${rank.number}: ${text}`);
+    const of = this.pathWindow(rank);
+    rank.path = pathOf(await ask("path", { ...asked, ...of }, { signal, waiting }));
+    this.say("");
+    this.pathKnown();
+    this.drawn();
+  }
+
+  /**
+   * Of the selected span, else of the selected steps, else the default of the analysis.
+   * @param {Rank} rank
+   * @returns {Record<string, string | number>}
+   */
+  pathWindow(rank) {
+    const { pathSpan, steps } = this.state;
+    if (pathSpan) {
+      return { from: Math.floor(pathSpan.start - rank.offset), to: Math.ceil(pathSpan.end - rank.offset) };
+    }
+    return steps ? { steps } : {};
+  }
+
+  /** @param {Rank} rank */
+  async findings(rank) {
+    if (rank.findings) {
+      return;
+    }
+    rank.findings = [];
+    for (const kind of FINDINGS) {
+    /** @param {string} text */
+    const waiting = (text) => this.say(`findings of rank ${rank.number}: ${text}`);
+      try {
+        const asked = { run: this.state.run, rank: rank.number, among: this.state.among, kind };
+        /** @type {Omit<Finding, "kind">[]} */
+        const findings = await ask("findings", asked, { waiting });
+        rank.findings.push(...findings.map((finding) => ({ ...finding, kind })));
+        this.say("");
+      } catch (error) {
+        this.say(/** @type {Error} */ (error).message);
+      }
+      this.findingsKnown();
+    }
+  }
+}

@@ -1,134 +1,183 @@
-"use strict";
+// Below the drawing: an event, a span of time, or the findings.
 
-// What stands below the drawing: an event, a span of time, or the findings.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+import * as colours from "./colours.js";
+import { button, element } from "./elements.js";
+import { countText, durationText, percentText } from "./units.js";
 
-  const MOST_LISTED = 12;
+/** @typedef {import("../types.js").EventAnswer} EventAnswer */
+/** @typedef {import("../types.js").Finding} Finding */
+/** @typedef {import("../types.js").Link} Link */
+/** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {import("../types.js").Span} Span */
+/** @typedef {import("../types.js").SpanAnswer} SpanAnswer */
+/** @typedef {import("./timeline.js").Timeline} Timeline */
+/**
+ * @typedef {object} Actions
+ * @property {() => void} resized
+ * @property {(rank: number, event: number) => void} goTo
+ * @property {(rank: Rank, finding: Finding) => void} goToFinding
+ */
 
-  class Panel {
-    // goTo(rank, place) shows an event, goToSpan(rank, finding) a moment.
-    constructor(state, { resized, goTo, goToFinding }) {
-      this.state = state;
-      this.resized = resized;
-      this.goTo = goTo;
-      this.goToFinding = goToFinding;
-      this.root = timeline.words.element("section", "holotrace-timeline-details");
-      this.root.hidden = true;
-    }
+const MOST_LISTED = 12;
 
-    hide() {
-      this.put();
-    }
-
-    put(...parts) {
-      this.root.classList.remove("holotrace-timeline-span");
-      this.root.replaceChildren(...parts);
-      this.root.hidden = !parts.length;
-      this.resized();
-    }
-
-    event(rank, found) {
-      const { duration, element } = timeline.words;
-      const [row, , start, length] = found.at;
-      const item = this.state.view.rowItem(rank, row);
-      const where = item ? `, ${item.row.process}, ${item.row.label}` : "";
-      const at = start + this.state.rankOf(rank).offset - this.state.view.whole.start;
-      const summary = `${found.kind} of ${duration(length)} at ${duration(at)}, rank ${rank}${where}`;
-      const facts = element("dl");
-      const exact = [["start_ns", found.start_ns], ["duration_ns", String(length)], ...found.arguments];
-      exact.forEach(([name, value]) => facts.append(element("dt", "", name), element("dd", "", value)));
-      this.linkBox = element("ul");
-      this.inside = found.inside.map((each) => ({ ...each, relation: "inside" }));
-      this.put(element("h4", "", found.name), element("p", "", summary), facts, this.linkBox);
-    }
-
-    searching() {
-      this.linkBox.replaceChildren(timeline.words.element("li", "", "looking for what belongs to it"));
-    }
-
-    links(rank, links) {
-      const { button, duration, element } = timeline.words;
-      this.linkBox.replaceChildren(...[...links, ...this.inside].map(({ relation, name, at }) => {
-        const line = element("li");
-        line.append(element("span", "", relation), button(`${name} (${duration(at[3])})`, `${name}: show it`, () => this.goTo(rank, at[4])));
-        return line;
-      }));
-    }
-
-    // `answers`: [rank, answer] of each rank in the span.
-    span(span, answers, actions) {
-      const { duration, element } = timeline.words;
-      const length = span.end - span.start;
-      const zero = this.state.view.whole.start;
-      const heading = element("h4", "", `${duration(length)} from ${duration(span.start - zero)} to ${duration(span.end - zero)}`);
-      const buttons = element("p", "holotrace-timeline-actions");
-      buttons.append(...actions);
-      const names = (key) => answers.flatMap(([rank, answer]) => this.namesTable(rank, answer, key, length));
-      const left = element("div");
-      left.append(...answers.map(([rank, answer]) => this.rowsTable(rank, answer, length)));
-      const right = element("div");
-      right.append(...names("device"), ...names("host"));
-      this.put(heading, buttons, left, right);
-      this.root.classList.add("holotrace-timeline-span");
-    }
-
-    rowsTable(rank, answer, length) {
-      const { count, duration, percent } = timeline.words;
-      const rows = answer.rows.map(([row, busy, events]) => {
-        const { device, label } = rank.rows.find((each) => each.at === row);
-        return [device === null ? label : `GPU ${device} ${label}`, percent(busy / length), duration(busy), count(events)];
-      });
-      return this.table(`rank ${rank.number}`, ["row", "busy", "time", "events"], rows);
-    }
-
-    namesTable(rank, answer, key, length) {
-      const { button, count, duration, percent } = timeline.words;
-      const shown = answer[key].slice(0, MOST_LISTED);
-      const rows = shown.map(([name, events, ns, longest]) => [
-        button(name, `${name}: show the longest`, () => this.goTo(rank.number, longest)), percent(ns / length), duration(ns), count(events),
-      ]);
-      const left = answer[`${key}_count`] - shown.length;
-      const caption = `rank ${rank.number}, on ${key === "device" ? "streams" : "threads"}${left > 0 ? ` (and ${count(left)} more)` : ""}`;
-      return rows.length ? [this.table(caption, ["name", "of the span", "time", "events"], rows)] : [];
-    }
-
-    table(caption, headings, rows) {
-      const { element } = timeline.words;
-      const table = element("table");
-      const head = element("tr");
-      head.append(...headings.map((text) => element("th", "", text)));
-      table.append(element("caption", "", caption), head);
-      for (const cells of rows) {
-        const line = element("tr");
-        line.append(...cells.map((cell) => {
-          const made = element("td", "", typeof cell === "string" ? cell : undefined);
-          if (typeof cell !== "string") {
-            made.append(cell);
-          }
-          return made;
-        }));
-        table.append(line);
-      }
-      return table;
-    }
-
-    // All findings, those of the longest time first.
-    findings() {
-      const { button, duration, element } = timeline.words;
-      const known = this.state.ranks.flatMap((rank) => (rank.findings || []).map((each) => ({ ...each, rank })));
-      const list = element("ul", "holotrace-timeline-findings");
-      for (const each of known.sort((one, other) => other.end - other.start - (one.end - one.start))) {
-        const line = element("li");
-        const chip = element("i");
-        chip.style.background = timeline.colours.findings[each.kind];
-        const when = `at ${duration(each.start + each.rank.offset - this.state.view.whole.start)}`;
-        line.append(chip, element("span", "", `rank ${each.rank.number}, ${when}`), button(each.text, "show it", () => this.goToFinding(each.rank, each)));
-        list.append(line);
-      }
-      this.put(element("h4", "", known.length ? "What was noticed" : "Nothing was noticed that has a place in time"), list);
-    }
+export class Panel {
+  /**
+   * @param {Timeline} state
+   * @param {Actions} actions
+   */
+  constructor(state, { resized, goTo, goToFinding }) {
+    this.state = state;
+    this.resized = resized;
+    this.goTo = goTo;
+    this.goToFinding = goToFinding;
+    this.root = element("section", "holotrace-timeline-details");
+    this.root.hidden = true;
+    this.linkBox = element("ul");
+    /** @type {Link[]} */
+    this.inside = [];
   }
 
-  timeline.Panel = Panel;
-})();
+  hide() {
+    this.put();
+  }
+
+  /** @param {Node[]} parts */
+  put(...parts) {
+    this.root.classList.remove("holotrace-timeline-span");
+    this.root.replaceChildren(...parts);
+    this.root.hidden = !parts.length;
+    this.resized();
+  }
+
+  /**
+   * @param {number} rank
+   * @param {EventAnswer} answer
+   */
+  event(rank, answer) {
+    const [row, , start, length] = answer.at;
+    const item = this.state.view.rowItem(rank, row);
+    const where = item ? `, ${item.row.process}, ${item.row.label}` : "";
+    const at = start + (this.state.rankOf(rank)?.offset ?? 0) - this.state.view.whole.start;
+    const summary = `${answer.kind} of ${durationText(length)} at ${durationText(at)}, rank ${rank}${where}`;
+    const facts = element("dl");
+    const exact = [["start_ns", answer.start_ns], ["duration_ns", String(length)], ...answer.arguments];
+    exact.forEach(([name, value]) => facts.append(element("dt", "", name), element("dd", "", value)));
+    this.linkBox = element("ul");
+    this.inside = answer.inside.map((link) => ({ ...link, relation: "inside" }));
+    this.put(element("h4", "", answer.name), element("p", "", summary), facts, this.linkBox);
+  }
+
+  searching() {
+    this.linkBox.replaceChildren(element("li", "", "looking for related events"));
+  }
+
+  /**
+   * @param {number} rank
+   * @param {Link[]} links
+   */
+  links(rank, links) {
+    const lines = [...links, ...this.inside].map(({ relation, name, at }) => {
+      const line = element("li");
+      const show = button(`${name} (${durationText(at[3])})`, `${name}: show it`, () => this.goTo(rank, at[4]));
+      line.append(element("span", "", relation), show);
+      return line;
+    });
+    this.linkBox.replaceChildren(...lines);
+  }
+
+  /**
+   * @param {Span} span
+   * @param {[Rank, SpanAnswer][]} answers
+   * @param {HTMLElement[]} actions
+   */
+  span(span, answers, actions) {
+    const length = span.end - span.start;
+    const zero = this.state.view.whole.start;
+    const times = `from ${durationText(span.start - zero)} to ${durationText(span.end - zero)}`;
+    const heading = element("h4", "", `${durationText(length)} ${times}`);
+    const buttons = element("p", "holotrace-timeline-actions");
+    buttons.append(...actions);
+    /** @param {"device" | "host"} key */
+    const names = (key) => answers.flatMap(([rank, answer]) => this.namesTable(rank, answer, key, length));
+    const left = element("div");
+    left.append(...answers.map(([rank, answer]) => this.rowsTable(rank, answer, length)));
+    const right = element("div");
+    right.append(...names("device"), ...names("host"));
+    this.put(heading, buttons, left, right);
+    this.root.classList.add("holotrace-timeline-span");
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {SpanAnswer} answer
+   * @param {number} length
+   */
+  rowsTable(rank, answer, length) {
+    const rows = answer.rows.map(([row, busy, events]) => {
+      const { device = null, label = "" } = rank.rows.find(({ at }) => at === row) ?? {};
+      const name = device === null ? label : `GPU ${device} ${label}`;
+      return [name, percentText(busy / length), durationText(busy), countText(events)];
+    });
+    return this.table(`rank ${rank.number}`, ["row", "busy", "time", "events"], rows);
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {SpanAnswer} answer
+   * @param {"device" | "host"} key
+   * @param {number} length
+   */
+  namesTable(rank, answer, key, length) {
+    const shown = answer[key].slice(0, MOST_LISTED);
+    const rows = shown.map(([name, events, ns, longest]) => [
+      button(name, `${name}: show the longest`, () => this.goTo(rank.number, longest)),
+      percentText(ns / length),
+      durationText(ns),
+      countText(events),
+    ]);
+    const left = answer[`${key}_count`] - shown.length;
+    const more = left > 0 ? ` (and ${countText(left)} more)` : "";
+    const caption = `rank ${rank.number}, on ${key === "device" ? "streams" : "threads"}${more}`;
+    return rows.length ? [this.table(caption, ["name", "of the span", "time", "events"], rows)] : [];
+  }
+
+  /**
+   * @param {string} caption
+   * @param {string[]} headings
+   * @param {(string | HTMLElement)[][]} rows
+   */
+  table(caption, headings, rows) {
+    const table = element("table");
+    const head = element("tr");
+    head.append(...headings.map((text) => element("th", "", text)));
+    table.append(element("caption", "", caption), head);
+    for (const cells of rows) {
+      const line = element("tr");
+      for (const cell of cells) {
+        const made = element("td");
+        made.append(cell);
+        line.append(made);
+      }
+      table.append(line);
+    }
+    return table;
+  }
+
+  /** All findings, the longest first. */
+  findings() {
+    const findings = this.state.ranks.flatMap((rank) => (rank.findings ?? []).map((finding) => ({ rank, finding })));
+    /** @param {{ finding: Finding }} item */
+    const lengthOf = ({ finding: { start, end } }) => end - start;
+    const list = element("ul", "holotrace-timeline-findings");
+    for (const { rank, finding } of findings.sort((one, other) => lengthOf(other) - lengthOf(one))) {
+      const line = element("li");
+      const chip = element("i");
+      chip.style.background = colours.findings[finding.kind];
+      const at = durationText(finding.start + rank.offset - this.state.view.whole.start);
+      const show = button(finding.text, "show it", () => this.goToFinding(rank, finding));
+      line.append(chip, element("span", "", `rank ${rank.number}, at ${at}`), show);
+      list.append(line);
+    }
+    this.put(element("h4", "", findings.length ? "Findings" : "No findings on the timeline"), list);
+  }
+}

@@ -1,67 +1,74 @@
-"use strict";
+// Opens a trace in Perfetto: on this machine if it is installed, else at ui.perfetto.dev, which receives it by message:
+// https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
-// Hands a trace to Perfetto: the one of this machine, where it is installed, else ui.perfetto.dev, by message.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+export const PERFETTO = "https://ui.perfetto.dev";
+const PATIENCE_MS = 60_000;
 
-  const PERFETTO = "https://ui.perfetto.dev";
-  const PATIENCE_MS = 60_000;
+/**
+ * Perfetto answers PING with PONG once it is ready.
+ * @param {Window} opened
+ * @returns {Promise<void>}
+ */
+const ready = (opened) =>
+  new Promise((resolve, reject) => {
+    const began = Date.now();
+    /** @param {() => void} then */
+    const finish = (then) => {
+      window.clearInterval(timer);
+      window.removeEventListener("message", answered);
+      then();
+    };
+    /** @param {MessageEvent} event */
+    const answered = (event) => {
+      if (event.origin === PERFETTO && event.data === "PONG") {
+        finish(resolve);
+      }
+    };
+    const timer = window.setInterval(() => {
+      if (opened.closed || Date.now() - began > PATIENCE_MS) {
+        finish(() => reject(new Error("Perfetto did not answer")));
+      } else {
+        opened.postMessage("PING", PERFETTO);
+      }
+    }, 100);
+    window.addEventListener("message", answered);
+  });
 
-  // Perfetto answers PING with PONG once it is ready.
-  const greeted = (opened) =>
-    new Promise((resolve, reject) => {
-      const began = Date.now();
-      const finish = (then) => {
-        window.clearInterval(timer);
-        window.removeEventListener("message", answered);
-        then();
-      };
-      const answered = (event) => {
-        if (event.origin === PERFETTO && event.data === "PONG") {
-          finish(resolve);
-        }
-      };
-      const timer = window.setInterval(() => {
-        if (opened.closed || Date.now() - began > PATIENCE_MS) {
-          finish(() => reject(new Error("Perfetto did not answer")));
-        } else {
-          opened.postMessage("PING", PERFETTO);
-        }
-      }, 100);
-      window.addEventListener("message", answered);
-    });
+/**
+ * @param {URL} file
+ * @param {string} title
+ * @param {Window} opened
+ */
+const send = async (file, title, opened) => {
+  const response = await fetch(file);
+  if (!response.ok) {
+    throw new Error((await response.json()).error);
+  }
+  const buffer = await response.arrayBuffer();
+  await ready(opened);
+  opened.postMessage({ perfetto: { buffer, title } }, PERFETTO, [buffer]);
+};
 
-  const handOver = async (file, title, opened) => {
-    const response = await fetch(file);
-    if (!response.ok) {
-      throw new Error((await response.json()).error);
-    }
-    const buffer = await response.arrayBuffer();
-    await greeted(opened);
-    opened.postMessage({ perfetto: { buffer, title } }, PERFETTO, [buffer]);
-  };
-
-  // Opens the window at once: browsers allow that only in answer to a click.
-  const openPerfetto = async ({ run, rank, isHere, say }) => {
-    const file = new URL(`timeline/file?${new URLSearchParams({ run, rank })}`, window.location.href);
-    if (isHere) {
-      window.open(`timeline/perfetto/index.html#!/?mode=embedded&url=${encodeURIComponent(file.href)}`);
-      return;
-    }
-    const opened = window.open(PERFETTO);
-    if (!opened) {
-      say("the browser kept the window of Perfetto from opening");
-      return;
-    }
-    say("handing the trace to Perfetto");
-    try {
-      await handOver(file, `rank ${rank}`, opened);
-      say("");
-    } catch (error) {
-      say(error.message);
-    }
-  };
-
-  timeline.openPerfetto = openPerfetto;
-  timeline.PERFETTO = PERFETTO;
-})();
+/**
+ * Open the window at once: browsers allow that only in response to a click.
+ * @param {{ run: string, rank: number, isHere: boolean, say: (text: string) => void }} options
+ */
+export const openPerfetto = async ({ run, rank, isHere, say }) => {
+  const file = new URL(`timeline/file?${new URLSearchParams({ run, rank: String(rank) })}`, window.location.href);
+  if (isHere) {
+    window.open(`timeline/perfetto/index.html#!/?mode=embedded&url=${encodeURIComponent(file.href)}`);
+    return;
+  }
+  const opened = window.open(PERFETTO);
+  if (!opened) {
+    say("the browser blocked the window of Perfetto; allow pop-ups for this page");
+    return;
+  }
+  say("sending the trace to Perfetto");
+  try {
+    await send(file, `rank ${rank}`, opened);
+    say("");
+  } catch (error) {
+    say(/** @type {Error} */ (error).message);
+  }
+};

@@ -1,68 +1,96 @@
-"use strict";
+// Searches events by a part of their name on all ranks shown, and steps from one match to the next.
 
-// Finds events by a part of their name, on all ranks that are drawn, and goes from one to the next.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+import { ask } from "./server.js";
+import { countText } from "./units.js";
 
-  class Search {
-    constructor(state, { changed, goTo, say }) {
-      this.state = state;
-      this.changed = changed;
-      this.goTo = goTo;
-      this.say = say;
-      this.found = [];
-      this.at = -1;
-      this.total = 0;
+/** @typedef {import("../types.js").Place} Place */
+/** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {import("../types.js").SearchAnswer} SearchAnswer */
+/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {{ rank: number, event: number, length: number, time: number }} Match */
+
+/**
+ * @param {Rank} rank
+ * @param {Place} at
+ * @returns {Match}
+ */
+const matchOf = (rank, at) => ({ rank: rank.number, event: at[4], length: at[3], time: at[2] + rank.offset });
+
+export class Search {
+  /**
+   * @param {Timeline} state
+   * @param {{ changed: () => void, goTo: (rank: number, event: number) => void, say: (text: string) => void }} actions
+   */
+  constructor(state, { changed, goTo, say }) {
+    this.state = state;
+    this.changed = changed;
+    this.goTo = goTo;
+    this.say = say;
+    /** @type {Match[]} */
+    this.matches = [];
+    this.at = -1;
+    this.total = 0;
+  }
+
+  /**
+   * Return the longest match.
+   * @param {string} text
+   */
+  async find(text) {
+    const pattern = text.trim().toLowerCase();
+    this.state.pattern = pattern;
+    this.matches = [];
+    this.at = -1;
+    this.total = 0;
+    this.changed();
+    if (!pattern) {
+      this.say("");
+      return null;
     }
-
-    // Return the longest event found.
-    async find(text) {
-      const pattern = text.trim().toLowerCase();
-      this.state.pattern = pattern;
-      [this.found, this.at, this.total] = [[], -1, 0];
-      this.changed();
-      if (!pattern) {
-        this.say("");
-        return null;
-      }
-      try {
-        const ranks = [...this.state.ranks];
-        const answers = await Promise.all(ranks.map((rank) => this.ask(rank, pattern)));
-        return this.state.pattern === pattern ? this.keep(ranks, answers) : null;
-      } catch (error) {
-        this.say(error.message);
-        return null;
-      }
-    }
-
-    ask(rank, text) {
-      const rows = rank.rows.map((row) => row.at).join(",");
-      return timeline.server.ask("search", { run: this.state.run, rank: rank.number, rows, text });
-    }
-
-    keep(ranks, answers) {
-      const placed = (rank, at) => ({ rank: rank.number, event: at[4], length: at[3], time: at[2] + rank.offset });
-      const all = answers.flatMap((answer, number) => answer.found.map((at) => placed(ranks[number], at)));
-      this.found = all.sort((one, other) => one.time - other.time);
-      this.total = answers.reduce((sum, answer) => sum + answer.count, 0);
-      this.say(`${timeline.words.count(this.total)} found`);
-      const longest = answers.flatMap((answer, number) => (answer.longest ? [placed(ranks[number], answer.longest)] : []));
-      return longest.sort((one, other) => other.length - one.length)[0] || null;
-    }
-
-    step(by) {
-      if (!this.found.length) {
-        return;
-      }
-      const from = this.at < 0 && by < 0 ? 0 : this.at;
-      this.at = (from + by + this.found.length) % this.found.length;
-      const { rank, event } = this.found[this.at];
-      const { count } = timeline.words;
-      const isCut = this.found.length < this.total;
-      this.say(`${count(this.at + 1)} of ${count(this.total)} found${isCut ? `; the first ${count(this.found.length)} are gone through` : ""}`);
-      this.goTo(rank, event);
+    try {
+      const ranks = [...this.state.ranks];
+      const answers = await Promise.all(ranks.map((rank) => this.ask(rank, pattern)));
+      return this.state.pattern === pattern ? this.keep(ranks, answers) : null;
+    } catch (error) {
+      this.say(/** @type {Error} */ (error).message);
+      return null;
     }
   }
 
-  timeline.Search = Search;
-})();
+  /**
+   * @param {Rank} rank
+   * @param {string} text
+   * @returns {Promise<SearchAnswer>}
+   */
+  ask(rank, text) {
+    const rows = rank.rows.map((row) => row.at).join(",");
+    return ask("search", { run: this.state.run, rank: rank.number, rows, text });
+  }
+
+  /**
+   * @param {Rank[]} ranks
+   * @param {SearchAnswer[]} answers
+   */
+  keep(ranks, answers) {
+    const matches = answers.flatMap((answer, number) => answer.found.map((at) => matchOf(ranks[number], at)));
+    this.matches = matches.sort((one, other) => one.time - other.time);
+    this.total = answers.reduce((sum, answer) => sum + answer.count, 0);
+    this.say(`${countText(this.total)} found`);
+    const longest = answers.flatMap(({ longest: at }, number) => (at ? [matchOf(ranks[number], at)] : []));
+    return longest.sort((one, other) => other.length - one.length)[0] ?? null;
+  }
+
+  /** @param {1 | -1} by */
+  step(by) {
+    if (!this.matches.length) {
+      return;
+    }
+    const from = this.at < 0 && by < 0 ? 0 : this.at;
+    this.at = (from + by + this.matches.length) % this.matches.length;
+    const { rank, event } = this.matches[this.at];
+    const isCut = this.matches.length < this.total;
+    const limit = isCut ? `; steps through the first ${countText(this.matches.length)}` : "";
+    this.say(`${countText(this.at + 1)} of ${countText(this.total)} found${limit}`);
+    this.goTo(rank, event);
+  }
+}

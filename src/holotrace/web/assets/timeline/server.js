@@ -1,77 +1,117 @@
-"use strict";
+// Requests to `timeline/routes.py`, and its answers as the timeline stores them. Addresses are relative, because the pages
+// may be mounted anywhere.
 
-// What the server is asked, and its answers as the timeline keeps them. Addresses are relative: the pages may be mounted
-// anywhere.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+import * as colours from "./colours.js";
 
-  const ASK_AGAIN_MS = 60;
+/** @typedef {import("../types.js").CriticalPath} CriticalPath */
+/** @typedef {import("../types.js").Interval} Interval */
+/** @typedef {import("../types.js").PathAnswer} PathAnswer */
+/** @typedef {import("../types.js").Slice} Slice */
+/** @typedef {import("../types.js").SlicesAnswer} SlicesAnswer */
 
-  // An error of the server itself may be no JSON.
-  const errorOf = async (response) => {
-    const answer = await response.json().catch(() => ({}));
-    return new Error(answer.error || `the server answered ${response.status}`);
-  };
+const POLL_MS = 60;
 
-  // Ask until the answer is ready; `waiting` is told what the server is doing.
-  const ask = async (name, parameters, { signal, waiting } = {}) => {
-    for (;;) {
-      const response = await fetch(`timeline/${name}?${new URLSearchParams(parameters)}`, { signal });
-      if (!response.ok) {
-        throw await errorOf(response);
-      }
-      const answer = await response.json();
-      if (response.status !== 202) {
-        return answer;
-      }
-      if (waiting) {
-        waiting(answer.waiting);
-      }
-      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+/**
+ * Some errors of the server come without JSON.
+ * @param {Response} response
+ */
+const errorOf = async (response) => {
+  const answer = await response.json().catch(() => ({}));
+  return new Error(answer.error || `the server answered ${response.status}`);
+};
+
+/**
+ * Ask until the answer is ready; `waiting` receives what the server is doing meanwhile.
+ * @param {string} name
+ * @param {Record<string, string | number>} parameters
+ * @param {{ signal?: AbortSignal, waiting?: (text: string) => void }} [options]
+ */
+export const ask = async (name, parameters, { signal, waiting } = {}) => {
+  const query = new URLSearchParams(Object.entries(parameters).map(([key, value]) => [key, String(value)]));
+  for (;;) {
+    const response = await fetch(`timeline/${name}?${query}`, { signal });
+    if (!response.ok) {
+      throw await errorOf(response);
     }
-  };
+    const answer = await response.json();
+    if (response.status !== 202) {
+      return answer;
+    }
+    waiting?.(answer.waiting);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+};
 
-  // Distances from the end before, and lengths -> starts.
-  const startsOf = (steps, lengths) => {
-    let at = 0;
-    return steps.map((step, place) => {
-      const start = at + step;
-      at = start + lengths[place];
-      return start;
-    });
-  };
+/**
+ * Undo `steps_between` of `timeline/query.py`: distances from the previous end, and lengths -> starts.
+ * @param {number[]} steps
+ * @param {number[]} lengths
+ */
+export const startsOf = (steps, lengths) => {
+  let end = 0;
+  return steps.map((step, at) => {
+    const start = end + step;
+    end = start + lengths[at];
+    return start;
+  });
+};
 
-  // An answer to `slices` -> what is drawn in each lane.
-  const lanesOf = (answer) => {
-    const names = answer.names.map(([text, kind, isFound]) => ({
-      text, isFound, colour: timeline.colours.ofEvent(text, kind),
+/**
+ * An answer of `timeline/slices` -> the slices of each lane.
+ * @param {SlicesAnswer} answer
+ * @returns {Map<string, Slice[]>}
+ */
+export const lanesOf = (answer) => {
+  const names = answer.names.map(([text, kind, isFound]) => ({ text, isFound, colour: colours.ofEvent(text, kind) }));
+  const lanes = new Map();
+  for (const [row, depth, alone, merged] of answer.lanes) {
+    const [steps, lengths, numbers, events] = alone;
+    const single = startsOf(steps, lengths).map((start, at) => ({
+      start,
+      length: lengths[at],
+      busy: lengths[at],
+      count: 1,
+      name: names[numbers[at]],
+      event: events[at],
     }));
-    const lanes = new Map();
-    for (const [row, depth, alone, merged] of answer.lanes) {
-      const slices = startsOf(alone[0], alone[1]).map((start, at) => ({
-        start, length: alone[1][at], busy: alone[1][at], count: 1, name: names[alone[2][at]], event: alone[3][at],
-      }));
-      const bins = startsOf(merged[0], merged[1]).map((start, at) => ({
-        start, length: merged[1][at], busy: merged[2][at], count: merged[3][at], name: names[merged[4][at]], event: merged[5][at],
-      }));
-      lanes.set(`${row}/${depth}`, slices.concat(bins));
-    }
-    return lanes;
-  };
-
-  // An answer to `path` -> its segments one after the other, and its parts in each lane.
-  const pathOf = (answer) => {
-    const [steps, lengths, counts, classes, names, events, rows, depths] = answer.along;
-    const along = startsOf(steps, lengths).map((start, at) => ({
-      start, length: lengths[at], count: counts[at], kind: answer.path_classes[classes[at]],
-      name: names[at] < 0 ? "" : answer.names[names[at]], event: events[at], row: rows[at], depth: depths[at],
+    const [mergedSteps, mergedLengths, busy, counts, mergedNumbers, longest] = merged;
+    const several = startsOf(mergedSteps, mergedLengths).map((start, at) => ({
+      start,
+      length: mergedLengths[at],
+      busy: busy[at],
+      count: counts[at],
+      name: names[mergedNumbers[at]],
+      event: longest[at],
     }));
-    const marks = new Map();
-    for (const [row, depth, distances, sizes] of answer.marks) {
-      marks.set(`${row}/${depth}`, startsOf(distances, sizes).map((start, at) => ({ start, length: sizes[at] })));
-    }
-    return { ...answer, along, marks };
-  };
+    lanes.set(`${row}/${depth}`, [...single, ...several]);
+  }
+  return lanes;
+};
 
-  timeline.server = { ask, lanesOf, pathOf };
-})();
+/**
+ * An answer of `timeline/path` -> its segments in order, and its parts by lane.
+ * @param {PathAnswer} answer
+ * @returns {CriticalPath}
+ */
+export const pathOf = (answer) => {
+  const [steps, lengths, counts, classes, names, events, rows, depths] = answer.along;
+  const along = startsOf(steps, lengths).map((start, at) => ({
+    start,
+    length: lengths[at],
+    count: counts[at],
+    kind: answer.path_classes[classes[at]],
+    name: names[at] < 0 ? "" : answer.names[names[at]],
+    event: events[at],
+    row: rows[at],
+    depth: depths[at],
+  }));
+  /** @type {Map<string, Interval[]>} */
+  const marks = new Map();
+  for (const [row, depth, distances, sizes] of answer.marks) {
+    marks.set(
+      `${row}/${depth}`,
+      startsOf(distances, sizes).map((start, at) => ({ start, length: sizes[at] })),
+    );
+  }
+  return { ...answer, along, marks };
+};

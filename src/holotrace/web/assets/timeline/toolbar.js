@@ -1,81 +1,114 @@
-"use strict";
+// Above the drawing: search, status, buttons, and the legend.
 
-// What stands above the drawing: the search, what the server is doing, buttons, and what the colours mean.
-(() => {
-  const timeline = (window.htaTimeline = window.htaTimeline || {});
+import * as colours from "./colours.js";
+import { button, element } from "./elements.js";
+import { PERFETTO } from "./perfetto.js";
+import { durationText, percentText } from "./units.js";
 
-  const TYPED_MS = 250;
-  const TOGGLES = {
-    path: ["critical path", "what bounds a step, or the span selected"],
-    findings: ["findings", "where to look: idle devices, waiting, advice"],
-    counters: ["counters", "show all counters, or the first ones"],
-  };
+/** @typedef {import("../types.js").CriticalPath} CriticalPath */
+/** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {(rank: Rank, start: number, end: number) => void} GoToPath */
+/**
+ * @typedef {object} Actions
+ * @property {(text: string) => void} find
+ * @property {(by: 1 | -1) => void} step
+ * @property {() => void} leave
+ * @property {(name: string) => void} toggle
+ * @property {() => void} fitAll
+ * @property {GoToPath} goToPath
+ * @property {() => void} openPerfetto
+ */
 
-  const chip = (colour, text) => {
-    const made = timeline.words.element("span", "", text);
-    made.prepend(timeline.words.element("i"));
-    made.firstChild.style.background = colour;
-    return made;
-  };
+const TYPED_MS = 250;
+const TOGGLES = {
+  path: ["critical path", "what bounds a step, or the selected span"],
+  findings: ["findings", "where to look: idle devices, waiting, advice"],
+  counters: ["counters", "show all counters, or only the first ones"],
+};
 
-  const ofPath = (rank, goTo) => {
-    const { button, duration, percent } = timeline.words;
-    const { classes, end, start, window: reach } = rank.path;
-    const length = Math.max(end - start, 1);
-    const parts = classes.map(([name, ns]) => chip(timeline.colours.path[name], `${name} ${percent(ns / length)}`));
-    const heading = button(`critical path of rank ${rank.number}, ${reach}, ${duration(length)}:`, "show it", () => goTo(rank, start, end));
-    return [heading, ...parts];
-  };
+/**
+ * @param {string} colour
+ * @param {string} text
+ */
+const chip = (colour, text) => {
+  const made = element("span", "", text);
+  const mark = element("i");
+  mark.style.background = colour;
+  made.prepend(mark);
+  return made;
+};
 
-  class Toolbar {
-    constructor(isPerfettoHere, actions) {
-      const { button, element } = timeline.words;
-      this.actions = actions;
-      this.legend = element("div", "holotrace-timeline-legend");
-      this.status = element("span", "holotrace-timeline-status");
-      this.status.setAttribute("role", "status");
-      this.toggles = new Map(Object.entries(TOGGLES).map(([name, [text, title]]) => [name, button(text, title, () => actions.toggle(name))]));
-      const where = isPerfettoHere ? "on this machine" : `at ${timeline.PERFETTO}; the trace stays in your browser`;
-      this.bar = element("div", "holotrace-timeline-bar");
-      this.bar.append(
-        this.searchField(),
-        button("‹", "previous event found (Shift Enter)", () => actions.step(-1)),
-        button("›", "next event found (Enter)", () => actions.step(1)),
-        this.status,
-        ...this.toggles.values(),
-        button("fit all", "show everything (0)", () => actions.fitAll()),
-        button("Open in Perfetto", where, () => actions.openPerfetto()),
-      );
-    }
+/**
+ * @param {Rank} rank
+ * @param {CriticalPath} path
+ * @param {GoToPath} goTo
+ */
+const legendOfPath = (rank, { classes, end, start, window: reach }, goTo) => {
+  const length = Math.max(end - start, 1);
+  const heading = `critical path of rank ${rank.number}, ${reach}, ${durationText(length)}:`;
+  return [
+    button(heading, "show it", () => goTo(rank, start, end)),
+    ...classes.map(([name, ns]) => chip(colours.path[name], `${name} ${percentText(ns / length)}`)),
+  ];
+};
 
-    searchField() {
-      this.searchBox = timeline.words.element("input");
-      this.searchBox.type = "search";
-      this.searchBox.placeholder = "search events (/)";
-      this.searchBox.setAttribute("aria-label", "search events");
-      let typed = 0;
-      this.searchBox.addEventListener("input", () => {
-        window.clearTimeout(typed);
-        typed = window.setTimeout(() => this.actions.find(this.searchBox.value), TYPED_MS);
-      });
-      this.searchBox.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") {
-          this.actions.step(event.shiftKey ? -1 : 1);
-        } else if (event.key === "Escape") {
-          this.actions.leave();
-        }
-      });
-      return this.searchBox;
-    }
-
-    // Which overlays are on, and what the path of the first rank that has one consists of, else the classes of events.
-    show({ ranks, shown }) {
-      this.toggles.forEach((made, name) => made.setAttribute("aria-pressed", String(shown.has(name))));
-      const { classes, ofClass } = timeline.colours;
-      const rank = shown.has("path") && ranks.find((each) => each.path);
-      this.legend.replaceChildren(...(rank ? ofPath(rank, this.actions.goToPath) : classes.map((name) => chip(ofClass(name), name))));
-    }
+export class Toolbar {
+  /**
+   * @param {boolean} isPerfettoHere
+   * @param {Actions} actions
+   */
+  constructor(isPerfettoHere, actions) {
+    this.actions = actions;
+    this.legend = element("div", "holotrace-timeline-legend");
+    this.status = element("span", "holotrace-timeline-status");
+    this.status.setAttribute("role", "status");
+    this.toggles = new Map(
+      Object.entries(TOGGLES).map(([name, [text, title]]) => [name, button(text, title, () => actions.toggle(name))]),
+    );
+    this.searchBox = this.searchField();
+    const where = isPerfettoHere ? "on this machine" : `at ${PERFETTO}; the trace stays in your browser`;
+    this.bar = element("div", "holotrace-timeline-bar");
+    this.bar.append(
+      this.searchBox,
+      button("‹", "previous match (Shift Enter)", () => actions.step(-1)),
+      button("›", "next match (Enter)", () => actions.step(1)),
+      this.status,
+      ...this.toggles.values(),
+      button("fit all", "show everything (0)", () => actions.fitAll()),
+      button("Open in Perfetto", where, () => actions.openPerfetto()),
+    );
   }
 
-  timeline.Toolbar = Toolbar;
-})();
+  searchField() {
+    const box = element("input");
+    box.type = "search";
+    box.placeholder = "search events (/)";
+    box.setAttribute("aria-label", "search events");
+    let typed = 0;
+    box.addEventListener("input", () => {
+      window.clearTimeout(typed);
+      typed = window.setTimeout(() => this.actions.find(box.value), TYPED_MS);
+    });
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        this.actions.step(event.shiftKey ? -1 : 1);
+      } else if (event.key === "Escape") {
+        this.actions.leave();
+      }
+    });
+    return box;
+  }
+
+  /**
+   * Press the buttons of the overlays that are on. The legend explains the first critical path, or the classes of events.
+   * @param {{ ranks: Rank[], shown: Set<string> }} state
+   */
+  show({ ranks, shown }) {
+    this.toggles.forEach((made, name) => made.setAttribute("aria-pressed", String(shown.has(name))));
+    const rank = shown.has("path") ? ranks.find(({ path }) => path) : undefined;
+    const legend = rank?.path
+      ? legendOfPath(rank, rank.path, this.actions.goToPath)
+      : colours.classes.map((name) => chip(colours.ofClass(name), name));
+    this.legend.replaceChildren(...legend);
+  }
+}

@@ -1,0 +1,140 @@
+// The callbacks that run in the browser; `parts/browser_functions.py` names them.
+
+import { current, forget, put, rangesOf, remember, searchOf } from "./address.js";
+import * as schemes from "./scheme.js";
+import { digitsOf, placeOf } from "./table_rows.js";
+
+/** @typedef {import("../types.js").TableRow} TableRow */
+/** @typedef {{ name: string }} Id */
+/** @typedef {{ layout: { template: { layout: { paper_bgcolor: string } } } }} Figure */
+
+const OF_A_RUN = ["ranks", "steps", "devices", "event", "at"];
+const OF_A_PAGE = ["control", "event", "at", "find"];
+
+const noUpdate = () => window.dash_clientside.no_update;
+
+/** @param {string | string[] | null} value */
+const textOf = (value) => (Array.isArray(value) ? rangesOf(value) : value || "");
+
+/** @param {string} name */
+const refreshGrid = (name) => {
+  for (const box of document.querySelectorAll(".ag-root-wrapper")) {
+    const element = box.closest("[id]");
+    if (element?.id.includes(`"name":"${name}"`)) {
+      window.dash_ag_grid.getApi?.(element.id)?.purgeInfiniteCache();
+    }
+  }
+};
+
+/**
+ * Name in the address what the server chose itself, such as the first run.
+ * @param {URLSearchParams} params
+ */
+const rememberServed = (params) => {
+  const elements = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-served]")]);
+  for (const [key, value] of elements.map(({ dataset }) => (dataset.served ?? "").split("="))) {
+    if (!params.has(key) && value) {
+      params.set(key, value);
+      remember(params);
+    }
+  }
+};
+
+let isChecked = false;
+
+/** @param {Figure["layout"]["template"]} template */
+const surfaceOf = (template) => template.layout.paper_bgcolor;
+
+export const callbacks = {
+  /**
+   * Selectors -> address. If the server drew the page of another address than this one, it is asked for this one.
+   * @param {(string | string[] | null)[]} values
+   * @param {Id[]} ids
+   * @param {string | undefined} drawn
+   */
+  select: (values, ids, drawn) => {
+    const isDrawn = isChecked || drawn === window.location.search;
+    isChecked = true;
+    const params = current();
+    rememberServed(params);
+    const before = searchOf(params);
+    /** @type {Record<string, string>} */
+    const { run: chosenRun, span: chosenSpan, ...others } = Object.fromEntries(
+      ids.map(({ name }, at) => [name, textOf(values[at])]),
+    );
+    const [run, span] = (params.get("run") ?? "").split("~");
+    const wantedRun = chosenRun || run;
+    const wantedSpan = wantedRun === run ? (chosenSpan ?? span) : "";
+    const wanted = wantedSpan ? `${wantedRun}~${wantedSpan}` : wantedRun;
+    if (wanted === (params.get("run") ?? "")) {
+      Object.entries(others).forEach(([name, text]) => put(params, name, text));
+    } else {
+      forget(params, OF_A_RUN);
+      put(params, "run", wanted);
+    }
+    const after = searchOf(params);
+    return after === before && isDrawn ? noUpdate() : after;
+  },
+
+  /**
+   * Controls of a table, when they change -> address and links to its downloads; its rows are requested again.
+   * @param {string} search
+   * @param {string} by
+   * @param {string} top
+   * @param {Id} id
+   */
+  table: (search, by, top, { name }) => {
+    const params = current();
+    put(params, `q.${name}`, search);
+    put(params, `by.${name}`, by);
+    put(params, `top.${name}`, top);
+    remember(params);
+    refreshGrid(name);
+    return ["csv", "parquet"].map((form) => `download/${form}/${name}${searchOf(params)}`);
+  },
+
+  /**
+   * The selected row -> the link to its event, time or name on the timeline, and whether to hide that link.
+   * @param {(TableRow[] | null | undefined)[]} selected
+   */
+  timeline: (selected) => {
+    const [row] = selected.flatMap((rows) => rows ?? []);
+    const place = row && placeOf(row);
+    if (!place) {
+      return ["?view=timeline", true];
+    }
+    const params = current();
+    forget(params, OF_A_PAGE);
+    put(params, "view", "timeline");
+    put(params, ...place);
+    put(params, "ranks", digitsOf(row, "rank") || params.get("ranks"));
+    return [searchOf(params), false];
+  },
+
+  /**
+   * The switch between light and dark -> the scheme of the page.
+   * @param {number | undefined} clicks
+   * @param {string} scheme
+   */
+  scheme: (clicks, scheme) => {
+    const next = clicks ? (scheme === "dark" ? "light" : "dark") : schemes.first();
+    if (clicks) {
+      schemes.store(next);
+    }
+    schemes.use(next);
+    return next === scheme ? noUpdate() : next;
+  },
+
+  /**
+   * The scheme -> the templates of the figures.
+   * @param {string} scheme
+   * @param {Figure[]} figures
+   * @param {Record<string, Figure["layout"]["template"]>} templates
+   */
+  figures: (scheme, figures, templates) =>
+    figures.map((figure) =>
+      surfaceOf(figure.layout.template) === surfaceOf(templates[scheme])
+        ? noUpdate()
+        : { ...figure, layout: { ...figure.layout, template: templates[scheme] } },
+    ),
+};

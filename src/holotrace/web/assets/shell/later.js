@@ -1,0 +1,108 @@
+// Loads the scripts of figures, tables and single pages when they are needed. `shell/scripts.py` writes their addresses
+// into the page and explains why they do not all come with it.
+
+/** @typedef {import("../types.js").Plotly} Plotly */
+
+const PATIENCE_MS = 3_000;
+const POLL_MS = 30;
+
+/** @type {import("../types.js").Addresses} */
+const addresses = JSON.parse(document.getElementById("holotrace-scripts")?.textContent ?? "");
+
+/** @type {Record<string, Promise<unknown>>} */
+const loading = {};
+
+/** @param {number} ms */
+const wait = (ms) => new Promise((resolve) => window.setTimeout(resolve, ms));
+
+/** @param {HTMLElement} script */
+const loaded = (script) =>
+  new Promise((resolve, reject) => Object.assign(script, { onload: resolve, onerror: reject }));
+
+/** @param {string} address */
+const load = (address) => {
+  const script = Object.assign(document.createElement("script"), { src: address, async: false });
+  document.head.append(script);
+  return loaded(script);
+};
+
+/** @param {string[]} scripts */
+const loadAll = (scripts) => Promise.all(scripts.map(load));
+
+// Figures. Dash waits for whatever window.Plotly holds; the script replaces it with itself.
+const loadPlotly = () => {
+  const script = document.getElementById("holotrace-plotly");
+  const arrives = () => (window.Plotly ? Promise.resolve() : script ? loaded(script) : loadAll(addresses.plotly));
+  loading.plotly ??= arrives().then(drawInTurn);
+  window.Plotly ??= /** @type {Promise<void>} */ (loading.plotly);
+};
+
+const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
+
+// Draws one figure at a time, so that the first shows before the next begins. Loads all of plotly.js for a figure that the
+// small one cannot draw.
+const drawInTurn = () => {
+  const plotly = /** @type {Plotly} */ (window.Plotly);
+  const { react } = plotly;
+  /** @param {{ type?: string }} trace */
+  const isPossible = ({ type = "scatter" }) => addresses.plotlyTypes?.includes(type) ?? true;
+  /** @type {Promise<unknown>} */
+  let last = Promise.resolve();
+  plotly.react = (element, figure, ...rest) => {
+    if (!(figure.data ?? []).every(isPossible)) {
+      loading.wholePlotly ??= loadAll(addresses.wholePlotly);
+      return loading.wholePlotly.then(() => /** @type {Plotly} */ (window.Plotly).react(element, figure, ...rest));
+    }
+    const drawn = last.then(() => react(element, figure, ...rest));
+    last = drawn.catch(() => null).then(nextFrame);
+    return drawn;
+  };
+};
+
+// Tables. Their controls and grids are made once the figures are drawn; until then a gap keeps their place.
+const isDrawing = () =>
+  [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
+
+const figuresDrawn = async () => {
+  for (let waited = 0; isDrawing() && waited < PATIENCE_MS; waited += POLL_MS) {
+    await wait(POLL_MS);
+  }
+};
+
+const tablesLoaded = async () => {
+  await figuresDrawn();
+  await (loading.tables ??= loadAll(addresses.tables));
+};
+
+/**
+ * The component of `parts/later.py`.
+ * @param {{ children: unknown, height: number }} props
+ */
+export const Later = ({ children, height }) => {
+  const { createElement, useEffect, useState } = window.React;
+  const [isTime, setTime] = useState(false);
+  useEffect(() => {
+    tablesLoaded().then(() => setTime(true));
+  }, []);
+  return isTime ? children : createElement("div", { className: "holotrace-awaited", style: { height } });
+};
+
+const loadPage = () => {
+  const view = new URLSearchParams(window.location.search).get("view") ?? "";
+  if (Object.hasOwn(addresses.pages, view)) {
+    loading[view] ??= import(new URL(addresses.pages[view], document.baseURI).href);
+  }
+};
+
+/** Load what the page needs now, and after each change. */
+export const loadWhatIsShown = () => {
+  const look = () => {
+    const hasFigures = document.querySelector("#page .mantine-Loader-root, #page .dash-graph");
+    if (document.getElementById("holotrace-plotly") || hasFigures) {
+      loadPlotly();
+    }
+    loadPage();
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  look();
+};

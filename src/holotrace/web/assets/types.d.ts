@@ -1,0 +1,230 @@
+// The types of what the server sends, what the timeline keeps, and what Dash puts into the window.
+
+import type { Timeline } from "./timeline/timeline.js";
+
+/** Row, depth, start, length and event_index of an event; times in ns from the origin of its rank. */
+export type Place = [number, number, number, number, number];
+
+/** A thread or a stream, as `timeline/rows` describes it; `at` is its number. */
+export interface Row {
+  at: number;
+  label: string;
+  process: string;
+  device: number | null;
+  lanes: number;
+  events: number;
+  hidden: number;
+  isFolded?: boolean;
+}
+
+export interface Series {
+  number: number;
+  time: number[];
+  mean: number[];
+  highest: number[];
+  end: number;
+}
+
+export interface Counter {
+  at: number;
+  label: string;
+  unit: string;
+  device: number | null;
+  highest: number;
+  series?: Series;
+}
+
+export interface SliceName {
+  text: string;
+  isFound: boolean;
+  colour: string;
+}
+
+/** One event, or several short ones merged; then `busy` is the sum of their lengths and `event` the longest. */
+export interface Slice {
+  start: number;
+  length: number;
+  busy: number;
+  count: number;
+  name: SliceName;
+  event: number;
+}
+
+export interface Segment {
+  start: number;
+  length: number;
+  count: number;
+  kind: string;
+  name: string;
+  event: number;
+  row: number;
+  depth: number;
+}
+
+export interface Interval {
+  start: number;
+  length: number;
+}
+
+/** A critical path; `marks` holds its parts by lane: `row/depth`. */
+export interface CriticalPath {
+  window: string;
+  start: number;
+  end: number;
+  count: number;
+  classes: [string, number][];
+  along: Segment[];
+  marks: Map<string, Interval[]>;
+}
+
+export interface Finding {
+  kind: string;
+  text: string;
+  start: number;
+  end: number;
+}
+
+export interface Link {
+  relation: string;
+  name: string;
+  at: Place;
+}
+
+/** A rank as `timeline/rows` answers. */
+export interface RankAnswer {
+  origin: string;
+  length: number;
+  steps: [number, number, number][];
+  rows: Omit<Row, "at">[];
+}
+
+/** A rank on the timeline; `offset` is its origin in ns after the origin of the first rank. */
+export interface Rank {
+  number: number;
+  offset: number;
+  length: number;
+  steps: [number, number, number][];
+  rows: Row[];
+  lanes: Map<string, Slice[]>;
+  counters: Counter[];
+  path: CriticalPath | null;
+  findings?: Finding[];
+  request?: AbortController;
+  hasCounters?: boolean;
+  isArranged?: boolean;
+  isFolded?: boolean;
+}
+
+interface Placed {
+  rank: Rank;
+  top: number;
+  height: number;
+}
+
+export type RowItem = Placed & { kind: "row"; row: Row };
+export type CounterItem = Placed & { kind: "counter"; counter: Counter };
+export type Item = RowItem | CounterItem | (Placed & { kind: "rank" | "path" | "findings" });
+
+/** A selected span of time; `rows` maps rank numbers to the selected rows, null for all. */
+export interface Span {
+  start: number;
+  end: number;
+  rows: Map<number, Set<number>> | null;
+}
+
+export interface Selected {
+  rank: number;
+  event: number;
+  at?: Place;
+}
+
+export interface EventAnswer {
+  name: string;
+  kind: string;
+  at: Place;
+  start_ns: string;
+  arguments: [string, string][];
+  inside: { name: string; at: Place }[];
+}
+
+export interface SpanAnswer {
+  rows: [number, number, number][];
+  device: [string, number, number, number][];
+  host: [string, number, number, number][];
+  device_count: number;
+  host_count: number;
+}
+
+export interface SearchAnswer {
+  count: number;
+  found: Place[];
+  longest: Place | null;
+}
+
+type Columns = number[][];
+
+export interface SlicesAnswer {
+  lanes: [number, number, Columns, Columns][];
+  names: [string, string, boolean][];
+}
+
+export interface PathAnswer {
+  window: string;
+  start: number;
+  end: number;
+  count: number;
+  classes: [string, number][];
+  along: Columns;
+  path_classes: string[];
+  names: string[];
+  marks: [number, number, number[], number[]][];
+}
+
+/** A point on the canvas, in pixels. */
+export interface Pointer {
+  x: number;
+  y: number;
+}
+
+/** A row of a table: texts by column, and exact values under `column|exact`. */
+export type TableRow = Record<string, string | undefined>;
+
+/** The addresses that `shell/scripts.py` writes into the page. */
+export interface Addresses {
+  plotly: string[];
+  wholePlotly: string[];
+  plotlyTypes?: string[];
+  tables: string[];
+  pages: Record<string, string>;
+}
+
+interface PlotlyFigure {
+  data?: { type?: string }[];
+}
+
+interface Plotly {
+  react(element: Element, figure: PlotlyFigure, ...rest: unknown[]): Promise<unknown>;
+}
+
+interface React {
+  createElement(type: string, props: object): unknown;
+  useEffect(effect: () => void, dependencies: unknown[]): void;
+  useState<T>(first: T): [T, (next: T) => void];
+}
+
+declare global {
+  /** The renderer of Dash: making one draws the page. */
+  const DashRenderer: new () => unknown;
+
+  interface Window {
+    React: React;
+    Plotly: Plotly | Promise<void>;
+    dash_ag_grid: { AgGrid?: unknown; getApi?(id: string): { purgeInfiniteCache(): void } | undefined };
+    dash_clientside: {
+      no_update: unknown;
+      set_props(id: string, props: object): void;
+      [namespace: string]: any;
+    };
+    holotrace: { Later?: unknown; timeline?: Timeline | null };
+  }
+}

@@ -1,0 +1,88 @@
+// The visible time range, and the layout.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { SIZES, View } from "../../../src/holotrace/web/assets/timeline/view.js";
+
+/** @typedef {import("../../../src/holotrace/web/assets/types.js").Rank} Rank */
+/** @typedef {import("../../../src/holotrace/web/assets/types.js").Row} Row */
+
+/**
+ * @param {number} at
+ * @param {number} lanes
+ * @returns {Row}
+ */
+const row = (at, lanes) => ({ at, lanes, label: `stream ${at}`, process: "GPU 0", device: 0, events: 1, hidden: 0 });
+
+/** @returns {Rank} */
+const rank = () => ({
+  number: 3,
+  offset: 0,
+  length: 1_000,
+  steps: [],
+  rows: [row(0, 2), row(1, 1)],
+  lanes: new Map(),
+  counters: [],
+  path: null,
+});
+
+const openView = () => {
+  const view = new View();
+  Object.assign(view, { start: 0, end: 1_000, whole: { start: 0, end: 1_000 }, isOpen: true });
+  Object.assign(view, { width: SIZES.labels + 500, height: 300 });
+  return view;
+};
+
+test("a pixel leads to its time and back", () => {
+  const view = openView();
+  assert.equal(view.x(500), SIZES.labels + 250);
+  assert.equal(view.timeAt(view.x(123)), 123);
+});
+
+test("zooming keeps the time under the pointer", () => {
+  const view = openView();
+  const x = view.x(250);
+  view.zoom(0.5, x);
+  assert.equal(view.timeAt(x), 250);
+  assert.equal(view.length, 500);
+});
+
+test("the view never shrinks to nothing, and never leaves the recording", () => {
+  const view = openView();
+  view.move(10, 10);
+  assert.equal(view.length, 20);
+  view.move(-1e9, 1e9);
+  assert.equal(view.length, 1_220);
+  view.move(5_000, 5_100);
+  assert.ok(view.start <= 1_000);
+});
+
+test("rows follow each other, and a folded row takes one lane", () => {
+  const view = openView();
+  const only = rank();
+  view.arrange([only], new Set());
+  assert.deepEqual(view.items.map(({ kind, top, height }) => [kind, top, height]), [
+    ["rank", 0, SIZES.head],
+    ["row", SIZES.head, 2 * SIZES.lane + SIZES.gap],
+    ["row", SIZES.head + 2 * SIZES.lane + SIZES.gap, SIZES.lane + SIZES.gap],
+  ]);
+  only.rows[0].isFolded = true;
+  view.arrange([only], new Set(["path"]));
+  assert.deepEqual(view.items.map(({ kind, height }) => [kind, height]), [
+    ["rank", SIZES.head],
+    ["path", SIZES.band + SIZES.gap],
+    ["row", SIZES.lane + SIZES.gap],
+    ["row", SIZES.lane + SIZES.gap],
+  ]);
+});
+
+test("a drag selects the rows that it touches", () => {
+  const view = openView();
+  view.arrange([rank()], new Set());
+  const item = view.rowItem(3, 1);
+  assert.ok(item);
+  assert.deepEqual(view.rowsBetween(view.y(item.top) + 1, view.y(item.top) + 2), new Map([[3, new Set([1])]]));
+  assert.equal(view.itemAt(view.y(item.top) + 1), item);
+  assert.equal(view.rowItem(0, 1), undefined);
+});
