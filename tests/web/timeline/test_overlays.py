@@ -119,7 +119,7 @@ def test_the_path_is_that_of_the_analysis() -> None:
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
-    expected = {name.replace("_", " "): ns for name, ns in table.select("path_class", "duration_ns").iter_rows() if ns}
+    expected = {name.replace("_", " "): ns for name, ns in table.select("path_class", "total_ns").iter_rows() if ns}
 
     assert dict(near["classes"]) == dict(far["classes"]) == expected
     assert sum(far["along"][2]) == sum(near["along"][2]) == near["count"]
