@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
+from holotrace.enrich.collectives.waits import longest_waits
 from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.rules import OUR_RULES
@@ -22,10 +23,11 @@ from holotrace.web.session.session import Scope, Session
 from holotrace.web.timeline.counters import Counters, counter_answer, rank_counters
 from holotrace.web.timeline.details import event_details, event_links
 from holotrace.web.timeline.findings import (
+    MOST_OF_A_KIND,
+    SHORTEST_NS,
     Finding,
     advice_findings,
     idle_findings,
-    longest_waits,
     waiting_findings,
 )
 from holotrace.web.timeline.index import TimelineIndex, timeline_index
@@ -190,7 +192,8 @@ def _idle(session: Session, scope: Scope, _: tuple[int, ...] | None) -> Iterable
 
 
 def _waiting(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
-    waits = _ready(session, Scope(scope.run, among), "timeline waits", longest_waits)
+    compute = partial(longest_waits, shortest_ns=SHORTEST_NS, most=MOST_OF_A_KIND)
+    waits = _ready(session, Scope(scope.run, among), "timeline waits", compute)
     return waiting_findings(_only(scope), waits)
 
 

@@ -1,0 +1,67 @@
+"""The longest waits in collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
+from holotrace.store.trace import RankTrace, Trace
+
+_DURATION = pl.col("end_ns") - pl.col("start_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Waits(EqualByContent):
+    """Collectives in which a rank waits long for another, or lets others wait.
+
+    table  one row per rank and collective, sorted by rank and start:
+
+           rank       int32
+           family     string  all_reduce, ...
+           start_ns   int64   when the rank enters
+           wait_ns    int64   how much longer the rank is in it than the rank that is in it for the shortest time
+           caused_ns  int64   the longest wait, if this rank came last; else 0
+           late_rank  int32   the rank that came last; null if several did
+    """
+
+    table: pl.DataFrame
+
+
+def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
+    """Compare how long each rank stays in each collective, as `holotrace.stragglers` does.
+
+    A rank that stays longer than another waits for it. Returns the waits of at least `shortest_ns`, at most `most` for a
+    rank.
+    """
+    matched, _ = comparable(of_ranks(trace.map(with_current_rules(_matchable))))
+    compared = matched.join(_per_operation(matched), on=OPERATION).select(
+        "rank",
+        "family",
+        "start_ns",
+        (_DURATION - pl.col("shortest")).alias("wait_ns"),
+        pl.when(pl.col("rank") == pl.col("late_rank"))
+        .then(pl.col("longest") - pl.col("shortest"))
+        .otherwise(0)
+        .alias("caused_ns"),
+        "late_rank",
+    )
+    amount = pl.max_horizontal("wait_ns", "caused_ns")
+    number = amount.rank("ordinal", descending=True).over("rank")
+    return Waits(compared.filter((amount >= shortest_ns) & (number <= most)).sort("rank", "start_ns"))
+
+
+def _per_operation(matched: pl.DataFrame) -> pl.DataFrame:
+    late_rank = pl.col("rank").get(_DURATION.arg_min())
+    return matched.group_by(OPERATION).agg(
+        _DURATION.min().alias("shortest"),
+        _DURATION.max().alias("longest"),
+        pl.when((_DURATION.min() == _DURATION).sum() == 1).then(late_rank).alias("late_rank"),
+    )
+
+
+def _matchable(rank_trace: RankTrace) -> pl.DataFrame:
+    return matchable_communication(rank_trace).select(*OPERATION, "family", "start_ns", "end_ns").drop_nulls("key")

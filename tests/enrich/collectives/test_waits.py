@@ -1,0 +1,39 @@
+"""The longest waits in collectives."""
+
+from __future__ import annotations
+
+from holotrace.enrich.collectives.waits import longest_waits
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
+
+
+def collectives() -> Trace:
+    """Rank 1 enters an all-reduce 60 µs after rank 0, and a second one 20 µs after it."""
+    builder = TraceBuilder()
+    for rank, start in ((0, 0), (1, 60)):
+        builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
+        builder.collective("allreduce", start_us=200 + start // 3, duration_us=50 - start // 3, rank=rank)
+    return builder.build()
+
+
+def test_a_rank_waits_for_the_one_that_enters_last() -> None:
+    """Rank 0 waits 60 and 20 µs for rank 1."""
+    assert longest_waits(collectives(), shortest_ns=0, most=20).table.rows() == [
+        (0, "all_reduce", 0, 60_000, 0, 1),
+        (0, "all_reduce", 200_000, 20_000, 0, 1),
+        (1, "all_reduce", 60_000, 0, 60_000, 1),
+        (1, "all_reduce", 220_000, 0, 20_000, 1),
+    ]
+
+
+def test_only_the_longest_waits_are_returned() -> None:
+    """One for each rank, or those of at least 30 µs."""
+    for shortest_ns, most in ((0, 1), (30_000, 20)):
+        table = longest_waits(collectives(), shortest_ns=shortest_ns, most=most).table
+        assert table.select("rank", "start_ns").rows() == [(0, 0), (1, 60_000)]
+
+
+def test_a_rank_alone_waits_for_nobody() -> None:
+    """An empty table, and no error, also where nothing communicates."""
+    assert longest_waits(collectives().select([0]), shortest_ns=1, most=20).table.is_empty()
+    assert longest_waits(TraceBuilder().kernel("k").build(), shortest_ns=0, most=20).table.is_empty()
