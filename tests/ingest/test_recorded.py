@@ -61,7 +61,7 @@ def test_workers_read_the_recording() -> None:
 
 def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
     """With PyTorch's own reason, and nothing left behind."""
-    with pytest.raises(InvalidOptionError, match=r"no finished recording to export \(Profiler must be .*stop it"):
+    with pytest.raises(InvalidOptionError, match=r"cannot export its recording \(Profiler must be .*stop it first"):
         holotrace.open_trace(Unfinished())
 
 

@@ -54,7 +54,7 @@ def open_trace(
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
-        InvalidOptionError: the profiler has not recorded anything yet.
+        InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.
     """
     if isinstance(source, Profiler):
         return _of_profiler(source, cache, progress, on_error).select(ranks)

@@ -25,7 +25,7 @@ def export(profiler: Profiler) -> str:
     The file is in a folder of its own; `keep_while_used` deletes both.
 
     Raises:
-        InvalidOptionError: the profiler has not recorded anything yet.
+        InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.
     """
     folder = tempfile.mkdtemp(prefix="holotrace-")
     path = Path(folder, "profiler.pt.trace.json")
@@ -35,7 +35,7 @@ def export(profiler: Profiler) -> str:
         shutil.rmtree(folder, ignore_errors=True)
         reason = " ".join(str(error).split()) or type(error).__name__
         message = (
-            f"the profiler has no finished recording to export ({reason}); stop it, or leave its `with` block, first"
+            f"the profiler cannot export its recording ({reason}); stop it first, or open its file if it was already exported"
         )
         raise InvalidOptionError(message) from error
     return str(path)
