@@ -36,6 +36,12 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
     Raises:
         InvalidOptionError: `workers` is less than 1.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> if __name__ == "__main__":  # worker processes import this script
+    ...     with holotrace.processes(2) as pool:
+    ...         result = holotrace.temporal_breakdown(small_job(), executor=pool)
     """
     if workers is not None and workers < 1:
         message = f"workers={workers}: a pool needs at least one worker process"

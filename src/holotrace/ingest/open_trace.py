@@ -55,6 +55,15 @@ def open_trace(
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
         InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import write_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_job(folder, ranks=2, steps=1)
+    ...     trace = holotrace.open_trace(folder, cache=False)
+    ...     len(holotrace.temporal_breakdown(trace).per_device)
+    2
     """
     if isinstance(source, Profiler):
         return _of_profiler(source, cache, progress, on_error).select(ranks)

@@ -34,9 +34,7 @@ def export(profiler: Profiler) -> str:
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = " ".join(str(error).split()) or type(error).__name__
-        message = (
-            f"the profiler cannot export its recording ({reason}); stop it first, or open its file if it was already exported"
-        )
+        message = f"the profiler cannot export its recording ({reason}); stop it first, or open its file if it was already exported"
         raise InvalidOptionError(message) from error
     return str(path)
 

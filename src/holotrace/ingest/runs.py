@@ -182,6 +182,15 @@ def find_runs(folder: Address) -> Runs:
     Raises:
         TraceNotFoundError: the folder does not exist.
         UnreadableTraceError: the folder cannot be listed.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import write_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_job(folder, ranks=2, steps=1)
+    ...     runs = holotrace.find_runs(folder)
+    >>> len(runs.runs)
+    1
     """
     path = address_text(folder)
     location = located(path)

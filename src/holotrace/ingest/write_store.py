@@ -71,6 +71,14 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
             events, or the folder contains something else.
         NotATraceError, UnreadableTraceError: a file is not a trace, or cannot be read.
         OSError: something cannot be written.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import small_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = holotrace.write_store(small_job(), f"{folder}/job.store").written
+    >>> [rank.rank for rank in written]
+    [0, 1]
     """
     location = _absolute(store)
     run = Writing(location, secrets.token_hex(8), overwrite)

@@ -98,6 +98,11 @@ def advice(
         InvalidOptionError: a threshold is no fraction.
 
     Source: docs/reference/advice.md derives each rule.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.advice(small_job()).recommendations.select("rule", "rank_count", "worth_fraction").rows()
+    [('late_rank', 1, 0.2), ('communication', 1, 0.3)]
     """
     results = results_for_facts(trace, _RULES[compat].analyses, compat, executor)
     return advice_from(trace, results, thresholds=thresholds, compat=compat, executor=executor)

@@ -87,6 +87,11 @@ def sql(
     Raises:
         InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
         LimitReachedError: the query exceeded its limit of time or memory.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.sql(small_job(), "SELECT rank, count(*) AS kernels FROM kernels GROUP BY rank ORDER BY rank").rows()
+    [(0, 6), (1, 6)]
     """
     duckdb = _duckdb()
     memory_bytes = _memory_bytes(memory_limit_bytes)

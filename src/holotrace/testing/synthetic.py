@@ -59,6 +59,13 @@ def write_job(  # noqa: PLR0913 -- one option a property of the job
 
     Raises:
         InvalidOptionError: an option makes no job, or the folder holds traces that are not of a made-up one.
+
+    >>> import tempfile
+    >>> from holotrace.testing import write_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     truth = write_job(folder, ranks=2, steps=1)
+    >>> truth.straggler_rank
+    1
     """
     if straggler_rank is not None and straggler_rank < 0:
         straggler_rank += ranks

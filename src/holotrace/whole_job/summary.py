@@ -92,6 +92,11 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     """Make every analysis of the catalogue, and say in one sentence what matters.
 
     A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.summary(small_job()).verdict.split("; ")[2]
+    'rank 1 is late: the others together wait 400 µs for it.'
     """
     traces = asked_together(trace, _ASKS, executor)
     results, missing = _results(traces, executor)

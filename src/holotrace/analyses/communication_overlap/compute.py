@@ -56,6 +56,11 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/communication_overlap.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.communication_overlap(small_job()).per_rank.row(0, named=True)
+    {'rank': 0, 'communication_ns': 600000, 'overlap_ns': 0, 'exposed_ns': 600000, 'overlap_fraction': 0.0}
     """
     return _combine(trace.map(with_current_rules(_one_rank), executor))
 

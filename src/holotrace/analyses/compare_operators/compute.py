@@ -138,6 +138,13 @@ def compare_operators(
         MissingDataError: a trace has neither operators nor device work.
 
     Source: docs/reference/analyses/compare_operators.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> job = small_job()
+    >>> result = holotrace.compare_operators(job.select([0]), job.select([1]))
+    >>> result.per_operator.select("operator", "control_ns", "test_ns").head(1).rows()
+    [('aten::mm', 300000.0, 500000.0)]
     """
     if by is not None and by not in MEASURES:
         message = f"by={by!r} is none of: {', '.join(MEASURES)}"

@@ -107,6 +107,13 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         InvalidOptionError: there is no such device, or a trace has none of the steps asked for.
 
     Source: docs/reference/analyses/compare_traces.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> job = small_job()
+    >>> result = holotrace.compare_traces(job.select([0]), job.select([1]))
+    >>> result.per_name.select("name", "control_total_ns", "test_total_ns").head(1).rows()
+    [('gemm', 600000, 1000000)]
     """
     if device not in KINDS_OF_DEVICE:
         message = f"device={device!r} is none of: {', '.join(KINDS_OF_DEVICE)}"

@@ -108,6 +108,11 @@ def critical_path(  # noqa: PLR0913 -- options by name
         MissingDataError: no rank has host ranges or device work.
 
     Source: docs/reference/analyses/critical_path.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.critical_path(small_job()).per_rank.select("rank", "window", "duration_ns").rows()
+    [(0, 'ProfilerStep#1', 1000000), (1, 'ProfilerStep#1', 1000000)]
     """
     if segment_limit < 1:
         message = f"segment_limit={segment_limit}: at least 1 segment has to be listed"

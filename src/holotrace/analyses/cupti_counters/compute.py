@@ -90,6 +90,14 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
         executor: where the ranks are worked on.
 
     Source: docs/reference/analyses/cupti_counters.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    >>> place = {"ph": "X", "cat": "cuda_profiler_range", "pid": 0, "tid": 0}
+    >>> trace = TraceBuilder().event(name="gemm", ts=0, dur=5, args={ffma: 10}, **place).build()
+    >>> holotrace.cupti_counters(trace).per_kernel.select("name", "flop").rows()
+    [('gemm', 20.0)]
     """
     return _combine(trace.map(_one_rank, executor))
 

@@ -121,6 +121,11 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         MissingDataError: no rank has a step, because there are no events of the host or devices.
 
     Source: docs/reference/analyses/distributed.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.distributed(small_job()).per_step.select("rank", "step", "transfer_ns", "synchronising_ns").rows()
+    [(0, 1, 100000, 200000), (0, 2, 100000, 200000), (1, 1, 100000, 0), (1, 2, 100000, 0)]
     """
     attribution = attribution_of(compat)
     one_rank = with_current_rules(partial(_one_rank, attribution=attribution))

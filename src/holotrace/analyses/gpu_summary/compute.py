@@ -127,6 +127,11 @@ def gpu_summary(
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/gpu_summary.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.gpu_summary(small_job()).per_device.select("rank", "device", "utilization_fraction").rows()
+    [(0, 0, 0.65), (1, 0, 0.65)]
     """
     if parts < 1:
         message = f"parts={parts}: a time series has at least 1 part"

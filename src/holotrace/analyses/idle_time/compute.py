@@ -91,6 +91,11 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/idle_time.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.idle_time(small_job()).per_device.select("rank", "category", "idle_ns", "gap_count").head(3).rows()
+    [(0, 'host_wait', 265000, 3), (0, 'kernel_wait', 105000, 7), (0, 'other', 0, 0)]
     """
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"

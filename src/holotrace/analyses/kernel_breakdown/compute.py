@@ -82,6 +82,11 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernel_breakdown.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.kernel_breakdown(small_job()).per_kernel.select("rank", "kernel_kind", "name", "total_ns").head(2).rows()
+    [(0, 'communication', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 600000), (0, 'computation', 'gemm', 600000)]
     """
     return _combine(trace.map(with_current_rules(_one_rank), executor))
 

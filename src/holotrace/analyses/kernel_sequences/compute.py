@@ -81,6 +81,12 @@ def kernel_sequences(
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernel_sequences.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> result = holotrace.kernel_sequences(small_job(), min_kernel_count=1)
+    >>> result.per_pattern.select("pattern", "call_count").row(0)
+    ('aten::mm|gemm', 2)
     """
     options = checked(operator_name, min_kernel_count)
     return _combine(trace.map(with_current_rules(partial(_one_rank, options=options)), executor), options)

@@ -79,6 +79,11 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernels.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.kernels(small_job()).by_name.select("rank", "name", "call_count", "mean_ns").head(2).rows()
+    [(0, 'gemm', 2, 300000.0), (0, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 2, 300000.0)]
     """
     return _combine(trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor))
 

@@ -140,6 +140,11 @@ def launch_statistics(
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/launch_statistics.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.launch_statistics(small_job()).per_call.select("rank", "call", "call_count", "kernel_count").rows()
+    [(0, 'cudaLaunchKernel', 6, 6), (0, 'cudaMemcpyAsync', 2, 2), (1, 'cudaLaunchKernel', 6, 6), (1, 'cudaMemcpyAsync', 2, 2)]
     """
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:

@@ -88,6 +88,12 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/memory_bandwidth.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> copies = holotrace.memory_bandwidth(small_job())
+    >>> copies.by_time.select("rank", "name", "bytes", "busy_ns", "mean_bytes_per_s").rows()
+    [(0, 'Memcpy HtoD', 2000000, 100000, 20000000000.0), (1, 'Memcpy HtoD', 2000000, 100000, 20000000000.0)]
     """
     return _combine(trace.map(with_current_rules(_one_rank), executor))
 

@@ -105,6 +105,14 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         executor: where the ranks are worked on.
 
     Source: docs/reference/analyses/modules.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
+    >>> trace = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=30, **place)
+    >>> trace = trace.kernel("gemm", start_us=40, duration_us=9, launch_us=5).build()
+    >>> holotrace.modules(trace).per_module.select("path", "call_count", "host_total_ns", "device_total_ns").rows()
+    [('Linear_0', 1, 30000, 9000)]
     """
     partials = trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor)
     return Modules(

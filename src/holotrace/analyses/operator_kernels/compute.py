@@ -81,6 +81,11 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/operator_kernels.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.operator_kernels(small_job()).per_sequence.select("operator", "kernels", "kernel_ns").head(2).rows()
+    [('aten::mm', 'gemm', 600000), ('aten::relu', 'relu', 100000)]
     """
     one_rank = partial(_one_rank, include_memory=include_memory)
     return _combine(trace.map(with_current_rules(one_rank), executor))

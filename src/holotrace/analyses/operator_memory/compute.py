@@ -116,6 +116,14 @@ def operator_memory(
         executor: where the ranks are worked on.
 
     Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1000, "tid": 1}
+    >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
+    >>> trace = TraceBuilder().operator("aten::empty", start_us=0, duration_us=9).event(ts=3, args=args, **place).build()
+    >>> holotrace.operator_memory(trace).per_operator.select("operator", "self_allocated_bytes").rows()
+    [('aten::empty', 512)]
     """
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
     partials = trace.map(partial(_one_rank, window=window, attribution=attribution), executor)

@@ -107,6 +107,11 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
         executor: where the ranks are worked on.
 
     Source: docs/reference/analyses/operators.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.operators(small_job()).by_name.select("rank", "operator", "call_count", "device_total_ns").head(2).rows()
+    [(0, 'aten::mm', 2, 600000), (0, 'c10d::allreduce_', 2, 600000)]
     """
     partials = trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor)
     return Operators(

@@ -104,6 +104,11 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/queue_length.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.queue_length(small_job()).by_time.select("rank", "stream", "work_count", "max_length").rows()
+    [(0, 7, 6, 1), (0, 20, 2, 1), (1, 7, 6, 1), (1, 20, 2, 1)]
     """
     if full_length < 1:
         message = f"full_length={full_length}: a full queue holds at least 1 launch"

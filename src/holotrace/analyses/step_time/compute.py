@@ -100,6 +100,12 @@ def step_time(
         MissingDataError: no rank has anything that could be a step.
 
     Source: docs/reference/analyses/step_time.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> steps = holotrace.step_time(small_job()).per_step
+    >>> steps.select("rank", "step", "duration_ns", "kernel_part_ns", "communication_part_ns").head(2).rows()
+    [(0, 1, 1000000, 350000, 300000), (0, 2, 1000000, 350000, 300000)]
     """
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)

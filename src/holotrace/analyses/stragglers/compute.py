@@ -133,6 +133,12 @@ def stragglers(
         InvalidOptionError: there is no such step, or no such annotation; the message lists what there is.
 
     Source: docs/reference/analyses/stragglers.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> ranks = holotrace.stragglers(small_job()).per_rank
+    >>> ranks.select("rank", "wait_ns", "caused_wait_ns", "is_straggler").rows()
+    [(0, 400000, 0, False), (1, 0, 400000, True)]
     """
     partials = trace.map(with_current_rules(partial(_one_rank, annotation=annotation)), executor)
     _require_annotation(annotation, partials)

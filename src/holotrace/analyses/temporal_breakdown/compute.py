@@ -69,6 +69,11 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/temporal_breakdown.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.temporal_breakdown(small_job()).per_device.select("rank", "window_ns", "computation_ns", "idle_ns").rows()
+    [(0, 1770000, 700000, 370000), (1, 1770000, 1100000, 370000)]
     """
     return _combine(trace.map(with_current_rules(_one_rank), executor))
 

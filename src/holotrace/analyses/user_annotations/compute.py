@@ -135,6 +135,12 @@ def user_annotations(
         InvalidOptionError: an expression is not valid, or none is found in any name; the message lists the names.
 
     Source: docs/reference/analyses/user_annotations.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=50).build()
+    >>> holotrace.user_annotations(trace).per_annotation.select("name", "side", "call_count", "total_ns").rows()
+    [('forward', 'cpu', 1, 50000)]
     """
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)

@@ -50,7 +50,13 @@ def critical_path_graph(
     time_range_ns: tuple[int, int] | None = None,
     data_loading: Sequence[str] = DATA_LOADING,
 ) -> PathGraph:
-    """Return the graph of one rank with its critical path; arguments and errors as in `holotrace.critical_path`."""
+    """Return the graph of one rank with its critical path; arguments and errors as in `holotrace.critical_path`.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.critical_path_graph(small_job().ranks[1]).window
+    'ProfilerStep#1'
+    """
     window = path_window(rank_trace, annotation=annotation, instance=instance, time_range_ns=time_range_ns)
     graph = event_graph(rank_trace, window, tuple(data_loading))
     used = graph.activities["name"].unique().sort()

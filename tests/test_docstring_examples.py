@@ -1,0 +1,28 @@
+"""Every public function has an example in its docstring, and the examples are right."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+
+import pytest
+
+import holotrace
+import holotrace.testing
+
+FUNCTIONS = {
+    f"{module.__name__}.{name}": inspect.unwrap(getattr(module, name))
+    for module in (holotrace, holotrace.testing)
+    for name in module.__all__
+    if inspect.isfunction(inspect.unwrap(getattr(module, name)))
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_gives_what_it_says(name: str) -> None:
+    """Run as it stands, alone."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs={})
+    result = doctest.DocTestRunner().run(example)
+
+    assert result.attempted > 0, f"{name} has no example"
+    assert result.failed == 0
