@@ -60,4 +60,4 @@ html_theme_options = {
     "footer_start": [],
     "footer_end": [],
 }
-html_sidebars = {page: [] for page in ("index", "gallery", "getting_started")}
+html_sidebars = {page: [] for page in ("index", "install", "getting_started", "gallery", "faq", "explanation/design")}
