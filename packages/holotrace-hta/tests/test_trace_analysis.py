@@ -18,6 +18,7 @@ import pytest
 
 from holotrace.errors import InvalidOptionError, TraceNotFoundError, UnknownRankError
 from holotrace.testing.builder import TraceBuilder
+from hta.tensorboard_plugin import PluginViews
 from hta.trace_analysis import TraceAnalysis
 from jobs import cpu_job, gpu_job
 
@@ -220,28 +221,12 @@ def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
     assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
 
 
-OF_THE_PLUGIN = {
-    "dashboard",
-    "get_communication_operations",
-    "get_distributed_summary",
-    "get_gpu_summary",
-    "get_kernel_summary",
-    "get_memory_curve",
-    "get_memory_events",
-    "get_memory_statistics",
-    "get_module_summary",
-    "get_operator_summary",
-    "get_recommendations",
-    "get_step_time_breakdown",
-}
-"""Methods that HTA never had: pages, and what the TensorBoard plugin showed."""
-
-
 def test_signatures_are_htas() -> None:
     """Positional calls of old scripts mean the same."""
     methods = dict(inspect.getmembers(TraceAnalysis, inspect.isfunction))
-    public = {name: each for name, each in methods.items() if not name.startswith("_") or name == "__init__"}
-    of_hta = {name: defaults_of(each) for name, each in public.items() if name not in OF_THE_PLUGIN}
+    public = {name: method for name, method in methods.items() if not name.startswith("_") or name == "__init__"}
+    not_of_hta = {"dashboard", *vars(PluginViews)}
+    of_hta = {name: defaults_of(method) for name, method in public.items() if name not in not_of_hta}
     assert of_hta == SIGNATURES
 
 

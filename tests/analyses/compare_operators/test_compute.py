@@ -16,7 +16,6 @@ from holotrace.analyses.compare_operators.tensorboard_plugin import Pair, Plugin
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
-from hta.run_diff import RunDiff
 from tb_goldens import case
 
 COMPAT = "torch_tb_profiler"
@@ -224,15 +223,6 @@ def test_a_side_can_be_chosen_and_must_exist() -> None:
         compare_operators(trace, trace, by="time")  # type: ignore[arg-type] # what a user may write
     with pytest.raises(MissingDataError):
         compare_operators(trace, TraceBuilder().build())
-
-
-def test_run_diff_returns_frames_in_microseconds() -> None:
-    """As the plugin's users know it."""
-    control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
-    diff = RunDiff(control, test)
-    assert diff.get_tree()["difference(us)"].tolist()[:2] == [20, 20]
-    assert diff.get_operators()["operator"].tolist()[0] == "MmBackward0"
-    assert len(diff.plot().data) == 2
 
 
 def test_the_numbers_stay_what_they_are(golden, real_traces: Path) -> None:

@@ -1,4 +1,4 @@
-"""Operators and modules as frames, in microseconds."""
+"""`PluginViews` of operators and modules: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hta.trace_analysis import TraceAnalysis
 
 @pytest.fixture
 def analysis(tmp_path) -> TraceAnalysis:
-    """Return Net_0 around aten::mm with one kernel of 4.5 µs, in one rank."""
-    place = {"pid": 1000, "tid": 1, "ts": 0, "dur": 50, "cat": "python_function"}
-    builder = TraceBuilder().event(ph="X", name="nn.Module: Net_0", **place)
+    """One rank with the module Net_0 around aten::mm, which launches a kernel of 4.5 µs."""
+    track = {"pid": 1000, "tid": 1, "ts": 0, "dur": 50, "cat": "python_function"}
+    builder = TraceBuilder().event(ph="X", name="nn.Module: Net_0", **track)
     builder.operator("aten::mm", start_us=1, duration_us=20, args={"Input Dims": [[8, 8]]})
     builder.kernel("gemm", start_us=60, duration_us=4.5, launch_us=3).write(tmp_path)
     return TraceAnalysis(trace_dir=str(tmp_path))
@@ -26,16 +26,16 @@ def analysis(tmp_path) -> TraceAnalysis:
         ("stack", ["aten::mm", "[[8, 8]]", "nn.Module: Net_0"]),
     ],
 )
-def test_each_grouping_of_operators_is_a_frame(analysis, group_by, keys) -> None:
-    """Keys, calls and times of the one operator."""
+def test_operators_by_name_shape_or_stack(analysis, group_by, keys) -> None:
+    """The keys, then calls and times of the one operator."""
     frame = analysis.get_operator_summary(visualize=False, group_by=group_by)
 
     assert frame.iloc[0].to_list()[1 : len(keys) + 6] == [*keys, 1, 20, 19, 4.5, 4.5]
     assert list(frame.columns)[len(keys) + 1 : len(keys) + 4] == ["call_count", "host_total(us)", "host_self(us)"]
 
 
-def test_modules_are_a_frame(analysis) -> None:
-    """Net_0: 50 µs on the host, 30 of them its own."""
+def test_modules(analysis) -> None:
+    """Net_0 takes 50 µs on the host, 30 µs of which are its self time."""
     frame = analysis.get_module_summary(visualize=False)
 
     assert frame[["path", "call_count", "host_total(us)", "host_self(us)", "device_total(us)"]].iloc[0].to_list() == [
@@ -43,8 +43,8 @@ def test_modules_are_a_frame(analysis) -> None:
     ]
 
 
-def test_the_plugins_numbers_can_be_asked_for(analysis) -> None:
-    """Without external ids it gave the kernel to the first range without one: to aten::mm. It saw no module without an id."""
+def test_compat_gives_the_plugins_numbers(analysis) -> None:
+    """Without external ids, the plugin assigned the kernel to the first range without one, aten::mm; it ignored modules without an id."""
     operators = analysis.get_operator_summary(visualize=False, compat="torch_tb_profiler")
     assert operators["device_self(us)"].to_list() == [4.5]
     assert analysis.get_module_summary(visualize=False, compat="torch_tb_profiler").empty

@@ -1,4 +1,4 @@
-"""Steps, GPUs and kernels as frames in microseconds."""
+"""`PluginViews` of steps, GPUs and kernels: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def analyzer(tmp_path) -> TraceAnalysis:
     return TraceAnalysis(trace_dir=str(tmp_path))
 
 
-def test_steps_in_microseconds(analyzer: TraceAnalysis) -> None:
-    """The categories add up."""
+def test_the_categories_of_a_step_add_up(analyzer: TraceAnalysis) -> None:
+    """4 µs kernel, 1 µs runtime, 1 µs operator, 4 µs other: the 10 µs of the step."""
     frame = analyzer.get_step_time_breakdown(visualize=False)
 
     categories = [
@@ -30,7 +30,7 @@ def test_steps_in_microseconds(analyzer: TraceAnalysis) -> None:
 
 
 def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
-    """The tables of the analyses."""
+    """A kernel of 4 µs in a step of 10."""
     gpus = analyzer.get_gpu_summary(visualize=False)
     by_name, by_launch = analyzer.get_kernel_summary(visualize=False)
 
@@ -39,8 +39,8 @@ def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
     assert by_launch["operator"].tolist() == ["aten::mm"]
 
 
-def test_the_plugin_can_be_asked_for(analyzer: TraceAnalysis) -> None:
-    """`compat` reaches every one of them."""
+def test_compat_gives_the_plugins_numbers(analyzer: TraceAnalysis) -> None:
+    """Without recorded occupancy, the plugin's mean is 0."""
     steps = analyzer.get_step_time_breakdown(visualize=False, compat="torch_tb_profiler")
     gpus = analyzer.get_gpu_summary(visualize=False, compat="torch_tb_profiler")
     by_name, _ = analyzer.get_kernel_summary(visualize=False, compat="torch_tb_profiler")

@@ -1,4 +1,4 @@
-"""Memory as frames: times in microseconds since the first event of the job."""
+"""`PluginViews` of memory: frames with times in microseconds since the first event of the job."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def analysis(tmp_path) -> TraceAnalysis:
     return TraceAnalysis(trace_dir=str(tmp_path))
 
 
-def test_the_curve(analysis) -> None:
-    """What was allocated after each event."""
+def test_memory_after_each_event(analysis) -> None:
+    """8 bytes at 3 µs, 12 at 5 µs, 4 at 7 µs."""
     frame = analysis.get_memory_curve(visualize=False)
     assert frame["time(us)"].to_list() == [3, 5, 7]
     assert frame["allocated_bytes"].to_list() == [8, 12, 4]
 
 
-def test_blocks_and_statistics_of_a_window(analysis) -> None:
-    """In the times of the frames; by default everything."""
+def test_blocks_and_statistics_in_a_window(analysis) -> None:
+    """The window is in the times of the frames; the default is the whole recording."""
     events = analysis.get_memory_events()
     assert events[["block_bytes", "allocated(us)", "lifetime(us)"]].iloc[0].to_list() == [8, 3, 4]
     assert len(analysis.get_memory_events(start_us=4, end_us=6)) == 1

@@ -1,4 +1,4 @@
-"""The distributed view as frames, in microseconds."""
+"""`PluginViews` of the distributed view: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hta.trace_analysis import TraceAnalysis
 
 
 def analysis(folder) -> TraceAnalysis:
-    """Rank 0 waits 40 of 60 µs for rank 1; the last collective has no partner."""
+    """Rank 0 waits 40 of 60 µs for rank 1; no other rank has the last collective."""
     builder = TraceBuilder()
     for rank, arrives in ((0, 20), (1, 60)):
         builder.rank(rank).step(5, 0, 100).collective(start_us=arrives, duration_us=80 - arrives, launch_us=1)
@@ -18,8 +18,8 @@ def analysis(folder) -> TraceAnalysis:
     return TraceAnalysis(trace_dir=str(folder))
 
 
-def test_each_step_of_each_rank_is_a_row(tmp_path) -> None:
-    """Times in µs."""
+def test_one_row_for_each_step_of_a_rank(tmp_path) -> None:
+    """Of 60.5 µs in collectives, 20 transfer, 40 synchronise, and 0.5 are unmatched."""
     frame = analysis(tmp_path).get_distributed_summary(visualize=False)
     assert list(frame.columns) == [
         "rank",
@@ -38,8 +38,8 @@ def test_each_step_of_each_rank_is_a_row(tmp_path) -> None:
     assert frame.iloc[0].to_list() == [0, 5, 100, 0, 0, 60.5, 39.5, 2, 60.5, 20, 40, 0.5]
 
 
-def test_each_collective_of_each_rank_is_a_row(tmp_path) -> None:
-    """What is not known is NaN or None."""
+def test_one_row_for_each_collective_of_a_rank(tmp_path) -> None:
+    """Unknown values are NaN or None."""
     frame = analysis(tmp_path).get_communication_operations()
     assert frame["collective"].to_list() == ["all_reduce", "reduce", "all_reduce"]
     assert frame["bytes"].fillna(-1).to_list() == [4096, -1, 4096]
@@ -47,10 +47,10 @@ def test_each_collective_of_each_rank_is_a_row(tmp_path) -> None:
     assert np.isnan(frame["transfer(us)"][1])
 
 
-def test_the_plugins_numbers_can_be_asked_for(tmp_path) -> None:
-    """It knows none of these kernels."""
-    found = analysis(tmp_path)
-    assert found.get_communication_operations(compat="torch_tb_profiler").empty
-    assert (
-        found.get_distributed_summary(visualize=False, compat="torch_tb_profiler")["computation_only(us)"].sum() == 80.5
-    )
+def test_compat_gives_the_plugins_numbers(tmp_path) -> None:
+    """The plugin took none of these kernels for communication."""
+    analyzer = analysis(tmp_path)
+    per_step = analyzer.get_distributed_summary(visualize=False, compat="torch_tb_profiler")
+
+    assert analyzer.get_communication_operations(compat="torch_tb_profiler").empty
+    assert per_step["computation_only(us)"].sum() == 80.5

@@ -1,0 +1,217 @@
+"""The views of PyTorch's TensorBoard plugin as pandas frames, with times in microseconds.
+
+HTA has none of this. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style reach them;
+`RunDiff` compares two runs. In new code, use the functions of `holotrace` instead: `compat` is the same option there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import holotrace
+from holotrace import figures, open_trace
+from hta.facade import answers
+from hta.facade.results.show import show
+from hta.facade.results.times import frame_in_microseconds
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from holotrace.analyses.compare_operators.compute import Measure, OperatorComparison
+    from holotrace.analyses.operator_memory.compute import OperatorMemory
+    from holotrace.enrich.compat import Compat
+    from holotrace.recommendations.rules import Thresholds
+    from holotrace.store.trace import Trace
+    from hta.facade.trace.trace_view import TraceView
+
+
+class PluginViews:
+    """The plugin's views of a job, as methods of `TraceAnalysis`.
+
+    `compat="torch_tb_profiler"` gives the numbers of the plugin's last source.
+    """
+
+    t: TraceView
+
+    def get_step_time_breakdown(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
+        annotation: str | None = None,
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return the time of each step of each rank by category; the categories add up to the step.
+
+        Returns:
+            `per_step` of `holotrace.step_time`, times in µs: rank, step, start(us), end(us), duration(us),
+            kernel_part(us), memcpy_part(us), memset_part(us), communication_part(us), runtime_part(us),
+            dataloader_part(us), cpu_part(us), other_part(us).
+        """
+        result = holotrace.step_time(self.t.trace_by_steps, annotation=annotation, compat=compat)
+        if visualize:
+            show(figures.plot_step_time(result))
+        return frame_in_microseconds(result.per_step)
+
+    def get_gpu_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return each device's properties and utilization: `per_device` of `holotrace.gpu_summary`, times in µs."""
+        result = holotrace.gpu_summary(self.t.trace, compat=compat)
+        if visualize:
+            show(figures.plot_gpu_summary(result))
+        return frame_in_microseconds(result.per_device)
+
+    def get_kernel_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
+        compat: Compat | None = None,
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the kernels by name, and by operator and launch: the tables of `holotrace.kernels`, times in µs."""
+        result = holotrace.kernels(self.t.trace, compat=compat)
+        if visualize:
+            show(figures.plot_kernels(result))
+        return frame_in_microseconds(result.by_name), frame_in_microseconds(result.by_launch)
+
+    def get_operator_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
+        group_by: Literal["name", "shape", "stack"] = "name",
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return the time of each operator of each rank: a table of `holotrace.operators`, times in µs.
+
+        Args:
+            visualize: show the figure.
+            group_by: `by_name`, `by_shape` (with input_shape), or `by_stack` (with input_shape and call_stack).
+            compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
+        """
+        result = holotrace.operators(self.t.trace, compat=compat)
+        if visualize:
+            show(figures.plot_operators(result))
+        tables = {"name": result.by_name, "shape": result.by_shape, "stack": result.by_stack}
+        return frame_in_microseconds(tables[group_by])
+
+    def get_module_summary(
+        self,
+        visualize: bool = True,  # noqa: FBT001, FBT002 -- as in HTA's methods
+        compat: Compat | None = None,
+    ) -> pd.DataFrame:
+        """Return the time of each module of each rank: `per_module` of `holotrace.modules`, times in µs."""
+        result = holotrace.modules(self.t.trace, compat=compat)
+        if visualize:
+            show(figures.plot_modules(result))
+        return frame_in_microseconds(result.per_module)
+
+    def get_distributed_summary(self, visualize: bool = True, compat: Compat | None = None) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as in HTA's methods
+        """Return each step's compute and communication time per rank, and how much of it is waiting.
+
+        Returns:
+            `per_step` of `holotrace.distributed`, times in µs: rank, step, step(us), computation_only(us),
+            overlap(us), exposed(us), neither(us), collective_count, collective(us), transfer(us), synchronising(us),
+            unmatched(us).
+        """
+        result = holotrace.distributed(self.t.trace_by_steps, compat=compat)
+        if visualize:
+            show(figures.plot_distributed(result))
+        return frame_in_microseconds(result.per_step)
+
+    def get_communication_operations(self, compat: Compat | None = None) -> pd.DataFrame:
+        """Return calls, sizes and times of each rank's collectives by element type.
+
+        Returns:
+            `per_operation` of `holotrace.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
+            bytes, mean_bytes, collective(us), mean_collective(us), matched_count, transfer(us), mean_transfer(us).
+        """
+        return frame_in_microseconds(holotrace.distributed(self.t.trace_by_steps, compat=compat).per_operation)
+
+    def get_memory_curve(self, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as in HTA's methods
+        """Return the memory of each device after each allocation and free.
+
+        Returns:
+            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank, device_type, device_id, time(us),
+            change_bytes, allocated_bytes, reserved_bytes.
+        """
+        result = holotrace.memory_timeline(self.t.trace)
+        if visualize:
+            show(figures.plot_memory_timeline(result))
+        return answers.memory.memory_frame(result.series, self.t.origin_ns)
+
+    def get_memory_events(
+        self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
+    ) -> pd.DataFrame:
+        """Return every memory block with its allocating operator, allocation time and release time.
+
+        Args:
+            start_us: include blocks allocated or released from this time on, in the frame's µs.
+            end_us: include blocks allocated or released up to this time.
+            compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
+
+        Returns:
+            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device_id, operator, caller,
+            block_bytes, allocated(us), released(us), lifetime(us).
+        """
+        return answers.memory.memory_frame(self._memory_within(start_us, end_us, compat).blocks, self.t.origin_ns)
+
+    def get_memory_statistics(
+        self, start_us: float | None = None, end_us: float | None = None, compat: Compat | None = None
+    ) -> pd.DataFrame:
+        """Return the memory that each operator allocates and frees between `start_us` and `end_us`.
+
+        Returns:
+            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device_id, operator, call_count,
+            total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
+            total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
+        """
+        return frame_in_microseconds(self._memory_within(start_us, end_us, compat).per_operator)
+
+    def get_recommendations(self, thresholds: Thresholds | None = None, compat: Compat | None = None) -> pd.DataFrame:
+        """Return recommendations, most promising first, one row per matching rule: `recommendations` of `holotrace.advice`."""
+        return frame_in_microseconds(
+            holotrace.advice(self.t.trace_by_steps, thresholds=thresholds, compat=compat).recommendations
+        )
+
+    def _memory_within(self, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
+        return answers.memory.memory_within(self.t.trace, start_us, end_us, compat, self.t.origin_ns)
+
+
+class RunDiff:
+    """Align two runs by phase, module and call path.
+
+    Args:
+        baseline: the run to compare with: a folder, a file, or an open trace.
+        experiment: the run in question: a folder, a file, or an open trace.
+        ranks: the ranks of both runs to include.
+        by: compare time on the `device` or on the `host`; by default the one that both runs have.
+        compat: "torch_tb_profiler" aligns as PyTorch's TensorBoard plugin did.
+
+    Raises:
+        MissingDataError: a run has neither operators nor device work.
+    """
+
+    def __init__(
+        self,
+        baseline: str | Trace,
+        experiment: str | Trace,
+        *,
+        ranks: Sequence[int] | None = None,
+        by: Measure | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        runs = [open_trace(run) if isinstance(run, str) else run for run in (baseline, experiment)]
+        chosen = runs if ranks is None else [run.select(ranks) for run in runs]
+        self.result: OperatorComparison = holotrace.compare_operators(*chosen, by=by, compat=compat)
+
+    def get_tree(self) -> pd.DataFrame:
+        """Return the call paths, the largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
+        return frame_in_microseconds(self.result.tree)
+
+    def get_operators(self) -> pd.DataFrame:
+        """Return the operators, the largest change first: `per_operator`, times in µs."""
+        return frame_in_microseconds(self.result.per_operator)
+
+    def plot(self) -> go.Figure:
+        """Return the figure of the call paths whose own time changed most."""
+        return figures.plot_compare_operators(self.result)
