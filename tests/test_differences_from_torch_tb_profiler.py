@@ -63,7 +63,7 @@ def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
         return shown(total if column == "call_count" else 1000 * total)
 
     def ours(one: Case) -> str:
-        table = holotrace.operators(one.trace).by_name
+        table = holotrace.operators(one.trace).per_operator
         chosen = table if name is None else table.filter(pl.col("operator") == name)
         return shown(chosen[column].sum())
 
@@ -96,10 +96,10 @@ def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
 def calls(trace: Trace) -> str:
     """Return how many operators ran, and how many kernels."""
     try:
-        kernels = holotrace.kernels(trace).by_name["call_count"].sum()
+        kernels = holotrace.kernels(trace).per_kernel["call_count"].sum()
     except MissingDataError:
         kernels = 0
-    count = holotrace.operators(trace).by_name["call_count"].sum()
+    count = holotrace.operators(trace).per_operator["call_count"].sum()
     return _counted(count, "operator") + (f", {_counted(kernels, 'kernel')}" if kernels else "")
 
 
@@ -120,12 +120,12 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 def kernels_by_table(trace: Trace, compat: Any) -> str:
     """Return how many kernels both tables hold."""
     found = holotrace.kernels(trace, compat=compat)
-    return f"{found.by_name['call_count'].sum():,}, {found.by_launch['call_count'].sum():,}"
+    return f"{found.per_kernel['call_count'].sum():,}, {found.per_launch_shape['call_count'].sum():,}"
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
     """Return how many names of kernels use tensor cores."""
-    names = holotrace.kernels(trace, compat=compat).by_name
+    names = holotrace.kernels(trace, compat=compat).per_kernel
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
 

@@ -89,14 +89,16 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
     trace = opened(goldens, name)
     operators = {
         row["operator"]: (row["call_count"], row["host_total_ns"])
-        for row in holotrace.operators(trace).by_name.to_dicts()
+        for row in holotrace.operators(trace).per_operator.to_dicts()
     }
     asked = by_name(recorded(goldens, name, "cpu_op"))
     assert operators == {each: value for each, value in asked.items() if not each.startswith(NOT_OPERATORS)}
     kernels = by_name(recorded(goldens, name, "kernel"))
     if not kernels:
         return
-    found = {row["name"]: (row["call_count"], row["total_ns"]) for row in holotrace.kernels(trace).by_name.to_dicts()}
+    found = {
+        row["name"]: (row["call_count"], row["total_ns"]) for row in holotrace.kernels(trace).per_kernel.to_dicts()
+    }
     assert found == kernels
 
 
@@ -119,7 +121,7 @@ def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat |
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
     """Where its last source answered: calls, host and device times of each operator in whole µs."""
     answer = plugins_index(goldens)[name]["head"]
-    found = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").by_name
+    found = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:
         assert found.height == len(by_name(recorded(goldens, name, "cpu_op")))
         return

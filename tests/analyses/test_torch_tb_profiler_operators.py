@@ -66,8 +66,8 @@ def test_operators_by_name_and_shape(answered):
     found = operators(answered.trace, compat=COMPAT)
 
     for view, table, keys in (
-        ("operation_table", found.by_name, ["name"]),
-        ("operation_table_by_input", found.by_shape, ["name", "input_shape"]),
+        ("operation_table", found.per_operator, ["name"]),
+        ("operation_table_by_input", found.per_input_shape, ["name", "input_shape"]),
     ):
         expected = answered.view(view)["data"]
         ours = table.rename({"operator": "name"}).to_dicts()
@@ -79,7 +79,7 @@ def test_operators_by_name_and_shape(answered):
 def test_call_stacks(answered):
     """Every call stack of every operator and shape."""
     expected = answered.view("operation_stack_by_input") or {}
-    table = operators(answered.trace, compat=COMPAT).by_stack.rename({"operator": "name"})
+    table = operators(answered.trace, compat=COMPAT).per_call_stack.rename({"operator": "name"})
 
     ours = [printed(row, ["name", "input_shape", "call_stack"]) for row in table.to_dicts()]
     if expected or not table.is_empty():
@@ -169,10 +169,10 @@ def test_by_default_every_trace_has_an_answer(answered):
     (rank_trace,) = answered.trace.ranks.values()
 
     ran_ns = device_durations(rank_trace)["duration_ns"].sum()
-    assert (found.by_name["device_self_ns"].sum() or 0) <= ran_ns
-    assert found.by_shape["call_count"].sum() == found.by_name["call_count"].sum()
-    assert found.by_shape["device_self_ns"].sum() == found.by_name["device_self_ns"].sum()
-    busy, total = found.by_name["device_self_busy_ns"].sum() or 0, found.by_name["device_self_ns"].sum() or 0
+    assert (found.per_operator["device_self_ns"].sum() or 0) <= ran_ns
+    assert found.per_input_shape["call_count"].sum() == found.per_operator["call_count"].sum()
+    assert found.per_input_shape["device_self_ns"].sum() == found.per_operator["device_self_ns"].sum()
+    busy, total = found.per_operator["device_self_busy_ns"].sum() or 0, found.per_operator["device_self_ns"].sum() or 0
     assert busy <= total
     assert modules(answered.trace).per_module["host_self_ns"].fill_null(0).ge(0).all()
 
@@ -206,7 +206,7 @@ def test_a_file_that_the_plugin_lost_is_answered(goldens, name, compat):
     """Whatever is wrong with one event, the operators of the others are listed."""
     trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
 
-    assert operators(trace, compat=compat).by_name["call_count"].sum() > 0
+    assert operators(trace, compat=compat).per_operator["call_count"].sum() > 0
     modules(trace, compat=compat)
 
 

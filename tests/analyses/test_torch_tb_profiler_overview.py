@@ -134,7 +134,7 @@ def test_kernels_by_name(opened: Case) -> None:
     theirs = opened.view("internals").get("kernel_stat") or []
     if not theirs:
         return
-    rows = kernels(opened.trace, compat=COMPAT).by_name.iter_rows(named=True)
+    rows = kernels(opened.trace, compat=COMPAT).per_kernel.iter_rows(named=True)
 
     mine = {row["name"]: row for row in rows}
 
@@ -147,12 +147,12 @@ def test_kernels_by_operator_and_launch(opened: Case, request: pytest.FixtureReq
     """Every combination of name, operator, shape and resources; sums are rounded to µs there."""
     if not opened.view("internals").get("kernel_stat"):
         return
-    by_launch = kernels(opened.trace, compat=COMPAT).by_launch
+    per_launch_shape = kernels(opened.trace, compat=COMPAT).per_launch_shape
     if request.node.callspec.params["opened"] in WITHOUT_OPERATORS:
         assert opened.rows("kernel_op_table") == []
         return
 
-    mine = {_key(row): row for row in map(_launch, by_launch.iter_rows(named=True))}
+    mine = {_key(row): row for row in map(_launch, per_launch_shape.iter_rows(named=True))}
     theirs = {_key(row): row for row in map(_their_launch, opened.rows("kernel_op_table"))}
 
     assert sorted(mine) == sorted(theirs)

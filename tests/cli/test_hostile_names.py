@@ -121,7 +121,7 @@ def test_json_keeps_names_exact(job, monkeypatch, capsys) -> None:
     """Escapes of JSON, which programs undo."""
     code, output = run(monkeypatch, capsys, ["kernels", str(job), "--json"], on_terminal=False)
     assert code == 0
-    assert f"gemm{ACTING}" in {row["name"] for row in json.loads(output)["by_name"]}
+    assert f"gemm{ACTING}" in {row["name"] for row in json.loads(output)["per_kernel"]}
 
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["escaped", "raw"])

@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 def result_of(sizes: list[int], reserved: int | None = None) -> MemoryTimeline:
     """Return a made-up result of one device, one event each ms."""
-    keys = {"rank": 0, "device_type": "cuda", "device_id": 0}
+    keys = {"rank": 0, "device_type": "cuda", "device": 0}
     rows = [
         {**keys, "time_ns": 1_000_000 * place, "allocated_bytes": size, "reserved_bytes": reserved}
         for place, size in enumerate(sizes)

@@ -154,5 +154,5 @@ def test_kernels_beyond_the_top_are_counted_and_none_is_said() -> None:
     result = kernels(builder.build())
 
     assert "1 more are left out" in plot_kernels(result, top=2).layout.title.subtitle.text
-    empty = Kernels(result.by_name.clear(), result.by_launch.clear())
+    empty = Kernels(result.per_kernel.clear(), result.per_launch_shape.clear())
     assert plot_kernels(empty).layout.annotations[0].text == "No rank runs a kernel."

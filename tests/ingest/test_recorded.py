@@ -45,7 +45,7 @@ def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
     profiler = Recording()
     trace = holotrace.open_trace(profiler, cache=cache).select([3])
 
-    assert holotrace.kernels(trace).by_name["name"].to_list() == ["gemm"]
+    assert holotrace.kernels(trace).per_kernel["name"].to_list() == ["gemm"]
     assert profiler.path.exists()
     del trace
     gc.collect()
@@ -56,7 +56,7 @@ def test_workers_read_the_recording() -> None:
     """They open the exported file themselves."""
     trace = holotrace.open_trace(Recording(), cache=False)
     with processes(1) as pool:
-        assert holotrace.kernels(trace, executor=pool).by_name.height == 1
+        assert holotrace.kernels(trace, executor=pool).per_kernel.height == 1
 
 
 def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
@@ -71,6 +71,6 @@ def test_a_profiler_of_pytorch_is_opened() -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         torch.ones(8, 8) @ torch.ones(8, 8)
 
-    operators = holotrace.operators(holotrace.open_trace(profiler, cache=False)).by_name["operator"]
+    operators = holotrace.operators(holotrace.open_trace(profiler, cache=False)).per_operator["operator"]
 
     assert "aten::mm" in operators.to_list()

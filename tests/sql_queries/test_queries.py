@@ -34,7 +34,7 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 def test_longest_kernels(job) -> None:
     """The sums of `kernels` over all ranks, largest first."""
     rows = ask(job, "Which kernels take longest")
-    expected = sums(holotrace.kernels(job).by_name, ["name"], ["call_count", "total_ns"])
+    expected = sums(holotrace.kernels(job).per_kernel, ["name"], ["call_count", "total_ns"])
     assert len(rows) == 10
     assert rows["total_ns"].is_sorted(descending=True)
     assert {(row["name"],): (row["call_count"], row["total_ns"]) for row in rows.to_dicts()}.items() <= expected.items()
@@ -113,7 +113,7 @@ def test_operators(job) -> None:
     """The sums of `operators`."""
     rows = ask(job, "GPU time by operator")
     columns = ["call_count", "device_self_ns", "host_self_ns"]
-    expected = holotrace.operators(job).by_name
+    expected = holotrace.operators(job).per_operator
     assert sums(rows, ["rank", "name"], columns) == sums(expected, ["rank", "operator"], columns)
 
 
@@ -123,7 +123,7 @@ def test_operators_of_kernels(job) -> None:
     everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
     assert {tuple(row[:2]): (row[3],) for row in rows.iter_rows()}.items() <= expected.items()
-    assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).by_name["total_ns"].sum()
+    assert sum(each for (each,) in expected.values()) == holotrace.kernels(job).per_kernel["total_ns"].sum()
 
 
 def test_peak_of_memory(real_traces) -> None:
@@ -131,7 +131,7 @@ def test_peak_of_memory(real_traces) -> None:
     trace = holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
     rows = ask(trace, "The peak of memory")
     expected = holotrace.memory_timeline(trace).per_device
-    keys = ["rank", "device_type", "device_id", "peak_bytes"]
+    keys = ["rank", "device_type", "device", "peak_bytes"]
     assert rows.select(keys).rows() == expected.select(keys).sort(keys[:3]).rows()
     assert rows["at_ns"].to_list() == expected.sort(keys[:3])["peak_ns"].to_list()
 

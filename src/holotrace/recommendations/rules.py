@@ -372,7 +372,7 @@ def memory_cases(facts: RankFacts, devices: pl.DataFrame, limits: Thresholds) ->
     """Return a case for each device whose peak exceeds the limit."""
     over = devices.filter(pl.col("peak_bytes") > limits.memory * pl.col("capacity_bytes"))
     return [
-        Case(row["device_id"], row["peak_bytes"] / row["capacity_bytes"], limits.memory, None, _alive(facts, row))
+        Case(row["device"], row["peak_bytes"] / row["capacity_bytes"], limits.memory, None, _alive(facts, row))
         for row in over.iter_rows(named=True)
     ]
 
@@ -415,7 +415,7 @@ def _categories(facts: RankFacts) -> pl.DataFrame:
 
 def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
     """Return what was allocated at the peak of a device."""
-    is_here = (pl.col("device_type") == device["device_type"]) & (pl.col("device_id") == device["device_id"])
+    is_here = (pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"])
     return (
         facts.at_peak.filter(is_here)
         .head(_MOST_NAMED)

@@ -32,7 +32,7 @@ def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
 def _memory(facts: RankFacts, limits: Thresholds) -> list[Case]:
     """Report one device at most; the CPU counts, with the memory of the last GPU by mistake."""
     sizes = [properties.get("totalGlobalMem") for properties in facts.host.properties]
-    numbers = facts.memory["device_id"]
+    numbers = facts.memory["device"]
     capacity = [sizes[number] if -len(sizes) <= number < len(sizes) else None for number in numbers]
     devices = facts.memory.with_columns(pl.Series("capacity_bytes", capacity, pl.Int64))
     return memory_cases(facts, devices, limits)[:1]

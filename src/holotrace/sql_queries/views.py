@@ -224,7 +224,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 Column("time_ns", "int64", "time of the event", "ns since the Unix epoch"),
                 Column("device_type", "text", "cpu, cuda (also for HIP), xpu, …"),
-                Column("device_id", "int64", "device ordinal; -1 for the CPU"),
+                Column("device", "int32", "device ordinal; -1 for the CPU"),
                 Column("change_bytes", "int64", "bytes allocated; negative for a release", "bytes"),
                 Column("address", "uint64", "address of the block; null if the file does not say"),
                 Column("allocated_bytes", "int64", "in use after the event", "bytes"),

@@ -54,9 +54,9 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
             "name": "gemm",
             "flop": 23.0,
             "launch_index": 2,
-            "op_stack": ["mm", "mm.inner"],
-            "top_level_op": "mm",
-            "bottom_level_op": "mm.inner",
+            "operator_stack": ["mm", "mm.inner"],
+            "top_operator": "mm",
+            "operator": "mm.inner",
         },
         {
             "rank": 0,
@@ -66,9 +66,9 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
             "name": "plus",
             "flop": 4.0,
             "launch_index": 5,
-            "op_stack": ["add", "add.inner"],
-            "top_level_op": "add",
-            "bottom_level_op": "add.inner",
+            "operator_stack": ["add", "add.inner"],
+            "top_operator": "add",
+            "operator": "add.inner",
         },
     ]
     assert result.counters.rows() == [(0, 6, FFMA, 10.0), (0, 6, FADD, 3.0), (0, 7, FADD, 4.0)]
@@ -80,7 +80,7 @@ def test_a_correlation_is_better_than_order() -> None:
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)
-    assert cupti_counters(builder.build()).per_kernel["top_level_op"].to_list() == ["sub", "mm"]
+    assert cupti_counters(builder.build()).per_kernel["top_operator"].to_list() == ["sub", "mm"]
 
 
 def test_names_are_better_than_order() -> None:
@@ -91,7 +91,7 @@ def test_names_are_better_than_order() -> None:
         builder.kernel(name, start_us=start + 50, duration_us=1, launch_us=start + 2)
     measured(builder, "plus", 100, fadd=1)
     measured(builder, "gemm", 110, fadd=1)
-    assert cupti_counters(builder.build()).per_kernel["top_level_op"].to_list() == ["add", "mm"]
+    assert cupti_counters(builder.build()).per_kernel["top_operator"].to_list() == ["add", "mm"]
 
 
 def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
@@ -100,8 +100,8 @@ def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
     result = cupti_counters(builder.build())
-    assert result.per_kernel.select("flop", "launch_index", "top_level_op").rows() == [(2.0, None, None)] * 3
-    assert result.per_kernel["op_stack"].to_list() == [[], [], []]
+    assert result.per_kernel.select("flop", "launch_index", "top_operator").rows() == [(2.0, None, None)] * 3
+    assert result.per_kernel["operator_stack"].to_list() == [[], [], []]
     assert result.findings == ("some ranges of rank 0 could not be joined with a launch, so they have no operators",)
 
 
@@ -110,7 +110,7 @@ def test_a_driver_call_inside_a_runtime_call_is_no_second_launch() -> None:
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
     measured(builder, "gemm", 100, ffma=1)
-    assert cupti_counters(builder.build()).per_kernel["bottom_level_op"].to_list() == ["mm.inner"]
+    assert cupti_counters(builder.build()).per_kernel["operator"].to_list() == ["mm.inner"]
 
 
 def test_other_counters_make_no_operations() -> None:
@@ -145,7 +145,7 @@ def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Pat
     assert ours["event_index"].to_list() == theirs["index"].to_list()
     assert ours["name"].to_list() == theirs["name"].to_list()
     assert ours["launch_index"].to_list() == theirs["index_runtime"].to_list()
-    assert ours["op_stack"].to_list() == [ast.literal_eval(text) for text in theirs["op_stack"]]
+    assert ours["operator_stack"].to_list() == [ast.literal_eval(text) for text in theirs["op_stack"]]
     weighted = sum(theirs[name] * weight for name, weight in FLOP_OF_COUNTER.items())
     assert ours["flop"].to_list() == pytest.approx(weighted.to_list())
 
@@ -156,5 +156,7 @@ def test_the_numbers_stay_what_they_are(golden) -> None:
     for number, start in enumerate((100, 110, 120)):
         measured(builder, "gemm", start, ffma=10 * number, fadd=3, hmul=2, dfma=1)
     result = cupti_counters(builder.build())
-    golden.check(result.per_kernel.with_columns(pl.col("op_stack").list.join(" > ")), "cupti_counters/three_kernels")
+    golden.check(
+        result.per_kernel.with_columns(pl.col("operator_stack").list.join(" > ")), "cupti_counters/three_kernels"
+    )
     golden.check(result.counters, "cupti_counters/three_kernels.counters")

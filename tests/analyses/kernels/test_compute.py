@@ -41,7 +41,7 @@ def test_kernels_by_name() -> None:
     """45 µs in three calls; blocks (0.2·10 + 0.4·30 + 0.4·5) / 45; nothing is known of the shape of the other."""
     result = kernels(job().build())
 
-    assert result.by_name.to_dicts() == [
+    assert result.per_kernel.to_dicts() == [
         {
             "rank": 0,
             "name": "ampere_fp16_s16816gemm",
@@ -76,10 +76,10 @@ def test_kernels_by_name() -> None:
 
 def test_kernels_by_operator_and_launch() -> None:
     """Another operator, or another grid, is another row; the unattributed kernel stays, so the sums are equal."""
-    by_launch = kernels(job().build()).by_launch
+    per_launch_shape = kernels(job().build()).per_launch_shape
 
     columns = ("name", "operator", "grid", "block", "registers_per_thread", "shared_memory_bytes")
-    assert by_launch.select(*columns, "is_operator_eligible", "call_count", "total_ns").rows() == [
+    assert per_launch_shape.select(*columns, "is_operator_eligible", "call_count", "total_ns").rows() == [
         ("ampere_fp16_s16816gemm", "aten::mm", "[4, 1, 1]", "[32, 2, 1]", 40, 512, True, 1, 30_000),
         ("ampere_fp16_s16816gemm", "aten::mm", "[2, 1, 1]", "[32, 2, 1]", 40, 512, True, 1, 10_000),
         ("relu", None, None, None, None, None, False, 1, 7_000),
@@ -102,11 +102,11 @@ def test_the_columns_and_their_types() -> None:
         "mean_occupancy_fraction": pl.Float64,
         "occupancy_known_fraction": pl.Float64,
     }
-    assert result.by_name.schema == {"rank": pl.Int32, "name": pl.String, **measures}
+    assert result.per_kernel.schema == {"rank": pl.Int32, "name": pl.String, **measures}
     texts = dict.fromkeys(("name", "operator", "grid", "block"), pl.String)
     numbers = dict.fromkeys(("registers_per_thread", "shared_memory_bytes"), pl.Int64)
     launch = {"rank": pl.Int32, **texts, **numbers, "is_operator_eligible": pl.Boolean}
-    assert result.by_launch.schema == {**launch, **measures}
+    assert result.per_launch_shape.schema == {**launch, **measures}
 
 
 def test_infinite_and_negative_values_are_unknown() -> None:
@@ -115,7 +115,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args=args)
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})
 
-    row = kernels(builder.build()).by_name.row(0, named=True)
+    row = kernels(builder.build()).per_kernel.row(0, named=True)
     assert (row["mean_blocks_per_sm"], row["mean_occupancy_fraction"]) == (2.0, 0.5)
 
 
@@ -133,7 +133,7 @@ def test_means_are_of_the_known_calls_and_say_their_share() -> None:
         "mean_occupancy_fraction",
         "occupancy_known_fraction",
     )
-    assert result.by_name.select(columns).rows() == [(2.0, 0.25, None, 0.0), (4.0, 1.0, None, 0.0)]
+    assert result.per_kernel.select(columns).rows() == [(2.0, 0.25, None, 0.0), (4.0, 1.0, None, 0.0)]
     assert joined_over_ranks(result).select(columns).rows() == [(3.0, 0.4, None, 0.0)]
 
 
@@ -146,7 +146,7 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
     result = kernels(builder.build())
 
-    assert result.by_name.select("rank", "name").rows() == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
+    assert result.per_kernel.select("rank", "name").rows() == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
     assert result.findings[0].startswith("rank 2 has no GPU kernels")
 
 
@@ -163,7 +163,10 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
         result = kernels(case(name, goldens, real_traces).trace)
     except MissingDataError:
         return
-    sums = [table.select(pl.col("call_count", "total_ns").sum()).row(0) for table in (result.by_name, result.by_launch)]
+    sums = [
+        table.select(pl.col("call_count", "total_ns").sum()).row(0)
+        for table in (result.per_kernel, result.per_launch_shape)
+    ]
     assert sums[0] == sums[1]
 
 
@@ -177,10 +180,10 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
     """The plugin found none, for it went by ids that these versions write elsewhere; 99 % have one here."""
-    by_launch = kernels(case(f"tb/{name}", goldens, real_traces).trace).by_launch
+    per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
-    known = by_launch.filter(pl.col("operator").is_not_null())["call_count"].sum()
-    assert known >= 0.99 * by_launch["call_count"].sum()
+    known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()
+    assert known >= 0.99 * per_launch_shape["call_count"].sum()
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
@@ -188,12 +191,12 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
-        assert kernels(trace, executor=executor).by_launch.equals(kernels(trace).by_launch)
+        assert kernels(trace, executor=executor).per_launch_shape.equals(kernels(trace).per_launch_shape)
 
 
 def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
     """Both tables equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=1, layers=2, seed=1)
     result = kernels(open_trace(tmp_path, cache=False))
-    golden.check(result.by_name, "kernels/synthetic_job.by_name")
-    golden.check(result.by_launch, "kernels/synthetic_job.by_launch")
+    golden.check(result.per_kernel, "kernels/synthetic_job.per_kernel")
+    golden.check(result.per_launch_shape, "kernels/synthetic_job.per_launch_shape")

@@ -37,11 +37,11 @@ def test_the_bandwidths_of_copies_that_run_at_once_add_up() -> None:
 
 
 def test_bandwidths_count_as_long_as_they_last() -> None:
-    """0.1 GB/s for 5 µs, 0.3 for 5, 0.2 for 10: mean 0.2; each change counts once in `by_change`."""
+    """0.1 GB/s for 5 µs, 0.3 for 5, 0.2 for 10: mean 0.2; each change counts once in `change_weighted`."""
     builder = two_copies()
     result = memory_bandwidth(builder.build())
 
-    row = result.by_time.row(0, named=True)
+    row = result.time_weighted.row(0, named=True)
     assert row == {
         "rank": 0,
         "device": 0,
@@ -57,7 +57,7 @@ def test_bandwidths_count_as_long_as_they_last() -> None:
         "p75_bytes_per_s": 2 * 10**8,
         "max_bytes_per_s": 3 * 10**8,
     }
-    assert result.by_change.select("change_count", "mean_bytes_per_s").rows() == [(3, pytest.approx(2e8))]
+    assert result.change_weighted.select("change_count", "mean_bytes_per_s").rows() == [(3, pytest.approx(2e8))]
 
 
 def test_the_columns_and_their_types() -> None:
@@ -70,10 +70,10 @@ def test_the_columns_and_their_types() -> None:
     floats = {names[0], names[1]}
     statistics = {name: pl.Float64 if name in floats else pl.Int64 for name in names}
     counts = dict.fromkeys(("copy_count", "bytes", "busy_ns"), pl.Int64)
-    assert result.by_time.schema == {**LINK, **counts, **statistics}
+    assert result.time_weighted.schema == {**LINK, **counts, **statistics}
     floats = {name for name in names if name[:3] not in {"min", "max"}}
     statistics = {name: pl.Float64 if name in floats else pl.Int64 for name in names}
-    assert result.by_change.schema == {**LINK, "change_count": pl.Int64, **statistics}
+    assert result.change_weighted.schema == {**LINK, "change_count": pl.Int64, **statistics}
 
 
 def test_copies_that_touch_do_not_overlap() -> None:
@@ -90,14 +90,14 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
     """5,000 bytes in 2 µs are 2.5 GB/s; HTA counts 0."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
     assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
-    assert memory_bandwidth(builder.build()).by_time.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
+    assert memory_bandwidth(builder.build()).time_weighted.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
 
 
 @pytest.mark.parametrize("byte_count", [10**10, 10**15])
 def test_large_copies_have_their_bandwidth(byte_count) -> None:
     """Bytes times 10⁹ do not fit 64 bits."""
     builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
-    assert memory_bandwidth(builder.build()).by_time["max_bytes_per_s"].to_list() == [byte_count]
+    assert memory_bandwidth(builder.build()).time_weighted["max_bytes_per_s"].to_list() == [byte_count]
 
 
 def test_an_impossible_bandwidth_is_unknown() -> None:
@@ -108,7 +108,7 @@ def test_an_impossible_bandwidth_is_unknown() -> None:
 def test_a_copy_that_says_nothing_has_no_bandwidth() -> None:
     """It still counts as a copy, and its bytes are unknown."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
-    row = memory_bandwidth(builder.build()).by_time.row(0, named=True)
+    row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)
 
 
@@ -134,14 +134,14 @@ def test_the_kind_of_a_copy_is_in_its_name(name: str, kind: str) -> None:
 def test_devices_stay_apart() -> None:
     """Copies to two devices at once are two links."""
     builder = copied(copied(TraceBuilder(), 0, 10, 1, device=0), 0, 10, 1, device=1)
-    table = memory_bandwidth(builder.build()).by_time
+    table = memory_bandwidth(builder.build()).time_weighted
     assert table.select("device", "max_bytes_per_s").rows() == [(0, 10**9), (1, 10**9)]
 
 
 def test_nothing_copied_is_an_empty_table() -> None:
     """That is an answer, and no error."""
     result = memory_bandwidth(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
-    assert (len(result.series), len(result.by_time), len(result.by_change)) == (0, 0, 0)
+    assert (len(result.series), len(result.time_weighted), len(result.change_weighted)) == (0, 0, 0)
 
 
 def test_a_rank_without_work_is_a_finding() -> None:

@@ -104,8 +104,8 @@ def test_events_count_in_the_order_of_their_times() -> None:
 def test_devices_have_their_own_memory() -> None:
     """The same address on two devices is two blocks."""
     result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
-    assert result.per_device.select("device_id", "peak_bytes").rows() == [(0, 5), (1, 7)]
-    assert result.at_peak.select("device_id", "bytes").rows() == [(0, 5), (1, 7)]
+    assert result.per_device.select("device", "peak_bytes").rows() == [(0, 5), (1, 7)]
+    assert result.at_peak.select("device", "bytes").rows() == [(0, 5), (1, 7)]
 
 
 @pytest.mark.parametrize("number", [1, 6, 12])
@@ -125,7 +125,7 @@ def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None
 def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
     """Its memory events are of type 6; MI300X has 192 GB."""
     per_device = memory_timeline(open_trace(real_traces / "models/mi300_bert.json.gz", cache=False)).per_device
-    assert per_device.select("device_type", "device_id", "capacity_bytes").rows() == [
+    assert per_device.select("device_type", "device", "capacity_bytes").rows() == [
         ("cpu", -1, None),
         ("cuda", 0, 205_571_227_648),
     ]

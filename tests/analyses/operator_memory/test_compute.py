@@ -158,7 +158,7 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
 
     result = operator_memory(job.builder.build())
 
-    assert result.blocks.select("device_type", "device_id", "block_bytes", "released_ns").rows() == [
+    assert result.blocks.select("device_type", "device", "block_bytes", "released_ns").rows() == [
         ("cuda", 0, 11, 6_000),
         ("cuda", 1, 12, None),
         ("xpu", 0, 10, None),
@@ -339,13 +339,13 @@ def _at_ns(opened: Case, time_us: float) -> int:
 
 
 def _device(row: dict[str, Any]) -> str:
-    return "CPU" if row["device_type"] == "cpu" else f"GPU{row['device_id']}"
+    return "CPU" if row["device_type"] == "cpu" else f"GPU{row['device']}"
 
 
 def _is_of(device: str) -> pl.Expr:
     if device == "CPU":
         return pl.col("device_type") == "cpu"
-    return (pl.col("device_type") == "cuda") & (pl.col("device_id") == int(device.removeprefix("GPU")))
+    return (pl.col("device_type") == "cuda") & (pl.col("device") == int(device.removeprefix("GPU")))
 
 
 def _their_row(row: dict[str, Any], first_ns: int) -> tuple[Any, ...]:

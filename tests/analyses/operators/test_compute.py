@@ -69,7 +69,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
         "tensor_core_unknown_self_fraction": None,
     }
 
-    assert operators(job().build()).by_name.to_dicts() == [mm, linear]
+    assert operators(job().build()).per_operator.to_dicts() == [mm, linear]
 
 
 def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
@@ -86,7 +86,7 @@ def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
         builder.kernel(name, start_us=start, duration_us=duration, launch_us=launch, launch_duration_us=1)
     columns = ["operator", "tensor_core_self_ns", "tensor_core_self_fraction"]
 
-    table = operators(builder.build()).by_name
+    table = operators(builder.build()).per_operator
 
     unknown = ["tensor_core_unknown_self_ns", "tensor_core_unknown_self_fraction", "tensor_core_unknown_total_fraction"]
     assert table.select(*columns, *unknown).rows() == [
@@ -97,7 +97,7 @@ def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
 
 def test_each_shape_has_its_row() -> None:
     """The longest device time first; shapes are JSON."""
-    table = operators(job().build()).by_shape
+    table = operators(job().build()).per_input_shape
 
     assert table.select("operator", "input_shape", "call_count", "device_self_ns").rows() == [
         ("aten::mm", "[[64, 8], [8, 8]]", 1, 40_000),
@@ -116,7 +116,7 @@ def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy()
         .kernel("div", start_us=30, duration_us=4, launch_us=3)
     )
 
-    table = operators(builder.build()).by_name
+    table = operators(builder.build()).per_operator
     columns = ("call_count", "device_total_ns", "device_self_ns", "device_total_busy_ns")
     assert table.select(columns).rows() == [(2, 8_000, 4_000, 4_000)]
 
@@ -127,7 +127,7 @@ def test_work_of_two_devices_at_once_is_added_up() -> None:
     for device in (0, 1):
         builder.kernel("k", start_us=30, duration_us=4, launch_us=3 + device, device=device)
 
-    assert operators(builder.build()).by_name["device_self_busy_ns"].to_list() == [8_000]
+    assert operators(builder.build()).per_operator["device_self_busy_ns"].to_list() == [8_000]
 
 
 def test_each_call_stack_has_its_row() -> None:
@@ -139,8 +139,8 @@ def test_each_call_stack_has_its_row() -> None:
 
     result = operators(builder.build())
 
-    assert result.by_name["has_call_stack"].to_list() == [True]
-    assert result.by_stack.select("call_stack", "input_shape", "call_count", "host_self_ns").rows() == [
+    assert result.per_operator["has_call_stack"].to_list() == [True]
+    assert result.per_call_stack.select("call_stack", "input_shape", "call_count", "host_self_ns").rows() == [
         ("f.py(10): g;h.py(2): main", None, 2, 4_000),
         ("f.py(11): g;h.py(2): main", None, 1, 2_000),
     ]
@@ -158,7 +158,7 @@ def test_steps_and_wrappers_are_no_operators() -> None:
 
     result = operators(builder.build())
 
-    assert result.by_name["operator"].to_list() == ["aten::mm"]
+    assert result.per_operator["operator"].to_list() == ["aten::mm"]
     assert "rank 0: 1 of 1 kernels, copies and memsets have no operator, 5 µs in all" in result.findings
 
 
@@ -170,9 +170,9 @@ def test_what_was_not_recorded_is_said_once_for_all_ranks() -> None:
 
     result = operators(builder.build())
 
-    assert result.by_name["device_self_ns"].to_list() == [None, None]
-    assert result.by_shape["input_shape"].to_list() == [None, None]
-    assert result.by_stack.is_empty()
+    assert result.per_operator["device_self_ns"].to_list() == [None, None]
+    assert result.per_input_shape["input_shape"].to_list() == [None, None]
+    assert result.per_call_stack.is_empty()
     assert result.findings == (
         "ranks 0-1: nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)",
         "ranks 0-1: no input shapes were recorded (record_shapes=True)",
@@ -184,7 +184,7 @@ def test_without_operators_the_tables_are_empty() -> None:
     """A kernel alone; the finding names the option."""
     result = operators(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
-    assert result.by_name.is_empty()
+    assert result.per_operator.is_empty()
     assert result.findings[0] == "rank 0: no operators were recorded; record with ProfilerActivity.CPU"
 
 
@@ -193,7 +193,7 @@ def test_ranks_are_summed_for_people() -> None:
     builder = job()
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
 
-    table = summed_operators(operators(builder.build()).by_name)
+    table = summed_operators(operators(builder.build()).per_operator)
 
     columns = ("operator", "call_count", "host_total_ns", "device_self_ns", "tensor_core_self_fraction")
     assert table.select(columns).row(0) == ("aten::mm", 3, 47_000, 70_000, 60 / 70)
@@ -214,9 +214,9 @@ def test_an_external_id_that_names_no_operator_loses_nothing(launch_args, kernel
     )
     trace = builder.build()
 
-    assert operators(trace).by_name["device_self_ns"].to_list() == [4_000]
+    assert operators(trace).per_operator["device_self_ns"].to_list() == [4_000]
     found = 4_000 if launch_args == {"External id": 7} else 0
-    assert operators(trace, compat=COMPAT).by_name["device_self_ns"].to_list() == [found]
+    assert operators(trace, compat=COMPAT).per_operator["device_self_ns"].to_list() == [found]
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
@@ -224,8 +224,8 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
     builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
     trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
 
-    assert operators(trace).by_name["operator"].sort().to_list() == ["aten::a", "aten::b"]
-    assert operators(trace, compat=COMPAT).by_name["operator"].to_list() == ["aten::a"]
+    assert operators(trace).per_operator["operator"].sort().to_list() == ["aten::a", "aten::b"]
+    assert operators(trace, compat=COMPAT).per_operator["operator"].to_list() == ["aten::a"]
 
 
 def test_work_of_driver_calls_is_found() -> None:
@@ -233,15 +233,15 @@ def test_work_of_driver_calls_is_found() -> None:
     builder = TraceBuilder().operator("triton_op", start_us=0, duration_us=20)
     trace = builder.kernel("k", start_us=30, duration_us=4, launch_us=3, launch_name="cuLaunchKernel").build()
 
-    assert operators(trace).by_name["device_self_ns"].to_list() == [4_000]
-    assert operators(trace, compat=COMPAT).by_name["device_self_ns"].to_list() == [0]
+    assert operators(trace).per_operator["device_self_ns"].to_list() == [4_000]
+    assert operators(trace, compat=COMPAT).per_operator["device_self_ns"].to_list() == [0]
 
 
 def test_a_damaged_shape_is_shown_as_it_is() -> None:
     """No JSON, and no error."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5, args={"Input Dims": "[[1, 2"})
 
-    (shape,) = operators(builder.build()).by_shape["input_shape"]
+    (shape,) = operators(builder.build()).per_input_shape["input_shape"]
     assert shape in {"[[1, 2", json.dumps("[[1, 2")}
 
 
@@ -260,5 +260,5 @@ def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = operators(open_trace(tmp_path, cache=False))
 
-    golden.check(result.by_name, "operators/synthetic_job.by_name")
-    golden.check(result.by_shape, "operators/synthetic_job.by_shape")
+    golden.check(result.per_operator, "operators/synthetic_job.per_operator")
+    golden.check(result.per_input_shape, "operators/synthetic_job.per_input_shape")

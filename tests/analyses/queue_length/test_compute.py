@@ -37,7 +37,7 @@ def test_lengths_count_as_long_as_they_last() -> None:
     """1 for 12 µs, 2 for 12 µs, 3 for 6 µs of 30: mean 1.8; as HTA counts, the mean of six changes is 1.5."""
     result = queue_length(three_kernels().build(), full_length=3)
 
-    assert result.by_time.to_dicts() == [
+    assert result.time_weighted.to_dicts() == [
         {
             "rank": 0,
             "device": 0,
@@ -57,7 +57,9 @@ def test_lengths_count_as_long_as_they_last() -> None:
             "full_fraction": 0.2,
         }
     ]
-    assert result.by_change.select("change_count", "mean_length", "min_length", "max_length").rows() == [(6, 1.5, 0, 3)]
+    assert result.change_weighted.select("change_count", "mean_length", "min_length", "max_length").rows() == [
+        (6, 1.5, 0, 3)
+    ]
     assert result.findings == ()
 
 
@@ -73,14 +75,14 @@ def test_the_columns_and_their_types() -> None:
         "work_index": pl.UInt32,
         "queue_length": pl.Int64,
     }
-    assert result.by_time.schema == {
+    assert result.time_weighted.schema == {
         **STREAM,
         **dict.fromkeys(("work_count", "unknown_launch_count", "early_start_count", "window_ns"), pl.Int64),
         **dict.fromkeys(("waiting_fraction", "mean_length", "std_length"), pl.Float64),
         **dict.fromkeys((*quartiles, "max_length", "full_ns"), pl.Int64),
         "full_fraction": pl.Float64,
     }
-    assert result.by_change.schema == {
+    assert result.change_weighted.schema == {
         **STREAM,
         "change_count": pl.Int64,
         **dict.fromkeys(("mean_length", "std_length"), pl.Float64),
@@ -95,7 +97,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
     builder = TraceBuilder().kernel("k", start_us=5, duration_us=9, launch_us=8)
 
     assert changes(builder) == [(7, 8, 1), (7, 8, 0)]
-    row = queue_length(builder.build()).by_time.row(0, named=True)
+    row = queue_length(builder.build()).time_weighted.row(0, named=True)
     assert (row["early_start_count"], row["window_ns"], row["max_length"], row["full_ns"]) == (1, 0, None, 0)
 
 
@@ -126,7 +128,7 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
         for stream in (7, 20):
             builder.kernel("k", start_us=5, duration_us=1, launch_us=0, device=device, stream=stream)
 
-    table = queue_length(builder.build()).by_time
+    table = queue_length(builder.build()).time_weighted
     assert table.select("device", "stream", "max_length").rows() == [(0, 7, 1), (0, 20, 1), (1, 7, 1), (1, 20, 1)]
 
 
@@ -135,8 +137,8 @@ def test_work_without_a_known_launch_is_in_no_queue_and_counted() -> None:
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()
-    assert result.by_change.is_empty()
-    assert result.by_time.row(0) == (0, 0, 7, 1, 1, 0, 0, *[None] * 7, 0, None)
+    assert result.change_weighted.is_empty()
+    assert result.time_weighted.row(0) == (0, 0, 7, 1, 1, 0, 0, *[None] * 7, 0, None)
 
 
 def test_copies_and_memsets_wait_too() -> None:
@@ -155,7 +157,7 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
     result = queue_length(builder.build())
 
-    assert result.by_time.select("rank", "window_ns").rows() == [(0, 5_000), (1, 4_000)]
+    assert result.time_weighted.select("rank", "window_ns").rows() == [(0, 5_000), (1, 4_000)]
     assert [finding[:6] for finding in result.findings] == ["rank 2"]
 
 

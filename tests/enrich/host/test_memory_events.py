@@ -80,4 +80,4 @@ def test_a_device_the_file_does_not_name_is_no_other_device() -> None:
         ph="i", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=1, args={"Bytes": 4}
     )
     events = builder.build().ranks[0].derive(memory_events)
-    assert events.select("device_type", "device_id", "allocated_bytes").rows() == [("?", -1, 4)]
+    assert events.select("device_type", "device", "allocated_bytes").rows() == [("?", -1, 4)]

@@ -73,7 +73,7 @@ class PluginViews:
         result = holotrace.kernels(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_kernels(result))
-        return frame_in_microseconds(result.by_name), frame_in_microseconds(result.by_launch)
+        return frame_in_microseconds(result.per_kernel), frame_in_microseconds(result.per_launch_shape)
 
     def get_operator_summary(
         self,
@@ -85,13 +85,13 @@ class PluginViews:
 
         Args:
             visualize: show the figure.
-            group_by: `by_name`, `by_shape` (with input_shape), or `by_stack` (with input_shape and call_stack).
+            group_by: `name`, `shape` (with input_shape), or `stack` (with input_shape and call_stack).
             compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
         """
         result = holotrace.operators(self.t.trace, compat=compat)
         if visualize:
             show(figures.plot_operators(result))
-        tables = {"name": result.by_name, "shape": result.by_shape, "stack": result.by_stack}
+        tables = {"name": result.per_operator, "shape": result.per_input_shape, "stack": result.per_call_stack}
         return frame_in_microseconds(tables[group_by])
 
     def get_module_summary(
@@ -131,7 +131,7 @@ class PluginViews:
         """Return the memory of each device after each allocation and free.
 
         Returns:
-            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank, device_type, device_id, time(us),
+            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank, device_type, device, time(us),
             change_bytes, allocated_bytes, reserved_bytes.
         """
         result = holotrace.memory_timeline(self.t.trace)
@@ -150,7 +150,7 @@ class PluginViews:
             compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
 
         Returns:
-            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device_id, operator, caller,
+            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device, operator, caller,
             block_bytes, allocated(us), released(us), lifetime(us).
         """
         return answers.memory.memory_frame(self._memory_within(start_us, end_us, compat).blocks, self.t.origin_ns)
@@ -161,7 +161,7 @@ class PluginViews:
         """Return the memory that each operator allocates and frees between `start_us` and `end_us`.
 
         Returns:
-            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device_id, operator, call_count,
+            `per_operator` of `holotrace.operator_memory`, sizes in bytes: rank, device_type, device, operator, call_count,
             total_increase_bytes, self_increase_bytes, total_allocation_count, self_allocation_count,
             total_allocated_bytes, self_allocated_bytes, self_unreleased_bytes.
         """

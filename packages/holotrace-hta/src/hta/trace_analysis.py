@@ -267,7 +267,7 @@ class TraceAnalysis(PluginViews):
     def get_queue_length_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of the queue lengths of each rank and stream.
 
-        Each change counts once; `holotrace.queue_length(trace).by_time` weights each length by its duration.
+        Each change counts once; `holotrace.queue_length(trace).time_weighted` weights each length by its duration.
         """
         return answers.queue_length.queue_length_summary(self.get_queue_length_time_series(ranks))
 
@@ -298,7 +298,7 @@ class TraceAnalysis(PluginViews):
     def get_memory_bw_summary(self, ranks: Iterable[int] | None = None) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max of the bandwidths above 0 of each rank and kind of copy.
 
-        Each change counts once; `holotrace.memory_bandwidth(trace).by_time` weights each bandwidth by its duration.
+        Each change counts once; `holotrace.memory_bandwidth(trace).time_weighted` weights each bandwidth by its duration.
         """
         return answers.memory_bandwidth.memory_bw_summary(self.get_memory_bw_time_series(ranks))
 

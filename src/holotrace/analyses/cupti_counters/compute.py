@@ -33,9 +33,9 @@ _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
     "name": pl.String,
     "flop": pl.Float64,
     "launch_index": pl.UInt32,
-    "op_stack": pl.List(pl.String),
-    "top_level_op": pl.String,
-    "bottom_level_op": pl.String,
+    "operator_stack": pl.List(pl.String),
+    "top_operator": pl.String,
+    "operator": pl.String,
 }
 _COUNTERS = {"rank": pl.Int32, "event_index": pl.UInt32, "counter": pl.String, "value": pl.Float64}
 _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", "context")
@@ -50,15 +50,15 @@ class CuptiCounters(EqualByContent):
 
     per_kernel  one row for each measured range, by rank and in the order they ran:
 
-        rank                   int32
-        event_index            uint32
+        rank            int32
+        event_index     uint32
         start_ns, duration_ns  int64      as recorded; kernels that are measured run one by one, and slower
-        name                   str        of the kernel or range, as recorded
-        flop                   float64    floating-point operations; null where their counters were not measured
-        launch_index           uint32     event_index of the call that launched the kernel; null where it is not known
-        op_stack               list[str]  operators around that call, outermost first; empty where there are none
-        top_level_op           str        the outermost one; null where there is none
-        bottom_level_op        str        the innermost one; null where there is none
+        name            str        of the kernel or range, as recorded
+        flop            float64    floating-point operations; null where their counters were not measured
+        launch_index    uint32     event_index of the call that launched the kernel; null where it is not known
+        operator_stack  list[str]  operators around that call, outermost first; empty where there are none
+        top_operator    str        the outermost one; null where there is none
+        operator        str        the innermost one; null where there is none
 
     counters    every value, sorted by rank and range:
 
@@ -194,7 +194,7 @@ def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _operators(rank_trace: RankTrace, launch_index: pl.Series) -> pl.DataFrame:
-    """Return `op_stack`, `top_level_op` and `bottom_level_op` of each launch."""
+    """Return `operator_stack`, `top_operator` and `operator` of each launch."""
     stacks = rank_trace.derive(call_stacks) if len(launch_index) else pl.DataFrame(schema=_STACK_SCHEMA)
     parents, names = stacks["parent_row"].to_numpy(), stacks["name"]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -204,8 +204,9 @@ def _operators(rank_trace: RankTrace, launch_index: pl.Series) -> pl.DataFrame:
         known = np.where((rows >= 0) & is_operator[rows], rows, -1)
         levels.append(rank_trace.texts(gathered(names, known)))
         rows = np.where(rows >= 0, parents[rows], -1)
-    return pl.DataFrame({"op_stack": _outermost_first(levels, len(launch_index))}).with_columns(
-        pl.col("op_stack").list.first().alias("top_level_op"), pl.col("op_stack").list.last().alias("bottom_level_op")
+    return pl.DataFrame({"operator_stack": _outermost_first(levels, len(launch_index))}).with_columns(
+        pl.col("operator_stack").list.first().alias("top_operator"),
+        pl.col("operator_stack").list.last().alias("operator"),
     )
 
 

@@ -11,13 +11,13 @@ from holotrace.tables import View
 
 def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:
     """Return the floating-point operations below each outermost operator, over all ranks."""
-    sums = result.per_kernel.group_by("top_level_op").agg(_whole_flop().sum(), pl.len().alias("kernel_count"))
-    return sums.sort(["flop", "top_level_op"], descending=[True, False])
+    sums = result.per_kernel.group_by("top_operator").agg(_whole_flop().sum(), pl.len().alias("kernel_count"))
+    return sums.sort(["flop", "top_operator"], descending=[True, False])
 
 
 def counted_kernels(result: CuptiCounters) -> pl.DataFrame:
     """Return each measured kernel with its operators."""
-    return result.per_kernel.select("rank", "name", _whole_flop(), "top_level_op", "bottom_level_op")
+    return result.per_kernel.select("rank", "name", _whole_flop(), "top_operator", "operator")
 
 
 def _whole_flop() -> pl.Expr:

@@ -29,7 +29,7 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
     if not most:
         return empty_figure(_HEADING.question, "No counters of floating-point operations were recorded.", theme)
     size, unit = next(((size, unit) for size, unit in _UNITS if most >= size), _UNITS[-1])
-    names = [name or "no known operator" for name in table.get_column("top_level_op")]
+    names = [name or "no known operator" for name in table.get_column("top_operator")]
     part = Part(
         name="floating-point operations",
         values=[flop / size for flop in table.get_column("flop")],
@@ -43,9 +43,9 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
 def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
     """Add up the kernels of each outermost operator; those without counters of operations are left out."""
     counted = per_kernel.drop_nulls("flop")
-    sums = counted.group_by("top_level_op").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
+    sums = counted.group_by("top_operator").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
     shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))
-    return shares.sort(["flop", "top_level_op"], descending=[True, False])
+    return shares.sort(["flop", "top_operator"], descending=[True, False])
 
 
 def _hover(name: str, row: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 class Kernels(EqualByContent):
     """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
 
-    by_name    one row for each rank and name, sorted by rank, the largest sum first:
+    per_kernel    one row for each rank and name, sorted by rank, the largest sum first:
 
         rank                     int32
         name                     str      as written in the file
@@ -40,7 +40,7 @@ class Kernels(EqualByContent):
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1 of total_ns, of the calls for which it is known; null where that is 0
 
-    by_launch  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
+    per_launch_shape  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
         rank, name                            as above
         operator                              str    that launched it; null where none is known
@@ -53,14 +53,14 @@ class Kernels(EqualByContent):
     findings   a sentence for each rank that is left out, and for what was not recorded
     """
 
-    by_name: pl.DataFrame
-    by_launch: pl.DataFrame
+    per_kernel: pl.DataFrame
+    per_launch_shape: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
 class _Partial(NamedTuple):
-    by_name: pl.DataFrame
-    by_launch: pl.DataFrame
+    per_kernel: pl.DataFrame
+    per_launch_shape: pl.DataFrame
     findings: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; there a missing value counts as
-            0 in the means, and `by_launch` lacks kernels that hang on no thread.
+            0 in the means, and `per_launch_shape` lacks kernels that hang on no thread.
         executor: where the ranks are worked on.
 
     Raises:
@@ -89,9 +89,9 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:
-    """Return `by_name` over all ranks, the largest sum first, with the share of all kernel time."""
+    """Return `per_kernel` over all ranks, the largest sum first, with the share of all kernel time."""
     weights = pl.col("total_ns")
-    joined = result.by_name.group_by("name").agg(
+    joined = result.per_kernel.group_by("name").agg(
         pl.col("uses_tensor_cores").first(),
         pl.col("call_count", "total_ns").sum(),
         pl.col("min_ns").min(),
@@ -116,12 +116,12 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial | 
     calls = attribution.kernel_calls(rank_trace).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     if calls.is_empty():
         return NoDeviceWork.of(rank_trace)
-    by_launch = attribution.listed_launches(_with_operators(rank_trace, calls, attribution))
+    per_launch_shape = attribution.listed_launches(_with_operators(rank_trace, calls, attribution))
     keys = ["name", "operator", *GRID, *BLOCK, *_RESOURCES, "is_operator_eligible"]
     return _Partial(
         _summed(rank_trace, attribution.kernels_by_name(rank_trace, calls), ["name"], attribution),
-        _with_texts(_summed(rank_trace, by_launch, keys, attribution)),
-        attribution.shown_findings(_findings(rank_trace, calls, by_launch)),
+        _with_texts(_summed(rank_trace, per_launch_shape, keys, attribution)),
+        attribution.shown_findings(_findings(rank_trace, calls, per_launch_shape)),
     )
 
 
@@ -159,11 +159,11 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
     )
 
 
-def _with_texts(by_launch: pl.DataFrame) -> pl.DataFrame:
+def _with_texts(per_launch_shape: pl.DataFrame) -> pl.DataFrame:
     """Put grid and block into one column each."""
     texts = [_text(columns).alias(name) for name, columns in (("grid", GRID), ("block", BLOCK))]
     head = ["rank", "name", "operator"]
-    return by_launch.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))
+    return per_launch_shape.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))
 
 
 def _text(columns: tuple[str, str, str]) -> pl.Expr:
@@ -176,9 +176,9 @@ def _known(column: str) -> pl.Expr:
     return pl.when(weight.sum() > 0).then(weight.filter(pl.col(column).is_not_null()).sum() / weight.sum())
 
 
-def _findings(rank_trace: RankTrace, calls: pl.DataFrame, by_launch: pl.DataFrame) -> tuple[str, ...]:
+def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.DataFrame) -> tuple[str, ...]:
     rank = f"rank {rank_trace.rank}"
-    unowned = by_launch["operator"].null_count()
+    unowned = per_launch_shape["operator"].null_count()
     is_estimated = bool(calls["is_estimated"].any())
     unknown = calls.filter(pl.col("uses_tensor_cores").is_null())["name"].n_unique()
     sentences = (
@@ -193,7 +193,7 @@ def _findings(rank_trace: RankTrace, calls: pl.DataFrame, by_launch: pl.DataFram
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> Kernels:
     found, findings = with_device_work("kernels", partials)
     return Kernels(
-        pl.concat([each.by_name for each in found.values()]),
-        pl.concat([each.by_launch for each in found.values()]),
+        pl.concat([each.per_kernel for each in found.values()]),
+        pl.concat([each.per_launch_shape for each in found.values()]),
         (*findings, *(finding for each in found.values() for finding in each.findings)),
     )

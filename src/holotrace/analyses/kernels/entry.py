@@ -28,7 +28,7 @@ def kernels_by_launch(result: Kernels) -> pl.DataFrame:
     shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
     eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
     columns = ("rank", "name", "operator", "call_count", "total_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
-    return without_wholly_known(_with_means(result.by_launch).select(columns))
+    return without_wholly_known(_with_means(result.per_launch_shape).select(columns))
 
 
 def _cores() -> pl.Expr:

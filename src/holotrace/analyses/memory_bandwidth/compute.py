@@ -44,7 +44,7 @@ class MemoryBandwidth(EqualByContent):
         active_count  int64   copies that run from this change on
         bytes_per_s   int64   their summed bandwidth
 
-    by_time    one row for each device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
+    time_weighted    one row for each device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
                and the time in which nothing is copied does not count:
 
         rank, device, name                                       as above
@@ -54,7 +54,7 @@ class MemoryBandwidth(EqualByContent):
         mean_bytes_per_s, std_bytes_per_s                        float64
         min_bytes_per_s, p25_…, median_…, p75_…, max_bytes_per_s int64
 
-    by_change  the same of the bandwidths above 0 after each change, however long they last, as HTA counts:
+    change_weighted  the same of the bandwidths above 0 after each change, however long they last, as HTA counts:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
@@ -66,15 +66,15 @@ class MemoryBandwidth(EqualByContent):
     """
 
     series: pl.DataFrame
-    by_time: pl.DataFrame
-    by_change: pl.DataFrame
+    time_weighted: pl.DataFrame
+    change_weighted: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
 class _Partial(NamedTuple):
     series: pl.DataFrame
-    by_time: pl.DataFrame
-    by_change: pl.DataFrame
+    time_weighted: pl.DataFrame
+    change_weighted: pl.DataFrame
 
 
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
@@ -114,7 +114,7 @@ def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
         return NoDeviceWork.of(rank_trace)
     copies = _copies(rank_trace, work.filter(pl.col("kernel_kind") == KernelKind.MEMORY))
     series = _series(rank_trace.rank, copies)
-    return _Partial(series, _by_time(rank_trace.rank, copies, series), _by_change(series))
+    return _Partial(series, _time_weighted(rank_trace.rank, copies, series), _change_weighted(series))
 
 
 def _copies(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
@@ -167,7 +167,7 @@ def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_time(rank: int, copies: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+def _time_weighted(rank: int, copies: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     size = pl.col("bytes")
     totals = copies.group_by(_LINK).agg(
         pl.len().cast(pl.Int64).alias("copy_count"), pl.when(size.count() > 0).then(size.sum()).alias("bytes")
@@ -190,7 +190,7 @@ def _by_time(rank: int, copies: pl.DataFrame, series: pl.DataFrame) -> pl.DataFr
     )
 
 
-def _by_change(series: pl.DataFrame) -> pl.DataFrame:
+def _change_weighted(series: pl.DataFrame) -> pl.DataFrame:
     found = summary(series.filter(pl.col("bytes_per_s") > 0), by=["rank", *_LINK], value="bytes_per_s")
     return found.select("rank", *_LINK, pl.col("count").alias("change_count"), *_named())
 
@@ -201,5 +201,5 @@ def _named() -> list[pl.Expr]:
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> MemoryBandwidth:
     found, findings = with_device_work("memory_bandwidth", partials)
-    series, by_time, by_change = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
-    return MemoryBandwidth(series, by_time, by_change, findings)
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    return MemoryBandwidth(series, time_weighted, change_weighted, findings)

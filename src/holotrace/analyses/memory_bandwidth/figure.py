@@ -37,7 +37,7 @@ _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each device: the bytes it moved, by kind of copy."""
-    table = result.by_time.with_columns(pl.col("bytes").fill_null(0))
+    table = result.time_weighted.with_columns(pl.col("bytes").fill_null(0))
     if not table.get_column("bytes").sum():
         reason = "No copy says how many bytes it moved." if len(table) else "Nothing is copied."
         return empty_figure(_HEADING.question, reason, theme)

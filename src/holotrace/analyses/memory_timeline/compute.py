@@ -24,7 +24,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 
 _IS_HOST = pl.col("device_type").is_in(["cpu", "?"])
-_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64}
+_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device": pl.Int32}
 _SERIES = {
     **_KEYS,
     **dict.fromkeys(("time_ns", "change_bytes", "allocated_bytes", "reserved_bytes"), pl.Int64),
@@ -59,11 +59,11 @@ _AT_PEAK = {
 class MemoryTimeline(EqualByContent):
     """The memory of the devices over time, as the profiler's `[memory]` events tell it.
 
-    per_device  one row for each device with memory events, sorted by rank, device_type, device_id:
+    per_device  one row for each device with memory events, sorted by rank, device_type, device:
 
         rank                 int32
         device_type          str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
-        device_id            int64  -1 for the CPU
+        device               int32  -1 for the CPU
         event_count          int64  allocations and frees
         allocation_count     int64
         first_bytes          int64  allocated before the first event
@@ -75,7 +75,7 @@ class MemoryTimeline(EqualByContent):
 
     at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
 
-        rank, device_type, device_id   as above
+        rank, device_type, device   as above
         operator      str      innermost operator around the allocation, `(outside operators)`, or
                                `(before the recording)` for what was there already
         top_operator  str      outermost operator around it; null where there is none
@@ -83,9 +83,9 @@ class MemoryTimeline(EqualByContent):
         bytes         int64
         fraction      float64  0..1 of peak_bytes; null where that is 0
 
-    series      one row for each event, sorted by rank, device_type, device_id, time:
+    series      one row for each event, sorted by rank, device_type, device, time:
 
-        rank, device_type, device_id   as above
+        rank, device_type, device   as above
         time_ns          int64  ns since the Unix epoch
         change_bytes     int64  negative where memory was freed
         allocated_bytes  int64  after the event
@@ -188,11 +188,9 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
     """Add the memory of each device; of the host's the file says nothing."""
-    numbers = per_device.filter(~_IS_HOST)["device_id"].unique().to_list()
-    capacity = described_devices(rank_trace, numbers).select(
-        pl.col("device").cast(pl.Int64).alias("device_id"), pl.col("memory_bytes").alias("capacity_bytes")
-    )
-    joined = per_device.join(capacity, on="device_id", how="left", maintain_order="left")
+    numbers = per_device.filter(~_IS_HOST)["device"].unique().to_list()
+    capacity = described_devices(rank_trace, numbers).select("device", pl.col("memory_bytes").alias("capacity_bytes"))
+    joined = per_device.join(capacity, on="device", how="left", maintain_order="left")
     return joined.with_columns(pl.when(~_IS_HOST).then("capacity_bytes").alias("capacity_bytes"))
 
 

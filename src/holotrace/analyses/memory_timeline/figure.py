@@ -32,7 +32,7 @@ _HEADING = Heading(
     "How much memory was allocated, and what held it at the peak?",
     "After each event, from the first memory event on; dotted: reserved by the allocator, handed out or not",
 )
-_KEYS = ("rank", "device_type", "device_id")
+_KEYS = ("rank", "device_type", "device")
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
@@ -56,7 +56,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str) -> list[go.Scatter]:
     """Draw what was allocated and, where it is known, what was reserved: both belong to one entry of the legend."""
-    name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device_id']}" if row["device_id"] >= 0 else "")
+    name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color})]
     if series["reserved_bytes"].max():
         lines.append(_line(name, series, "reserved_bytes", {"width": 1, "color": color, "dash": "dot"}))

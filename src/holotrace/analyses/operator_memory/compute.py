@@ -27,7 +27,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
 
-_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device_id": pl.Int64, "operator": pl.String}
+_KEYS = {"rank": pl.Int32, "device_type": pl.String, "device": pl.Int32, "operator": pl.String}
 _PER_OPERATOR = {
     **_KEYS,
     **dict.fromkeys(
@@ -51,11 +51,11 @@ class OperatorMemory(EqualByContent):
     """The memory that operators allocate and free.
 
     per_operator  one row for each rank, device and operator that allocates or frees there, itself or in operators
-                  inside it; sorted by rank, device_type, device_id, the largest self_increase_bytes first:
+                  inside it; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
         device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
-        device_id               int64  -1 for the CPU
+        device                  int32  -1 for the CPU
         operator                str
         call_count              int64  all calls on the rank, whether or not they allocate
         total_increase_bytes    int64  allocated less freed, also in operators inside it; nested calls count once
@@ -67,9 +67,9 @@ class OperatorMemory(EqualByContent):
         self_unreleased_bytes   int64  the part of self_allocated_bytes that is not freed until the end of the
                                        recording or window; null on devices whose events have no addresses
 
-    blocks        one row for each block of memory, sorted by rank, device_type, device_id and its first known moment:
+    blocks        one row for each block of memory, sorted by rank, device_type, device and its first known moment:
 
-        rank, device_type, device_id   as above
+        rank, device_type, device   as above
         operator      str    innermost operator around the allocation, `(outside operators)`, or
                              `(before the recording)` where only the release was recorded
         caller        str    the operator around that operator; null where there is none

@@ -22,7 +22,7 @@ def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
     """Return the life of each block of memory, in time since the first one."""
     first_ns = pl.min_horizontal(pl.col("allocated_ns").min(), pl.col("released_ns").min())
     moments = [(pl.col(f"{name}_ns") - first_ns).alias(f"{name}_after_ns") for name in ("allocated", "released")]
-    devices = ("rank", "device_type", "device_id")
+    devices = ("rank", "device_type", "device")
     return result.blocks.select("operator", "caller", "block_bytes", *moments, "lifetime_ns", *devices)
 
 

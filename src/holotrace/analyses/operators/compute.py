@@ -46,7 +46,7 @@ _COLUMNS = (
 class Operators(EqualByContent):
     """The time of the operators.
 
-    by_name   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
+    per_operator   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
 
         rank                        int32
         operator                    str
@@ -68,11 +68,11 @@ class Operators(EqualByContent):
                                     float64  0..1 of the same wholes
         has_call_stack              bool     at least one call has a known call stack
 
-    by_shape  the same for each operator and shapes of its inputs, with
+    per_input_shape  the same for each operator and shapes of its inputs, with
 
         input_shape                 str      JSON, `[[32, 64], []]`; null where it was not recorded
 
-    by_stack  the same for each operator, shapes and call stack, where a stack is known, without the two busy times, with
+    per_call_stack  the same for each operator, shapes and call stack, where a stack is known, without the two busy times, with
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
@@ -82,16 +82,16 @@ class Operators(EqualByContent):
     The columns of devices are null on ranks where nothing ran on a device.
     """
 
-    by_name: pl.DataFrame
-    by_shape: pl.DataFrame
-    by_stack: pl.DataFrame
+    per_operator: pl.DataFrame
+    per_input_shape: pl.DataFrame
+    per_call_stack: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
 class _Partial(NamedTuple):
-    by_name: pl.DataFrame
-    by_shape: pl.DataFrame
-    by_stack: pl.DataFrame
+    per_operator: pl.DataFrame
+    per_input_shape: pl.DataFrame
+    per_call_stack: pl.DataFrame
     findings: tuple[str, ...]
 
 
@@ -115,15 +115,15 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     """
     partials = trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor)
     return Operators(
-        _finished([each.by_name for each in partials.values()]),
-        _finished([each.by_shape for each in partials.values()]),
-        _finished([each.by_stack for each in partials.values()]),
+        _finished([each.per_operator for each in partials.values()]),
+        _finished([each.per_input_shape for each in partials.values()]),
+        _finished([each.per_call_stack for each in partials.values()]),
         joined_findings({rank: each.findings for rank, each in partials.items()}),
     )
 
 
 def summed_operators(table: pl.DataFrame) -> pl.DataFrame:
-    """Return `by_name`, `by_shape` or `by_stack` summed over the ranks, the longest first."""
+    """Return `per_operator`, `per_input_shape` or `per_call_stack` summed over the ranks, the longest first."""
     keys = [key for key in _KEYS[1:] if key in table.columns]
     times = [name for name in (*HOST_TIMES, *_ON_DEVICE) if name in table.columns]
     sums = table.group_by(keys).agg(
@@ -140,12 +140,12 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     rows, around = _operators_around(nodes, work)
     is_eligible = attribution.is_eligible()
     busy = partial(_sums_and_busy, described, work=work, rows=rows, around=around, is_eligible=is_eligible)
-    by_stack = _sums(described.filter("has_call_stack"), ["name", "input_dims", "stack"], is_eligible)
+    per_call_stack = _sums(described.filter("has_call_stack"), ["name", "input_dims", "stack"], is_eligible)
     shown = partial(_shown, rank_trace, has_device_work=not work.is_empty(), attribution=attribution)
     return _Partial(
         shown(busy(["name"])),
         shown(busy(["name", "input_dims"])),
-        shown(by_stack),
+        shown(per_call_stack),
         _findings(described, work, rows),
     )
 

@@ -11,17 +11,17 @@ from holotrace.tables import View, known_columns, with_bounds
 
 def operators_by_name(result: Operators) -> pl.DataFrame:
     """Return the time of each operator, summed over the ranks."""
-    return _times_of_operators(result.by_name, ["operator"])
+    return _times_of_operators(result.per_operator, ["operator"])
 
 
 def operators_by_shape(result: Operators) -> pl.DataFrame:
     """Return the time of each operator and shapes of its inputs, summed over the ranks."""
-    return _times_of_operators(result.by_shape, ["operator", "input_shape"])
+    return _times_of_operators(result.per_input_shape, ["operator", "input_shape"])
 
 
 def operators_by_stack(result: Operators) -> pl.DataFrame:
     """Return the time of each operator and call stack, summed over shapes and ranks."""
-    return _times_of_operators(result.by_stack.drop("input_shape"), ["operator", "call_stack"])
+    return _times_of_operators(result.per_call_stack.drop("input_shape"), ["operator", "call_stack"])
 
 
 def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

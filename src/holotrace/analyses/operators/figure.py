@@ -39,7 +39,7 @@ def plot_operators(
     theme: Theme = "light",
 ) -> go.Figure:
     """Draw a bar for each of the `top` operators by their own time on a side, by default on devices where known."""
-    table = summed_operators(result.by_name)
+    table = summed_operators(result.per_operator)
     if table.is_empty():
         return empty_figure(_QUESTION, "There are no operators.", theme)
     chosen = side or ("host" if table["device_self_ns"].null_count() == len(table) else "device")

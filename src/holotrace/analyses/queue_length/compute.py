@@ -47,7 +47,7 @@ class QueueLength(EqualByContent):
         work_index    uint32   of the work
         queue_length  int64    from this change on; 0 or more
 
-    by_time    one row for each stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
+    time_weighted    one row for each stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
@@ -61,7 +61,7 @@ class QueueLength(EqualByContent):
         full_ns                                    int64    time in which `full_length` or more wait
         full_fraction                              float64  0..1 of the window
 
-    by_change  the same of the lengths after each change, however long they last, as HTA counts:
+    change_weighted  the same of the lengths after each change, however long they last, as HTA counts:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
@@ -70,19 +70,19 @@ class QueueLength(EqualByContent):
 
     findings   a sentence for each rank that is left out
 
-    In `by_time`, what has no value is null: lengths where no launch is known or the window is 0 ns long.
+    In `time_weighted`, what has no value is null: lengths where no launch is known or the window is 0 ns long.
     """
 
     series: pl.DataFrame
-    by_time: pl.DataFrame
-    by_change: pl.DataFrame
+    time_weighted: pl.DataFrame
+    change_weighted: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
 class _Partial(NamedTuple):
     series: pl.DataFrame
-    by_time: pl.DataFrame
-    by_change: pl.DataFrame
+    time_weighted: pl.DataFrame
+    change_weighted: pl.DataFrame
 
 
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
@@ -134,8 +134,8 @@ def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDevice
     if device_work(rank_trace).is_empty():
         return NoDeviceWork.of(rank_trace)
     series = queue_series(rank_trace)
-    by_time = _by_time(rank_trace.rank, _launched(rank_trace), series, full_length)
-    return _Partial(series, by_time, _by_change(series))
+    time_weighted = _time_weighted(rank_trace.rank, _launched(rank_trace), series, full_length)
+    return _Partial(series, time_weighted, _change_weighted(series))
 
 
 def _launched(rank_trace: RankTrace) -> pl.DataFrame:
@@ -168,7 +168,7 @@ def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_time(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full_length: int) -> pl.DataFrame:
+def _time_weighted(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full_length: int) -> pl.DataFrame:
     lasting = _lasting(series)
     counts = launched.group_by(_STREAM).agg(
         pl.len().cast(pl.Int64).alias("work_count"),
@@ -209,7 +209,7 @@ def _waiting(lasting: pl.DataFrame, full_length: int) -> pl.DataFrame:
     )
 
 
-def _by_change(series: pl.DataFrame) -> pl.DataFrame:
+def _change_weighted(series: pl.DataFrame) -> pl.DataFrame:
     found = summary(series, by=["rank", *_STREAM], value="queue_length")
     lengths = (pl.col(name).alias(f"{name}_length") for name in _CHANGES)
     return found.select("rank", *_STREAM, pl.col("count").alias("change_count"), *lengths)
@@ -217,5 +217,5 @@ def _by_change(series: pl.DataFrame) -> pl.DataFrame:
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> QueueLength:
     found, findings = with_device_work("queue_length", partials)
-    series, by_time, by_change = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
-    return QueueLength(series, by_time, by_change, findings)
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    return QueueLength(series, time_weighted, change_weighted, findings)

@@ -32,7 +32,7 @@ _PARTS = (
 
 def plot_queue_length(result: QueueLength, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each stream: the shares of time in which its queue was empty, filled and full."""
-    table = result.by_time.filter(pl.col("window_ns") > 0)
+    table = result.time_weighted.filter(pl.col("window_ns") > 0)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No launch is known of any work.", theme)
     waiting, full = pl.col("waiting_fraction"), pl.col("full_fraction")

@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 Rows = npt.NDArray[np.int64]
 
-DEVICE_KEYS = ("device_type", "device_id")
+DEVICE_KEYS = ("device_type", "device")
 BEFORE_RECORDING = "(before the recording)"
 OUTSIDE_OPERATORS = "(outside operators)"
 
@@ -51,13 +51,13 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     that must have been there for it never to be negative.
 
     Returns:
-        Sorted by device_type, device_id, time_ns:
+        Sorted by device_type, device, time_ns:
 
         event_index      uint32
         track_id         uint32  the thread that allocated or freed
         device_type      str     as PyTorch calls it: cpu, cuda (also for HIP), xpu …; the number of one that has no name
                                  here, `?` where the file does not say
-        device_id        int64   -1 for the CPU
+        device           int32   -1 for the CPU
         device_number    int64   c10::DeviceType as written, 6 for HIP; null where the file does not say
         time_ns          int64
         change_bytes     int64   negative where memory was freed
@@ -73,7 +73,7 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
         "event_index",
         "track_id",
         device_type.replace_strict(_DEVICE_TYPES, default=device_type.cast(pl.String)).fill_null("?"),
-        pl.col("device_id").fill_null(-1),
+        pl.col("device_id").cast(pl.Int32, strict=False).fill_null(-1).alias("device"),
         device_type.alias("device_number"),
         pl.col("start_ns").alias("time_ns"),
         pl.col("bytes").alias("change_bytes"),

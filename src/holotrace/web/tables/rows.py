@@ -135,7 +135,7 @@ def shaped(table: Table, shape: Shape) -> Table:
 
 def group_columns(frame: pl.DataFrame) -> list[str]:
     """Return the columns by which rows can be grouped: texts, and what numbers of ranks, devices and steps are."""
-    numbered = {"rank", "device", "stream", "step", "device_id"}
+    numbered = {"rank", "device", "stream", "step"}
     names = [name for name, dtype in frame.schema.items() if dtype == pl.String or name in numbered]
     return names if len(names) > 1 else []
 

@@ -2,7 +2,7 @@
 
 /** @typedef {import("../types.js").TableRow} TableRow */
 
-const NAMES = ["name", "operator", "annotation", "top_level_op", "event"];
+const NAMES = ["name", "operator", "annotation", "top_operator", "event"];
 
 /**
  * "1,234 ns" -> "1234"; empty if the cell holds no whole number.

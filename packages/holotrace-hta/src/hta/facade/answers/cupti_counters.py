@@ -15,7 +15,8 @@ from holotrace.store.trace import RankTrace
 from hta.facade.trace.trace_frame import trace_frame
 from hta.facade.trace.trace_view import TraceView
 
-_OPERATORS = ("op_stack", "top_level_op", "bottom_level_op")
+_OPERATORS = {"op_stack": "operator_stack", "top_level_op": "top_operator", "bottom_level_op": "operator"}
+"""HTA's columns and ours."""
 
 
 def counters_with_operators(view: TraceView, ranks: Iterable[int] | None) -> list[pd.DataFrame]:
@@ -39,9 +40,9 @@ def _frame(view: TraceView, rank_trace: RankTrace, result: CuptiCounters) -> pd.
     for name, values in _wide(counters, indexes).items():
         frame[name] = values
     frame["index_runtime"] = kernels["launch_index"].cast(pl.Int64).fill_null(-1).to_numpy()
-    for column in _OPERATORS:
-        frame[column] = pd.Series(kernels[column].to_list(), index=frame.index, dtype=object)
-    return frame.fillna(dict.fromkeys(_OPERATORS[1:], "")).reset_index(drop=True)
+    for column, ours in _OPERATORS.items():
+        frame[column] = pd.Series(kernels[ours].to_list(), index=frame.index, dtype=object)
+    return frame.fillna(dict.fromkeys(("top_level_op", "bottom_level_op"), "")).reset_index(drop=True)
 
 
 def _is_range(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
