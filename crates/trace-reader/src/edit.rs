@@ -6,12 +6,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cutter::begin;
+use crate::document::{begin, Header};
 use crate::error::ReadError;
-use crate::header::Header;
 use crate::health::Health;
+use crate::input::{Input, Source};
 use crate::json::{Broken, Cursor};
-use crate::source::{Input, Source};
 
 const PIECE_BYTES: usize = 2 << 20;
 /// Bytes of text that are kept while an event has no end.

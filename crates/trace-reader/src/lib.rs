@@ -9,45 +9,28 @@
 //! Time is linear in the size of the text, and the memory for text in progress is bounded for any number of threads.
 //! No file makes the reader panic, and a bad event does not lose the events around it.
 
-mod args;
-mod buffer;
-mod coerce;
-mod columns;
-mod cutter;
-mod digits;
+mod chunks;
+mod document;
 mod edit;
 mod error;
 mod event;
-mod header;
 mod health;
-mod interner;
+mod input;
 mod json;
-mod kind;
 mod memory_events;
 mod options;
-mod pairs;
 mod peek;
 mod read;
-mod rebase;
-mod scan;
-mod schema;
-mod sequencer;
-mod sink;
-mod source;
-mod streams;
-mod tail;
-mod team;
-mod time;
-mod tracks;
+mod tables;
 
 pub use edit::{EditedCopy, Fate};
 pub use error::ReadError;
+pub use event::time::nanoseconds_from_microseconds;
 pub use health::{Fault, Finding, Health, Lost, Severity};
+pub use input::{content_hash, Input};
 pub use memory_events::{memory_events, MemoryEvents};
 pub use options::Options;
 pub use peek::{peek, Peek};
 pub use read::{read, Progress, Trace};
-pub use schema::{columns_of, schema_of, ColumnType, Table};
-pub use sink::{FolderSink, MemorySink, Sink};
-pub use source::{content_hash, Input};
-pub use time::nanoseconds_from_microseconds;
+pub use tables::schema::{columns_of, schema_of, ColumnType, Table};
+pub use tables::sink::{FolderSink, MemorySink, Sink};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::ReadError;
-use crate::source::{Input, Source};
+use crate::input::{Input, Source};
 
 /// The columns of a raw memory timeline that say how much memory there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

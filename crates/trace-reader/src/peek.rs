@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::document::MOST_METADATA_BYTES;
+use crate::document::{find_events, Beginning, Head, Header};
 use crate::error::ReadError;
-use crate::header::{find_events, Beginning, Head, Header};
 use crate::health::Health;
-use crate::source::{Input, Source};
-use crate::tail::MOST_METADATA_BYTES;
+use crate::input::{Input, Source};
 
 /// What the beginning of a file shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::chunks::{Sequencer, Team};
 use crate::error::ReadError;
+use crate::input::{is_too_long, Input, Tally};
 use crate::options::Options;
-use crate::sequencer::Sequencer;
-use crate::sink::Sink;
-use crate::source::{is_too_long, Input, Tally};
-use crate::team::Team;
+use crate::tables::sink::Sink;
 
 /// Receives the bytes read so far and the bytes of the file, several times a second; `false` stops the reading.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;

@@ -1,13 +1,16 @@
 //! The fields of an event to rows, phase by phase.
 
-use super::{text, Edge, Fields, Reader};
-use crate::coerce;
-use crate::columns::{Rows, Values};
+use super::fields::Fields;
+use super::reader::Reader;
+use super::values::text;
+use super::Edge;
+use crate::event::coerce;
+use crate::event::kind::Kind;
+use crate::event::time::{is_in_range, is_possible_duration};
 use crate::health::Fault;
 use crate::json::Raw;
-use crate::kind::Kind;
-use crate::schema::Table;
-use crate::time::{is_in_range, is_possible_duration};
+use crate::tables::columns::{Rows, Values};
+use crate::tables::schema::Table;
 
 impl<'a> Reader<'a> {
     /// Turn the fields into rows; a fault means that the event is dropped.

@@ -1,0 +1,75 @@
+//! Bindings of `algorithms::graph`; `_native.pyi` documents the functions.
+
+use algorithms::graph::Edges;
+use algorithms::AlgorithmError;
+use pyo3::prelude::*;
+
+use super::{run, run_to_array, Input, Output};
+
+#[pyfunction]
+pub(crate) fn has_cycle(
+    py: Python<'_>,
+    node_count: usize,
+    source: Input<'_, u32>,
+    target: Input<'_, u32>,
+) -> PyResult<bool> {
+    let (source, target) = (source.as_slice()?, target.as_slice()?);
+    run(py, || Edges::new(node_count, source, target).map(|edges| edges.has_cycle()))
+}
+
+#[pyfunction]
+pub(crate) fn binding_edges<'py>(
+    py: Python<'py>,
+    node_count: usize,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    arrival: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &arrival, |edges, values| edges.binding(values))
+}
+
+#[pyfunction]
+pub(crate) fn earliest_times<'py>(
+    py: Python<'py>,
+    node_count: usize,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    weight: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &weight, |edges, values| edges.earliest(values))
+}
+
+#[pyfunction]
+pub(crate) fn slacks<'py>(
+    py: Python<'py>,
+    node_count: usize,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    spare: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    run_on_edges(py, node_count, &source, &target, &spare, |edges, values| edges.slack(values))
+}
+
+#[pyfunction]
+pub(crate) fn way_to<'py>(
+    py: Python<'py>,
+    last: u32,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    binding: Input<'py, i64>,
+) -> PyResult<Output<'py, u32>> {
+    let (source, target, binding) = (source.as_slice()?, target.as_slice()?, binding.as_slice()?);
+    run_to_array(py, || Edges::new(binding.len(), source, target)?.way_to(last, binding))
+}
+
+fn run_on_edges<'py>(
+    py: Python<'py>,
+    node_count: usize,
+    source: &Input<'py, u32>,
+    target: &Input<'py, u32>,
+    values: &Input<'py, i64>,
+    algorithm: impl FnOnce(Edges<'_>, &[i64]) -> Result<Vec<i64>, AlgorithmError> + Send,
+) -> PyResult<Output<'py, i64>> {
+    let (source, target, values) = (source.as_slice()?, target.as_slice()?, values.as_slice()?);
+    run_to_array(py, || algorithm(Edges::new(node_count, source, target)?, values))
+}

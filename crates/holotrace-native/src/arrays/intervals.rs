@@ -1,0 +1,60 @@
+//! Bindings of `algorithms::intervals`; `_native.pyi` documents the functions.
+
+use algorithms::intervals::{self, Intervals};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+
+use super::{run, run_to_array, Input, Output};
+
+/// Parent, depth and whether it overlaps a sibling.
+type Nesting<'py> = (Output<'py, i64>, Output<'py, i32>, Output<'py, bool>);
+
+#[pyfunction]
+pub(crate) fn nesting_order<'py>(
+    py: Python<'py>,
+    group: Input<'py, u32>,
+    start: Input<'py, i64>,
+    end: Input<'py, i64>,
+) -> PyResult<Output<'py, u32>> {
+    let (group, start, end) = (group.as_slice()?, start.as_slice()?, end.as_slice()?);
+    run_to_array(py, || Intervals::new(group, start, end).map(|intervals| intervals.order()))
+}
+
+#[pyfunction]
+pub(crate) fn nest<'py>(
+    py: Python<'py>,
+    group: Input<'py, u32>,
+    start: Input<'py, i64>,
+    end: Input<'py, i64>,
+) -> PyResult<Nesting<'py>> {
+    let (group, start, end) = (group.as_slice()?, start.as_slice()?, end.as_slice()?);
+    let nesting = run(py, || Intervals::new(group, start, end).map(|intervals| intervals.nest()))?;
+    Ok((
+        nesting.parent.into_pyarray(py),
+        nesting.depth.into_pyarray(py),
+        nesting.is_overlapping.into_pyarray(py),
+    ))
+}
+
+#[pyfunction]
+pub(crate) fn covered_by_group<'py>(
+    py: Python<'py>,
+    group: Input<'py, u32>,
+    start: Input<'py, i64>,
+    end: Input<'py, i64>,
+    group_count: usize,
+) -> PyResult<Output<'py, i64>> {
+    let (group, start, end) = (group.as_slice()?, start.as_slice()?, end.as_slice()?);
+    run_to_array(py, || Intervals::new(group, start, end)?.covered(group_count))
+}
+
+#[pyfunction]
+pub(crate) fn holding<'py>(
+    py: Python<'py>,
+    start: Input<'py, i64>,
+    end: Input<'py, i64>,
+    times: Input<'py, i64>,
+) -> PyResult<Output<'py, i64>> {
+    let (start, end, times) = (start.as_slice()?, end.as_slice()?, times.as_slice()?);
+    run_to_array(py, || intervals::holding(start, end, times))
+}

@@ -1,0 +1,122 @@
+//! Reading on a second thread, while the calling thread handles signals and reports progress.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use trace_reader::{Input, ReadError};
+
+use super::source::Source;
+use crate::error::read_error;
+
+/// How often the calling thread handles signals and reports progress.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What the two threads share: the progress, and whether to go on.
+#[derive(Default)]
+pub(crate) struct Watch {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl Watch {
+    /// Record the progress; returns whether to go on.
+    pub(crate) fn reached(&self, done: u64, total: u64) -> bool {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        self.goes_on()
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+}
+
+/// The first exception that Python raised during the reading.
+#[derive(Clone, Default)]
+pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    /// That exception, unchanged; without one, the exception for an error of the reader.
+    pub(crate) fn or(&self, error: ReadError) -> PyErr {
+        self.locked().take().unwrap_or_else(|| read_error(error))
+    }
+
+    /// Keep an exception if it is the first: later ones are its consequences.
+    pub(crate) fn keep(&self, error: PyErr) {
+        self.locked().get_or_insert(error);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source {
+    /// Read on a second thread; meanwhile handle signals, and call `progress` with bytes read and total bytes.
+    ///
+    /// An exception of a signal handler or of `progress` stops the reading. The caller gets exceptions unchanged,
+    /// including those of a stream.
+    pub(crate) fn supervised<T: Send>(
+        &self,
+        py: Python<'_>,
+        progress: Option<&Py<PyAny>>,
+        read: impl FnOnce(Input, &Watch) -> Result<T, ReadError> + Send,
+    ) -> PyResult<T> {
+        let raised = &Raised::default();
+        let watch = &Watch::default();
+        let input = self.input(py, raised)?;
+        let (sender, receiver) = channel();
+        py.detach(move || {
+            thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    // Cannot fail: the receiver outlives this thread.
+                    let _ = sender.send(read(input, watch));
+                });
+                let answer = loop {
+                    match receiver.recv_timeout(LOOK_EVERY) {
+                        Err(RecvTimeoutError::Timeout) => self.look(progress, watch, raised),
+                        Ok(answer) => break answer,
+                        Err(RecvTimeoutError::Disconnected) => break Err(ReadError::Stopped),
+                    }
+                };
+                // Once more, to report the final progress.
+                self.look(progress, watch, raised);
+                reader.join().map_err(|_| PyRuntimeError::new_err("the reader failed"))?;
+                let answer = if watch.goes_on() { answer } else { Err(ReadError::Stopped) };
+                answer.map_err(|error| raised.or(error))
+            })
+        })
+    }
+
+    /// Handle signals and report the progress; an exception stops the reading.
+    fn look(&self, progress: Option<&Py<PyAny>>, watch: &Watch, raised: &Raised) {
+        if !watch.goes_on() {
+            return;
+        }
+        Python::attach(|py| {
+            let reported = py.check_signals().and_then(|()| match progress {
+                Some(progress) => progress.call1(py, watch.progress()).map(|_| ()),
+                None => Ok(()),
+            });
+            if let Err(error) = reported {
+                raised.keep(error);
+                watch.stop();
+                self.close(py);
+            }
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! Reads a file and cuts it into chunks that begin and end between events, as far as that can be told.
+
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::chunks::buffer::Buffer;
+use crate::document::{begin, Begun, Failure, Header};
+use crate::error::ReadError;
+use crate::event::{Begin, End, Place};
+use crate::health::Health;
+use crate::input::{Input, Source, Tally};
+use crate::json::scan;
+
+/// A chunk on its way to be read.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) number: usize,
+    pub(crate) bytes: Buffer,
+    pub(crate) place: Place,
+}
+
+/// What the beginning of a file says.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) format: &'static str,
+    pub(crate) header: Header,
+    pub(crate) health: Health,
+    pub(crate) in_object: bool,
+    pub(crate) base_ns: i64,
+}
+
+/// How the cutting ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    pub(crate) decoded_bytes: u64,
+    pub(crate) chunk_count: usize,
+    /// Why reading stopped before the end of the file.
+    pub(crate) failure: Option<std::io::Error>,
+}
+
+/// Where the cutter sends what it finds, and the empty buffers it gets.
+pub(crate) struct Ways {
+    pub(crate) opening: Sender<Result<Opening, ReadError>>,
+    pub(crate) jobs: Sender<Job>,
+    pub(crate) spare: Receiver<Buffer>,
+}
+
+/// Read a whole file, and send it on in chunks of about `chunk_bytes`.
+pub(crate) fn cut(
+    input: Input,
+    tally: Arc<Tally>,
+    most_bytes: u64,
+    chunk_bytes: usize,
+    ways: Ways,
+) -> Ending {
+    let path = input.name.clone();
+    match open(input, tally, most_bytes) {
+        Ok((source, begun, opening)) => {
+            let base_ns = opening.base_ns;
+            if ways.opening.send(Ok(opening)).is_err() {
+                return Ending::default();
+            }
+            Cutter::new(source, begun, base_ns, chunk_bytes).run(&ways)
+        }
+        Err(failure) => {
+            // Nobody listens where the reading was stopped.
+            let _ = ways.opening.send(Err(failure.of(path, most_bytes)));
+            Ending::default()
+        }
+    }
+}
+
+fn open(input: Input, tally: Arc<Tally>, most_bytes: u64) -> Result<(Source, Begun, Opening), Failure> {
+    let mut source = Source::new(input, tally, most_bytes).map_err(Failure::Io)?;
+    let (mut header, mut health) = (Header::default(), Health::default());
+    let begun = begin(&mut source, &mut header, &mut health)?;
+    let base_ns = header.usable_base_ns(&mut health);
+    let format = source.format.name();
+    let opening = Opening { format, header, health, in_object: begun.in_object, base_ns };
+    Ok((source, begun, opening))
+}
+
+struct Cutter {
+    source: Source,
+    chunk_bytes: usize,
+    /// Text that belongs to the next chunk.
+    carried: Buffer,
+    /// Offset of its first byte.
+    offset: u64,
+    base_ns: i64,
+    begin: Begin,
+    at_end: bool,
+    failure: Option<std::io::Error>,
+}
+
+impl Cutter {
+    fn new(source: Source, begun: Begun, base_ns: i64, chunk_bytes: usize) -> Self {
+        let mut carried = Buffer::default();
+        carried.append(&begun.text[begun.events_at..]);
+        let is_list = begun.text[..begun.events_at].last() == Some(&b'[');
+        Self {
+            source,
+            chunk_bytes,
+            carried,
+            offset: begun.events_at as u64,
+            base_ns,
+            begin: if is_list { Begin::OfList } else { Begin::Anywhere },
+            at_end: begun.at_end,
+            failure: None,
+        }
+    }
+
+    fn run(mut self, ways: &Ways) -> Ending {
+        let mut chunk_count = 0;
+        while let Ok(mut bytes) = ways.spare.recv() {
+            std::mem::swap(&mut bytes, &mut self.carried);
+            self.carried.truncate(0);
+            let begin = self.begin;
+            self.fill(&mut bytes);
+            let end = if self.at_end { End::OfFile } else { End::Open };
+            let place = Place { offset: self.offset, base_ns: self.base_ns, begin, end };
+            self.offset += bytes.len() as u64;
+            if ways.jobs.send(Job { number: chunk_count, bytes, place }).is_err() {
+                break;
+            }
+            chunk_count += 1;
+            if self.at_end {
+                break;
+            }
+        }
+        Ending { decoded_bytes: self.offset, chunk_count, failure: self.failure }
+    }
+
+    /// Read on until there is a place to cut, and carry over what lies behind it. Where there is none within twice the
+    /// size of a chunk, the cut falls anywhere: memory has to be bounded.
+    fn fill(&mut self, bytes: &mut Buffer) {
+        let mut searched = 0_usize;
+        while !self.at_end {
+            let wanted = if searched == 0 { self.chunk_bytes.saturating_sub(bytes.len()) } else { 0 };
+            self.read_on(bytes, wanted.max(self.chunk_bytes / 2).max(1));
+            if self.at_end {
+                return;
+            }
+            // A beginning that straddles the end of the last search is found by looking a little further back.
+            let from = searched.saturating_sub(256);
+            if let Some(cut) = scan::last_cut(&bytes[from..]).map(|at| from + at).filter(|&cut| cut > 0) {
+                self.carried.append(&bytes[cut..]);
+                bytes.truncate(cut);
+                self.begin = Begin::OfEvent;
+                return;
+            }
+            if bytes.len() >= 2 * self.chunk_bytes {
+                self.begin = Begin::Anywhere;
+                return;
+            }
+            searched = bytes.len();
+        }
+    }
+
+    fn read_on(&mut self, bytes: &mut Buffer, wanted: usize) {
+        match bytes.append_with(wanted, |room| self.source.fill(room)) {
+            Ok(count) => self.at_end = count < wanted,
+            Err(error) => {
+                self.at_end = true;
+                self.failure = Some(error);
+            }
+        }
+    }
+}

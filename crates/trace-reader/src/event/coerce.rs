@@ -1,0 +1,158 @@
+//! What a value means to a column; `None` where it cannot be had without guessing.
+
+use crate::event::time::nanoseconds_from_microseconds;
+use crate::json::digits::number;
+use crate::json::{is_plain_number, Raw, Shape};
+
+/// What an unsigned 32-bit −1 looks like.
+const UNSIGNED_MINUS_ONE: i64 = u32::MAX as i64;
+
+/// A whole number: written as such, as a whole decimal, in a string, in hexadecimal, or as true and false.
+#[inline]
+pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
+    let text = raw.scalar()?;
+    small(text).or_else(|| match text {
+        b"true" => Some(1),
+        b"false" => Some(0),
+        _ => wide(text).and_then(|value| i64::try_from(value).ok()),
+    })
+}
+
+/// A whole number of up to 64 bits without a sign; negative ones of 64 bits are read as their bit pattern.
+pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
+    let text = raw.scalar()?;
+    if let Some(value) = number(text) {
+        return Some(value);
+    }
+    let value = wide(text)?;
+    u64::try_from(value).ok().or_else(|| i64::try_from(value).ok().map(i64::cast_unsigned))
+}
+
+/// A stream: −1 has been written as an unsigned number of 32 bits.
+pub(crate) fn stream(raw: Raw<'_>) -> Option<i64> {
+    let text = raw.scalar()?;
+    let number = small(text).or_else(|| match wide(text) {
+        Some(value) => i64::try_from(value).ok().or_else(|| u64::try_from(value).ok().map(u64::cast_signed)),
+        None => integer(raw),
+    });
+    number.map(|stream| if stream == UNSIGNED_MINUS_ONE { -1 } else { stream })
+}
+
+/// A floating-point number; infinities and NaN come as strings or bare words.
+pub(crate) fn float(raw: Raw<'_>) -> Option<f64> {
+    let text = std::str::from_utf8(raw.scalar()?).ok()?.trim();
+    match text {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        _ => text.parse().ok(),
+    }
+}
+
+/// True or false, also as 1 and 0.
+pub(crate) fn boolean(raw: Raw<'_>) -> Option<bool> {
+    match raw.scalar()? {
+        b"true" | b"True" | b"1" => Some(true),
+        b"false" | b"False" | b"0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Microseconds as nanoseconds.
+pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
+    nanoseconds_from_microseconds(raw.scalar()?.trim_ascii())
+}
+
+/// A list of exactly three whole numbers.
+pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
+    let inner = raw.bytes.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let mut numbers = inner.split(|&byte| byte == b',').map(|part| {
+        let bytes = part.trim_ascii();
+        is_plain_number(bytes).then(|| integer(Raw { bytes, shape: Shape::Number })).flatten()
+    });
+    let triple = [numbers.next()??, numbers.next()??, numbers.next()??];
+    numbers.next().is_none().then_some(triple)
+}
+
+/// The common case: few digits.
+#[inline]
+fn small(text: &[u8]) -> Option<i64> {
+    number(text).map(u64::cast_signed)
+}
+
+fn wide(text: &[u8]) -> Option<i128> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return i128::from_str_radix(digits, 16).ok();
+    }
+    text.parse().ok().or_else(|| whole_decimal(text))
+}
+
+/// `3.0` and `1e3` are whole; doubles hold whole numbers exactly only up to 2^53.
+fn whole_decimal(text: &str) -> Option<i128> {
+    let value: f64 = text.parse().ok()?;
+    (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Raw<'_> {
+        Raw { bytes: text.as_bytes(), shape: Shape::Number }
+    }
+
+    fn literal(text: &str) -> Raw<'_> {
+        Raw { bytes: text.as_bytes(), shape: Shape::Literal }
+    }
+
+    fn string(text: &str) -> Raw<'_> {
+        Raw { bytes: text.as_bytes(), shape: Shape::Text }
+    }
+
+    /// Numbers come as numbers, strings, hexadecimal and booleans.
+    #[test]
+    fn integers_in_all_dresses() {
+        for (raw, value) in [(number("7"), 7), (string(" 42 "), 42), (number("-1"), -1), (string("0x1f"), 31)]
+        {
+            assert_eq!(integer(raw), Some(value));
+        }
+        assert_eq!(integer(number("3.0")), Some(3));
+        assert_eq!(integer(literal("true")), Some(1));
+        for raw in [number("3.5"), string("stream 7"), string(""), number("99999999999999999999")] {
+            assert_eq!(integer(raw), None);
+        }
+    }
+
+    /// Ids of 64 bits keep every bit.
+    #[test]
+    fn unsigned_keeps_all_bits() {
+        assert_eq!(unsigned(number("18446744073709551615")), Some(u64::MAX));
+        assert_eq!(unsigned(number("-1")), Some(u64::MAX));
+        assert_eq!(unsigned(number("18446744073709551616")), None);
+    }
+
+    /// A stream of 4294967295 is the whole device, a hexadecimal one is a number.
+    #[test]
+    fn streams() {
+        assert_eq!(stream(number("4294967295")), Some(-1));
+        assert_eq!(stream(string("0x0")), Some(0));
+        assert_eq!(stream(number("94276541234560")), Some(94_276_541_234_560));
+    }
+
+    /// Launch shapes are three whole numbers, nothing else.
+    #[test]
+    fn triples() {
+        assert_eq!(triple(Raw { bytes: b"[1, 2,3]", shape: Shape::Composite }), Some([1, 2, 3]));
+        for raw in [&b"[1, 2]"[..], b"[1, 2, 3, 4]", b"[]", b"{1,2,3}"] {
+            assert_eq!(triple(Raw { bytes: raw, shape: Shape::Composite }), None);
+        }
+    }
+
+    /// Infinity and NaN are floats in any dress; `N/A` is no number.
+    #[test]
+    fn floats() {
+        assert_eq!(float(literal("inf")), Some(f64::INFINITY));
+        assert!(float(string("NaN")).is_some_and(f64::is_nan));
+        assert_eq!(float(string("N/A")), None);
+    }
+}

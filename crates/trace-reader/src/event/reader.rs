@@ -1,0 +1,179 @@
+//! The state of reading a chunk: the event being read, its open rows, and its findings.
+
+use super::fields::Meaning;
+use super::layout::Layout;
+use super::Edge;
+use super::Place;
+use crate::event::kind::Kind;
+use crate::health::{Fault, Health, Lost};
+use crate::json::{decoded, Blemishes, Cursor, Raw};
+use crate::tables::columns::{Rows, Values};
+use crate::tables::interner::ChunkInterner;
+use crate::tables::schema::Table;
+use crate::tables::tracks::ChunkTracks;
+
+/// A finding in the event being read: what, where, and what is lost by it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remark {
+    pub(super) fault: Fault,
+    pub(super) at: usize,
+    pub(super) lost: Lost,
+}
+
+/// How many times its size may be read in vain in a chunk before the rest of it is given up. Each event that has no end
+/// is read to the end of the chunk before that shows: without a limit, a file of such events takes quadratic time.
+const MOST_READ_IN_VAIN: usize = 16;
+
+pub(super) struct Reader<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) layout: Layout<'a, Meaning>,
+    pub(super) place: Place,
+    pub(super) strings: ChunkInterner<'a>,
+    pub(super) tracks: ChunkTracks<'a>,
+    pub(super) tables: Vec<Rows>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) health: Health,
+    /// Position in the chunk of the event being read.
+    pub(super) position: u32,
+    /// Offset of that event.
+    pub(super) start: usize,
+    /// Tables in which it has an open row, a bit each.
+    pub(super) touched: u32,
+    /// JSON of its args that no column holds.
+    pub(super) extra: String,
+    /// Its samples.
+    pub(super) samples: Vec<(u32, f64)>,
+    /// The category of the event before, which is most often that of the next.
+    pub(super) last_category: (&'a [u8], Kind),
+    /// What was found in it so far.
+    pub(super) notes: Vec<Remark>,
+    /// Bytes that may still be read in vain.
+    pub(super) patience: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], place: Place) -> Self {
+        Self {
+            cursor: Cursor::new(bytes, 0),
+            layout: Layout::new(Meaning::End),
+            place,
+            strings: ChunkInterner::default(),
+            tracks: ChunkTracks::default(),
+            tables: Table::ALL.iter().map(|&table| Rows::new(table)).collect(),
+            edges: Vec::new(),
+            health: Health::default(),
+            position: 0,
+            start: 0,
+            touched: 0,
+            extra: String::new(),
+            samples: Vec::new(),
+            last_category: (b"", Kind::Other),
+            notes: Vec::new(),
+            patience: bytes.len().saturating_mul(MOST_READ_IN_VAIN).saturating_add(1 << 16),
+        }
+    }
+
+    /// Note what is wrong with a text that is not kept.
+    #[inline]
+    pub(super) fn check_text(&mut self, value: Raw<'a>) {
+        if !matches!(value.bytes, [b'a'..=b'z']) {
+            let (_, blemishes) = decoded(value.bytes);
+            self.note_blemishes(blemishes, value.bytes);
+        }
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, table: Table) {
+        self.touched |= 1 << table as u32;
+    }
+
+    #[inline]
+    pub(super) fn intern(&mut self, text: Raw<'a>) -> u32 {
+        let (id, blemishes) = self.strings.intern(text);
+        if blemishes.any() {
+            self.note_blemishes(blemishes, text.bytes);
+        }
+        id
+    }
+
+    /// Note what is wrong with a text; one that is no JSON may have swallowed other events.
+    #[cold]
+    pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
+        for (seen, fault) in [
+            (blemishes.bad_escape, Fault::BadEscape),
+            (blemishes.invalid_utf8, Fault::InvalidUtf8),
+            (blemishes.control_character, Fault::ControlCharacter),
+            (blemishes.broken_value, Fault::BrokenValue),
+            (blemishes.deep_value, Fault::DeepValue),
+        ] {
+            if seen {
+                let swallowed = if fault == Fault::BrokenValue { Lost::text(text).events } else { 0 };
+                self.remark_loss(fault, self.start, Lost { events: swallowed, bytes: 0 });
+            }
+        }
+    }
+
+    /// Remember a finding in the event being read; it counts only if this reading of the event is the one kept.
+    #[cold]
+    pub(super) fn note(&mut self, fault: Fault, at: usize) {
+        self.remark_loss(fault, at, Lost::default());
+    }
+
+    #[cold]
+    pub(super) fn remark_loss(&mut self, fault: Fault, at: usize, lost: Lost) {
+        self.notes.push(Remark { fault, at, lost });
+    }
+
+    /// Count a finding between the events.
+    #[cold]
+    pub(super) fn remark_now(&mut self, fault: Fault, at: usize) {
+        self.note(fault, at);
+        self.commit_notes();
+    }
+
+    pub(super) fn commit_notes(&mut self) {
+        let bytes = self.cursor.bytes;
+        for Remark { fault, at, lost } in self.notes.drain(..) {
+            let text = &bytes[at.min(bytes.len())..];
+            self.health.add_loss(fault, self.place.offset + at as u64, text, lost);
+        }
+    }
+
+    /// Keep the open rows of all tables.
+    #[inline]
+    pub(super) fn commit(&mut self) {
+        if !self.extra.is_empty() {
+            self.commit_extra();
+        }
+        while self.touched != 0 {
+            let table = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
+            self.tables[table].commit(self.position);
+        }
+    }
+
+    #[cold]
+    pub(super) fn commit_extra(&mut self) {
+        self.extra.push('}');
+        let json = std::mem::take(&mut self.extra);
+        if let (Values::InPlace(values), _) = self.tables[Table::ExtraArgs as usize].column(1) {
+            values.push(json);
+        }
+        self.touch(Table::ExtraArgs);
+    }
+
+    /// Forget what was read of the event so far.
+    #[cold]
+    pub(super) fn forget_event(&mut self) {
+        self.roll_back();
+        self.notes.clear();
+    }
+
+    #[cold]
+    pub(super) fn roll_back(&mut self) {
+        self.tables.iter_mut().for_each(Rows::roll_back);
+        self.touched = 0;
+        self.extra.clear();
+        self.samples.clear();
+    }
+}

@@ -1,0 +1,139 @@
+//! Decimal microseconds to whole nanoseconds.
+
+use crate::json::digits::number;
+
+/// Most decimal places a number may carry before further digits cannot change the nanosecond.
+const MOST_DIGITS: usize = 36;
+
+/// Nanoseconds from 1970 to 2116: times so far off at most have differences, and sums with a base time, that fit 64 bits.
+const FARTHEST_NS: i64 = 1 << 62;
+
+/// 52 days: no profile lasts so long, and thousands of events have to be as long before sums of their durations do not
+/// fit 64 bits.
+const LONGEST_NS: i64 = 1 << 52;
+
+/// Whether a duration can be kept.
+#[inline]
+pub(crate) fn is_possible_duration(ns: i64) -> bool {
+    ns <= LONGEST_NS
+}
+
+/// Whether a time can be kept.
+#[inline]
+pub(crate) fn is_in_range(ns: i64) -> bool {
+    (-FARTHEST_NS..=FARTHEST_NS - 1).contains(&ns)
+}
+
+/// Convert the text of a number of microseconds to whole nanoseconds, halves away from zero.
+///
+/// Read as text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
+/// apart. Integers, decimals and exponents are accepted; `None` means the text is no number or overflows an i64.
+#[must_use]
+pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
+    plain(text).or_else(|| decimal(text, 3))
+}
+
+/// The common case, digits, and behind a point exactly three of them or none.
+#[inline]
+fn plain(text: &[u8]) -> Option<i64> {
+    let whole = text.len().checked_sub(4).filter(|&point| text[point] == b'.');
+    match whole {
+        Some(point) => {
+            digits(&text[..point]).zip(digits(&text[point + 1..])).map(|(whole, part)| whole * 1_000 + part)
+        }
+        None => digits(text).map(|whole| whole * 1_000),
+    }
+}
+
+/// A number of 1 to 16 digits below 9 * 10^15.
+#[inline]
+fn digits(text: &[u8]) -> Option<i64> {
+    number(text).filter(|&value| value < 9_000_000_000_000_000).map(u64::cast_signed)
+}
+
+/// The value of a decimal number times `10^shift`, rounded to a whole number.
+fn decimal(text: &[u8], shift: i32) -> Option<i64> {
+    let (negative, unsigned) = match text.first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (digits, exponent) = match unsigned.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (&unsigned[..at], exponent(&unsigned[at + 1..])?),
+        None => (unsigned, 0),
+    };
+    let (mantissa, places) = mantissa(digits)?;
+    let magnitude = scaled(mantissa, exponent.saturating_add(shift).saturating_sub(places))?;
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+fn exponent(text: &[u8]) -> Option<i32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// All digits as one number, and how many of them stand after the point.
+fn mantissa(digits: &[u8]) -> Option<(i128, i32)> {
+    let (mut value, mut places, mut seen, mut after_point) = (0_i128, 0, 0, false);
+    for &byte in digits {
+        match byte {
+            b'.' if !after_point => after_point = true,
+            b'0'..=b'9' => {
+                seen += 1;
+                if value < 10_i128.pow(MOST_DIGITS as u32) {
+                    value = value * 10 + i128::from(byte - b'0');
+                    places += i32::from(after_point);
+                } else if !after_point {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    (seen > 0).then_some((value, places))
+}
+
+fn scaled(mantissa: i128, power: i32) -> Option<i128> {
+    if mantissa == 0 {
+        return Some(0);
+    }
+    let factor = 10_i128.checked_pow(power.unsigned_abs());
+    match (power >= 0, factor) {
+        (true, Some(factor)) => mantissa.checked_mul(factor),
+        (true, None) => None,
+        (false, Some(factor)) => Some((mantissa + factor / 2) / factor),
+        (false, None) => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nanoseconds_from_microseconds as ns;
+
+    /// Every spelling that profilers have used for a time gives the exact nanosecond.
+    #[test]
+    fn all_spellings_are_exact() {
+        assert_eq!(ns(b"0"), Some(0));
+        assert_eq!(ns(b"45"), Some(45_000));
+        assert_eq!(ns(b"1669783687464181"), Some(1_669_783_687_464_181_000));
+        assert_eq!(ns(b"1725000000000000.123"), Some(1_725_000_000_000_000_123));
+        assert_eq!(ns(b"0.001"), Some(1));
+        assert_eq!(ns(b"12.3456"), Some(12_346));
+        assert_eq!(ns(b"1.5e3"), Some(1_500_000));
+        assert_eq!(ns(b"1E-3"), Some(1));
+        assert_eq!(ns(b"-0.5"), Some(-500));
+        assert_eq!(ns(b"7."), Some(7_000));
+        assert_eq!(ns(b"0.00000000000000000000000000000000000000000000001"), Some(0));
+    }
+
+    /// What is no number, or does not fit, is refused and never wraps.
+    #[test]
+    fn nonsense_and_overflow_are_refused() {
+        for text in
+            [&b""[..], b"abc", b"1.2.3", b".", b"-", b"1e", b"9223372036854775807", b"1e40", b"0x10", b"NaN"]
+        {
+            assert_eq!(ns(text), None, "{}", String::from_utf8_lossy(text));
+        }
+        assert_eq!(ns(b"9223372036854775.807"), Some(i64::MAX));
+        assert_eq!(ns(b"9223372036854775.808"), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! A reader whose next bytes can be inspected, and that can go back.
+
+use std::io::{self, BufRead, Read};
+
+/// Bytes behind the beginning of a stream that are kept: a stream that is cut off swallows the beginning of the next one
+/// before that shows.
+const RECENT_BYTES: usize = 1 << 18;
+
+/// A reader that lets one look at the bytes that come next, and go back.
+pub(crate) struct Ahead<R> {
+    front: Vec<u8>,
+    at: usize,
+    /// What was read last.
+    pub(super) recent: Vec<u8>,
+    inner: R,
+}
+
+impl<R: BufRead> Ahead<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self { front: Vec::new(), at: 0, recent: Vec::new(), inner }
+    }
+
+    /// Go back to what was read last from this position on.
+    pub(super) fn go_back(&mut self, position: usize) {
+        let mut front = self.recent.split_off(position);
+        front.extend_from_slice(&self.front[self.at..]);
+        (self.front, self.at) = (front, 0);
+    }
+
+    fn remember(&mut self, from_front: bool, count: usize) {
+        if self.recent.len() > 2 * RECENT_BYTES {
+            self.recent.drain(..self.recent.len() - RECENT_BYTES);
+        }
+        if from_front {
+            self.recent.extend_from_slice(&self.front[self.at..self.at + count]);
+        } else if let Ok(bytes) = self.inner.fill_buf() {
+            self.recent.extend_from_slice(&bytes[..count.min(bytes.len())]);
+        }
+    }
+
+    /// The next bytes, fewer than `count` only at the end.
+    pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        self.front.drain(..self.at);
+        self.at = 0;
+        while self.front.len() < count {
+            let wanted = count - self.front.len();
+            let more = self.inner.fill_buf()?;
+            if more.is_empty() {
+                break;
+            }
+            let taken = more.len().min(wanted);
+            self.front.extend_from_slice(&more[..taken]);
+            self.inner.consume(taken);
+        }
+        Ok(&self.front[..self.front.len().min(count)])
+    }
+}
+
+impl<R: BufRead> Read for Ahead<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.fill_buf()?;
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Ahead<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at < self.front.len() {
+            return Ok(&self.front[self.at..]);
+        }
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let from_front = self.at < self.front.len();
+        self.remember(from_front, count);
+        if from_front {
+            self.at += count;
+        } else {
+            self.inner.consume(count);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The bytes of a file, decompressed.
+
+mod ahead;
+mod gzip;
+mod source;
+mod streams;
+mod tally;
+mod zstd;
+
+pub use source::{content_hash, Input};
+pub(crate) use source::{is_too_long, Source};
+pub(crate) use tally::Tally;

@@ -1,0 +1,150 @@
+//! Compressed streams, read on behind damage: what can be decoded is, and what cannot is reported.
+//!
+//! A file is a sequence of gzip members or zstd frames, of which each is a stream of its own. Where one is damaged, the
+//! next one is looked for by its first bytes.
+
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+
+use super::ahead::Ahead;
+use super::tally::Tally;
+use crate::health::Fault;
+
+/// The decoder of gzip keeps the last 32 KiB of each call for the next one: in short calls it copies all it decodes.
+const MOST_BYTES_A_CALL: usize = 1 << 18;
+/// Bytes by which the beginning of a stream is recognised.
+pub(super) const SIGN_BYTES: usize = 10;
+
+/// One stream of a file.
+pub(crate) trait Stream<R>: Sized {
+    /// Begin to decode where `raw` is.
+    fn begin(raw: R) -> Self;
+
+    /// Decode on; no bytes mean that the stream ends.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// What is decoded but was not handed over, once the stream cannot be decoded any further.
+    fn left(&mut self) -> Vec<u8>;
+
+    /// Whether an error of this kind says that all is decoded, but that it is not what was written.
+    fn is_mismatch(error: &io::Error) -> bool;
+
+    /// Whether a stream begins with these bytes.
+    fn begins_with(bytes: &[u8]) -> bool;
+
+    /// How many of the bytes that begin with these belong to no stream; parallel compressors write such.
+    fn skipped(bytes: &[u8]) -> Option<u64>;
+
+    /// The reader, behind what was read of it.
+    fn into_raw(self) -> R;
+}
+
+/// The streams of a file, one after the other.
+pub(crate) struct Streams<R, S> {
+    /// Between two streams.
+    raw: Option<Ahead<R>>,
+    stream: Option<S>,
+    /// Decoded bytes of a stream that is damaged.
+    left: io::Cursor<Vec<u8>>,
+    decoded_bytes: u64,
+    tally: Arc<Tally>,
+}
+
+impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
+    pub(crate) fn new(raw: R, tally: Arc<Tally>) -> Self {
+        let left = io::Cursor::new(Vec::new());
+        Self { raw: Some(Ahead::new(raw)), stream: None, left, decoded_bytes: 0, tally }
+    }
+
+    fn decode(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.left.read(buffer)?;
+            if count > 0 {
+                return Ok(count);
+            }
+            let mut is_damaged = false;
+            if let Some(stream) = &mut self.stream {
+                match stream.read(buffer) {
+                    Ok(0) => {}
+                    Ok(count) => return Ok(count),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                    Err(error) => {
+                        if self.tally.has_failed() {
+                            return Err(error);
+                        }
+                        self.left = io::Cursor::new(stream.left());
+                        let fault = if S::is_mismatch(&error) {
+                            Fault::ChecksumMismatch
+                        } else {
+                            Fault::TruncatedCompression
+                        };
+                        self.tally.damaged(fault, self.decoded_bytes, 0, &error.to_string());
+                        is_damaged = fault == Fault::TruncatedCompression;
+                    }
+                }
+                self.raw = self.stream.take().map(S::into_raw);
+                if let (Some(raw), true) = (&mut self.raw, is_damaged) {
+                    if let Some(begin) = swallowed::<R, S>(&raw.recent) {
+                        raw.go_back(begin);
+                    }
+                }
+                continue;
+            }
+            let Some(mut raw) = self.raw.take() else { return Ok(0) };
+            let found = self.find_stream(&mut raw);
+            if found? {
+                raw.recent.clear();
+                self.stream = Some(S::begin(raw));
+            } else {
+                self.raw = Some(raw);
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Go to the beginning of the next stream; false at the end of the file.
+    fn find_stream(&mut self, raw: &mut Ahead<R>) -> io::Result<bool> {
+        let (mut skipped, mut is_blank) = (0_u64, true);
+        loop {
+            let next = raw.peek(SIGN_BYTES)?;
+            let found = S::begins_with(next);
+            if found || next.is_empty() {
+                if !is_blank {
+                    let what = "bytes that belong to no compressed stream";
+                    self.tally.damaged(Fault::TruncatedCompression, self.decoded_bytes, skipped, what);
+                }
+                return Ok(found);
+            }
+            if let Some(count) = S::skipped(next) {
+                let whole = io::copy(&mut raw.by_ref().take(count), &mut io::sink())?;
+                if whole < count {
+                    let what = "a frame is cut off";
+                    self.tally.damaged(Fault::TruncatedCompression, self.decoded_bytes, 0, what);
+                }
+                continue;
+            }
+            // Files written in blocks are padded with zeros.
+            is_blank &= next[0] == 0;
+            skipped += 1;
+            raw.consume(1);
+        }
+    }
+}
+
+/// Where in what was read of a damaged stream the next one begins.
+fn swallowed<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
+    (1..recent.len())
+        .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))
+}
+
+impl<R: BufRead, S: Stream<Ahead<R>>> Read for Streams<R, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let wanted = buffer.len().min(MOST_BYTES_A_CALL);
+        let count = self.decode(&mut buffer[..wanted])?;
+        self.decoded_bytes += count as u64;
+        Ok(count)
+    }
+}

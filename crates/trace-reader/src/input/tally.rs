@@ -1,0 +1,107 @@
+//! Counts and hashes the bytes of a file, and records what kept it from being read.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::health::{Fault, Health, Lost};
+
+/// What was read of the file itself so far; shared between the reading thread and the one that reports.
+#[derive(Default)]
+pub(crate) struct Tally {
+    byte_count: AtomicU64,
+    hash: Mutex<Xxh3>,
+    failure: Mutex<Option<io::Error>>,
+    damages: Mutex<Vec<Damage>>,
+}
+
+/// How many damages of compressed streams are remembered one by one.
+const MOST_DAMAGES: usize = 100;
+
+impl Tally {
+    /// Bytes of the file that were read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.byte_count.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        self.byte_count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
+    }
+
+    /// Keep the error that ended the reading; returns another one that says the same.
+    fn fail(&self, error: io::Error) -> io::Error {
+        let told = io::Error::new(error.kind(), error.to_string());
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        told
+    }
+
+    /// Why no more bytes came although there are more. A damaged compressed stream is no failure: its bytes came.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether the file itself could not be read.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Remember damage of a compressed stream; of very many, the last one stands for the rest.
+    pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
+        let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_many = damages.len() >= MOST_DAMAGES;
+        match damages.last_mut() {
+            Some(last) if are_many || (last.fault == fault && last.offset == offset) => last.bytes += bytes,
+            _ => damages.push(Damage { fault, offset, bytes, what: what.to_owned() }),
+        }
+    }
+
+    /// What was wrong where a compressed stream was first damaged; `None` if none was.
+    pub(super) fn first_damage(&self) -> Option<String> {
+        let damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        damages.first().map(|damage| damage.what.clone())
+    }
+
+    /// Add the damages of compressed streams to the findings.
+    pub(crate) fn report_damage(&self, health: &mut Health) {
+        for damage in self.damages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            health.add_loss(damage.fault, damage.offset, damage.what.as_bytes(), Lost::bytes(damage.bytes));
+        }
+    }
+
+    /// Hash of the file's bytes, in hexadecimal.
+    pub(crate) fn content_hash(&self) -> String {
+        format!("{:032x}", self.hash.lock().unwrap_or_else(PoisonError::into_inner).digest128())
+    }
+}
+
+pub(super) struct Tallied<R> {
+    pub(super) inner: R,
+    pub(super) tally: Arc<Tally>,
+}
+
+impl<R: Read> Read for Tallied<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Ok(count) => {
+                self.tally.add(&buffer[..count]);
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => Err(self.tally.fail(error)),
+        }
+    }
+}
+
+/// Damage of a compressed stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    pub(crate) fault: Fault,
+    /// Where in the decoded text.
+    pub(crate) offset: u64,
+    /// Compressed bytes that were not decoded.
+    pub(crate) bytes: u64,
+    pub(crate) what: String,
+}

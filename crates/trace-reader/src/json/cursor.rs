@@ -1,0 +1,352 @@
+//! A cursor over JSON text that forgives what profilers get wrong.
+//!
+//! It reads no tree: a value is a slice of the text. Nested values are skipped without recursion, so that depth costs
+//! no stack.
+
+use memchr::memchr2;
+
+use super::digits::leading_count;
+use super::scan::begins_event;
+use super::validity::is_valid;
+use super::value::{Raw, Shape};
+
+/// Why the text at the cursor cannot be read. As wide as a pointer, like [`Shape`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Broken {
+    /// The text here is no JSON.
+    Syntax,
+    /// The text stops in the middle of a value.
+    EndOfInput,
+}
+
+/// How a closing quote is told from a quote that should have been escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    /// As JSON says: the first quote that no backslash precedes.
+    Strict,
+    /// The first such quote after which the object can go on.
+    Guessed,
+    /// The first quote, escaped or not, after which the object can go on: for Windows paths that end in a backslash.
+    GuessedEvenEscaped,
+}
+
+/// Reads values one after the other.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
+    pub(crate) quotes: Quotes,
+    /// Whether a guess changed what a string is.
+    pub(crate) guessed: bool,
+    open: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at, quotes: Quotes::Strict, guessed: false, open: Vec::new() }
+    }
+
+    /// The byte at the cursor, or 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    #[inline]
+    pub(crate) fn skip_space(&mut self) {
+        while self.peek() <= b' ' && matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
+        }
+    }
+
+    /// The error for an unexpected byte here.
+    pub(crate) fn unexpected(&self) -> Broken {
+        if self.is_at_end() {
+            Broken::EndOfInput
+        } else {
+            Broken::Syntax
+        }
+    }
+
+    #[inline]
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
+        if self.peek() == byte && !self.is_at_end() {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// A key with its colon, up to the value.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Result<&'a [u8], Broken> {
+        self.expect(b'"')?;
+        let key = self.string_end()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(key)
+    }
+
+    /// Any value.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Raw<'a>, Broken> {
+        let (bytes, shape) = match self.peek() {
+            b'"' => {
+                self.at += 1;
+                (self.string_value()?, Shape::Text)
+            }
+            b'{' | b'[' => (self.composite()?, Shape::Composite),
+            b'-' | b'0'..=b'9' => {
+                if let Some(number) = self.plain_number() {
+                    return Ok(Raw { bytes: number, shape: Shape::Number });
+                }
+                let (word, oddity) = self.word()?;
+                (word, if is_number(word, oddity) { Shape::Number } else { Shape::Literal })
+            }
+            _ => (self.word()?.0, Shape::Literal),
+        };
+        Ok(Raw { bytes, shape })
+    }
+
+    /// Digits, with a point between them or without: the numbers that profilers write.
+    #[inline]
+    fn plain_number(&mut self) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let whole = leading_count(rest);
+        let mut length = whole;
+        if rest.get(whole) == Some(&b'.') {
+            let places = leading_count(&rest[whole + 1..]);
+            length = if places == 0 { return None } else { whole + 1 + places };
+        }
+        let has_leading_zero = rest[0] == b'0' && whole > 1;
+        if whole == 0 || has_leading_zero || ROLES[usize::from(*rest.get(length)?)] & ENDS_WORD == 0 {
+            return None;
+        }
+        self.at += length;
+        Some(&rest[..length])
+    }
+
+    /// Everything up to the next separator, and how odd its bytes are for a number; spaces inside a bare word belong to
+    /// it only by mistake, so they end it.
+    #[inline]
+    fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
+        let rest = &self.bytes[self.at..];
+        let mut oddity = 0;
+        let length = rest
+            .iter()
+            .position(|&byte| {
+                let role = ROLES[byte as usize];
+                oddity += usize::from(role & ODDITY);
+                role & ENDS_WORD != 0
+            })
+            .ok_or(Broken::EndOfInput)?;
+        if length == 0 {
+            return Err(Broken::Syntax);
+        }
+        self.at += length;
+        Ok((&rest[..length], oddity))
+    }
+
+    fn string_value(&mut self) -> Result<&'a [u8], Broken> {
+        match self.quotes {
+            Quotes::Strict => self.string_end(),
+            Quotes::Guessed | Quotes::GuessedEvenEscaped => self.guessed_end(),
+        }
+    }
+
+    /// The string whose first byte is at the cursor; leaves the cursor behind its closing quote.
+    #[inline]
+    fn string_end(&mut self) -> Result<&'a [u8], Broken> {
+        let start = self.at;
+        let mut at = start + plain_count(self.bytes.get(start..).unwrap_or_default());
+        loop {
+            if !matches!(self.bytes.get(at), Some(b'"' | b'\\')) {
+                let rest = self.bytes.get(at..).unwrap_or_default();
+                at += memchr2(b'"', b'\\', rest).ok_or(Broken::EndOfInput)?;
+            }
+            if self.bytes[at] == b'"' {
+                self.at = at + 1;
+                return Ok(&self.bytes[start..at]);
+            }
+            at += 2;
+        }
+    }
+
+    /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
+    ///
+    /// No guess reaches into the next event: it would swallow it, and a file of broken events take quadratic time.
+    fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
+        let start = self.at;
+        let mut at = start;
+        let mut passed_over = false;
+        loop {
+            let found =
+                memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
+            at += found;
+            let is_quote = self.bytes[at] == b'"';
+            let candidate = if is_quote { at } else { at + 1 };
+            let may_close = is_quote
+                || (self.quotes == Quotes::GuessedEvenEscaped && self.bytes.get(candidate) == Some(&b'"'));
+            if may_close && self.object_goes_on(candidate + 1) {
+                self.guessed |= passed_over || !is_quote;
+                self.at = candidate + 1;
+                return Ok(&self.bytes[start..candidate]);
+            }
+            if is_quote && opens_event(self.bytes, at) {
+                return Err(Broken::Syntax);
+            }
+            passed_over |= is_quote;
+            at = candidate + 1;
+        }
+    }
+
+    /// Whether the text at `at` can follow a value of an object: its end, or a comma and another key.
+    fn object_goes_on(&self, at: usize) -> bool {
+        let mut ahead = Cursor::new(self.bytes, at);
+        ahead.skip_space();
+        match ahead.peek() {
+            b'}' => {
+                ahead.at += 1;
+                ahead.skip_space();
+                ahead.is_at_end() || matches!(ahead.peek(), b',' | b'}' | b']')
+            }
+            b',' => {
+                ahead.at += 1;
+                ahead.skip_space();
+                ahead.key().is_ok_and(|key| !key.contains(&b'\\') && !key.contains(&b'\n'))
+            }
+            _ => false,
+        }
+    }
+
+    /// An array or object, skipped bracket by bracket.
+    fn composite(&mut self) -> Result<&'a [u8], Broken> {
+        let start = self.at;
+        self.open.clear();
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let skipped =
+                rest.iter().position(|&byte| ROLES[byte as usize] & NESTS != 0).ok_or(Broken::EndOfInput)?;
+            let byte = rest[skipped];
+            self.at += skipped + 1;
+            match byte {
+                b'{' | b'[' => self.open.push(byte),
+                b'"' => {
+                    self.string_end()?;
+                }
+                _ => {
+                    // In ASCII a closing bracket stands two places behind its opening one.
+                    if self.open.pop() != Some(byte - 2) {
+                        return Err(Broken::Syntax);
+                    }
+                    if self.open.is_empty() {
+                        return Ok(&self.bytes[start..self.at]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many of the first bytes of a string are surely neither a quote nor a backslash. Most strings are so short that a
+/// call of `memchr2` takes longer than this.
+#[inline]
+fn plain_count(text: &[u8]) -> usize {
+    let is_any = |block: u64, byte: u8| {
+        let zeroed = block ^ (u64::MAX / 255 * u64::from(byte));
+        zeroed.wrapping_sub(u64::MAX / 255) & !zeroed & ((u64::MAX / 255) << 7)
+    };
+    let blocks = text.as_chunks().0;
+    for (count, block) in blocks.iter().take(3).enumerate() {
+        let block = u64::from_le_bytes(*block);
+        let found = is_any(block, b'"') | is_any(block, b'\\');
+        if found != 0 {
+            return 8 * count + (found.trailing_zeros() / 8) as usize;
+        }
+    }
+    8 * blocks.len().min(3)
+}
+
+/// Whether the quote at `at` opens the first key of an event.
+fn opens_event(text: &[u8], at: usize) -> bool {
+    let before = text[..at].trim_ascii_end();
+    before.last() == Some(&b'{') && begins_event(text, before.len() - 1)
+}
+
+/// Whether a word that begins with a digit or a sign is a number of JSON.
+#[inline]
+fn is_number(word: &[u8], oddity: usize) -> bool {
+    let has_leading_zero = word[0] == b'0' && word.get(1).is_some_and(u8::is_ascii_digit);
+    match oddity {
+        0 => !has_leading_zero,
+        POINT if !has_leading_zero => word[word.len() - 1] != b'.',
+        _ => is_valid(word),
+    }
+}
+
+/// Whether the text is a number of JSON.
+pub(crate) fn is_plain_number(text: &[u8]) -> bool {
+    let oddity = text.iter().map(|&byte| usize::from(ROLES[byte as usize] & ODDITY)).sum();
+    text.first().is_some_and(|&byte| byte == b'-' || byte.is_ascii_digit()) && is_number(text, oddity)
+}
+
+/// Bytes that end a number or a bare word.
+const ENDS_WORD: u8 = 1;
+/// Bytes that matter inside an array or object.
+const NESTS: u8 = 2;
+/// How odd a byte is in a number: digits are not, two points are as odd as any other byte.
+const ODDITY: u8 = 4 | 8;
+/// The oddity of a word that holds nothing but digits and one point.
+const POINT: usize = 4;
+
+/// What each byte can be; one look instead of a comparison with each of them.
+const ROLES: [u8; 256] = {
+    let mut roles = [8; 256];
+    let mut digit = b'0';
+    while digit <= b'9' {
+        roles[digit as usize] = 0;
+        digit += 1;
+    }
+    roles[b'.' as usize] = 4;
+    let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
+    let mut at = 0;
+    // The delimiter after a word does not belong to the word.
+    while at < separators.len() {
+        roles[separators[at] as usize] = ENDS_WORD;
+        roles[brackets[at] as usize] = ENDS_WORD | NESTS;
+        at += 1;
+    }
+    roles
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nested values are skipped whole, brackets inside strings do not count, and depth costs no stack.
+    #[test]
+    fn composites_are_skipped() {
+        let text = br#"{"a": ["]}", {"b": [1]}]}, "#;
+        assert_eq!(Cursor::new(text, 0).value(), Ok(Raw { bytes: &text[..25], shape: Shape::Composite }));
+        let deep = [vec![b'['; 1_000_000], vec![b']'; 1_000_000]].concat();
+        assert_eq!(Cursor::new(&deep, 0).value(), Ok(Raw { bytes: &deep, shape: Shape::Composite }));
+        assert_eq!(Cursor::new(b"[1}", 0).value(), Err(Broken::Syntax));
+        assert_eq!(Cursor::new(b"[1, 2", 0).value(), Err(Broken::EndOfInput));
+    }
+
+    /// A guessed string ends where the object can go on, not at its first quote.
+    #[test]
+    fn guessed_quotes() {
+        let mut cursor = Cursor::new(br#"my "q" name", "pid": 1}"#, 0);
+        cursor.quotes = Quotes::Guessed;
+        assert_eq!(cursor.string_value(), Ok(&br#"my "q" name"#[..]));
+        assert!(cursor.guessed);
+    }
+}

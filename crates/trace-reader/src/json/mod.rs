@@ -1,0 +1,13 @@
+//! JSON text: values, strings, numbers, and where events begin.
+
+mod cursor;
+pub(crate) mod digits;
+pub(crate) mod scan;
+mod strings;
+mod validity;
+mod value;
+
+pub(crate) use cursor::{is_plain_number, Broken, Cursor, Quotes};
+pub(crate) use strings::{as_it_stands, decoded, Blemishes};
+pub(crate) use validity::{expect_json, Unfit};
+pub(crate) use value::{Raw, Shape};

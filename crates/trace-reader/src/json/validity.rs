@@ -1,0 +1,60 @@
+//! Whether a text is JSON that other readers accept.
+
+use memchr::memchr2;
+
+/// Whether the text is JSON.
+#[cold]
+pub(crate) fn is_valid(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Why a value cannot be kept as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is no JSON.
+    Broken,
+    /// It is nested too deep for readers of JSON that use the stack, of which Python's is one.
+    Deep,
+}
+
+/// Whether others can read the text as JSON.
+#[cold]
+pub(crate) fn expect_json(text: &[u8]) -> Result<(), Unfit> {
+    if !is_valid(text) {
+        return Err(Unfit::Broken);
+    }
+    if is_deep(text) {
+        return Err(Unfit::Deep);
+    }
+    Ok(())
+}
+
+/// How deep values may be nested.
+const MOST_DEPTH: usize = 100;
+
+/// Whether a valid text is nested deeper than readers of JSON can bear that use the stack.
+fn is_deep(text: &[u8]) -> bool {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                at += 1;
+                while let Some(found) = memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+                    at += found;
+                    if text[at] == b'"' {
+                        break;
+                    }
+                    at += 2;
+                }
+            }
+            _ => {}
+        }
+        if depth > MOST_DEPTH {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}

@@ -1,0 +1,48 @@
+//! A value as a slice of the text, and its shape.
+
+/// What a value is, from its first byte. As wide as a pointer, so that values are copied word by word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u64)]
+pub(crate) enum Shape {
+    /// A string, without its quotes and with its escapes.
+    Text,
+    /// Something that begins like a number.
+    Number,
+    /// `true`, `false`, `null`, or a bare word that is no JSON, such as `NaN` or `N/A`.
+    Literal,
+    /// An array or an object, with its brackets.
+    Composite,
+}
+
+/// A value as a slice of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Raw<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) shape: Shape,
+}
+
+impl<'a> Raw<'a> {
+    pub(crate) fn is_text(self) -> bool {
+        self.shape == Shape::Text
+    }
+
+    pub(crate) fn is_composite(self) -> bool {
+        self.shape == Shape::Composite
+    }
+
+    /// The text of a scalar, without quotes.
+    #[inline]
+    pub(crate) fn scalar(self) -> Option<&'a [u8]> {
+        (!self.is_composite()).then_some(self.bytes)
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.shape == Shape::Literal && self.bytes == b"null"
+    }
+
+    /// Whether it is a bare word that JSON does not know.
+    #[inline]
+    pub(crate) fn is_bare_word(self) -> bool {
+        self.shape == Shape::Literal && !matches!(self.bytes, b"true" | b"false" | b"null")
+    }
+}
