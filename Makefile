@@ -80,6 +80,7 @@ javascript: node_modules/.installed ## lint, type-check and test the scripts of 
 rust: needs
 	cargo fmt --check
 	cargo clippy --release --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --document-private-items --quiet
 
 docs: $(VENV)/.built $(VENV)/.docs-tools ## build the documentation into site/; a warning or a dead link inside is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env -d build/docs -b html docs site

@@ -149,7 +149,8 @@ def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
     Returns:
         format: "plain", "gzip" or "zstd".
         keys: the top-level keys among them.
-        is_trace: whether the file is a profiler trace.
+        kind: "trace"; "empty" without any text; "cut_off" if the object goes on behind these bytes without events so
+            far; "not_json"; or "other_json".
         rank: `distributedInfo.rank` if among them, else None.
         what: what the file is, in words.
     """

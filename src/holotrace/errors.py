@@ -73,6 +73,16 @@ class TraceNotFoundError(HolotraceError, FileNotFoundError):
 class NotATraceError(HolotraceError, ValueError):
     """A file exists, but is not a profiler trace."""
 
+    may_be_damaged = False
+    """Whether the file may be a damaged trace, rather than a file of another format."""
+
+    @classmethod
+    def maybe_damaged(cls, message: str) -> NotATraceError:
+        """Report a file whose beginning may be that of a damaged trace: empty, cut off, or not JSON."""
+        error = cls(message)
+        error.may_be_damaged = True
+        return error
+
 
 class UnreadableTraceError(HolotraceError, OSError):
     """A file could not be read: permissions, a failing disk, or a compressed stream without any intact content."""

@@ -256,6 +256,20 @@ def test_a_look_at_the_beginning(tmp_path: Path) -> None:
     assert peek(str(path)) == Peek(is_trace=False, rank=None, what="a PyTorch execution trace")
 
 
+@pytest.mark.parametrize(
+    ("content", "may_be_damaged"),
+    [(b"", True), (b"\0\0", True), (b'{"schemaVersion": 1, "a', True), (b'{"nodes": []}', False), (b"[[1]]", False)],
+)
+def test_a_damaged_trace_is_distinguished_from_another_format(
+    tmp_path: Path, content: bytes, may_be_damaged: bool
+) -> None:
+    """Empty, cut off, or not JSON: it may be a damaged trace; other JSON is another format."""
+    path = tmp_path / "trace.json"
+    path.write_bytes(content)
+    beginning = peek(str(path))
+    assert (beginning.is_trace, beginning.may_be_damaged) == (False, may_be_damaged)
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -1,4 +1,4 @@
-//! The messages of errors, which Python shows as they are.
+//! Error messages, which Python shows unchanged.
 
 use algorithms::AlgorithmError::{Edge, GraphCycle, Group, Lengths, Node, ParentCycle, Row, TooManyRows};
 

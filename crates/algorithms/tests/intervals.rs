@@ -1,4 +1,4 @@
-//! Nesting, coverage and lookup on small columns, and against oracles that compare every pair.
+//! Nesting, coverage and lookup on small columns, and on random ones compared with oracles that check every pair.
 
 use algorithms::ancestors::depths;
 use algorithms::intervals::{holding, Intervals, Nesting};
@@ -63,7 +63,7 @@ fn covered_time_counts_once_in_each_group() {
     assert_eq!(intervals.covered(1), Err(AlgorithmError::Group(1)));
 }
 
-/// The innermost interval that contains this one: of those, the last to begin, then the shortest, then the last row.
+/// The innermost interval that contains this one: the last to begin, then the shortest, then the last row.
 fn parent_of(row: usize, intervals: &[(u32, i64, i64)]) -> i64 {
     let (group, start, end) = intervals[row];
     let contains = |&other: &usize| {

@@ -1,10 +1,10 @@
-//! Matching on small columns, and against a scan of every row.
+//! Matching on small columns, and on random ones compared with a scan of every row.
 
 use algorithms::matching::{only_matches, SEVERAL_ROWS};
 use algorithms::NO_ROW;
 use proptest::prelude::*;
 
-/// Compares every row.
+/// Finds the row by comparing every key.
 fn scan(offered: &[i64], key: i64) -> i64 {
     let rows: Vec<usize> = (0..offered.len()).filter(|&row| offered[row] == key).collect();
     match rows[..] {

@@ -1,4 +1,4 @@
-//! Any bytes: the reader never panics, and where serde_json accepts them the two agree.
+//! The reader never panics, and agrees with serde_json on every text that serde_json accepts.
 #![no_main]
 
 #[path = "../../trace-reader/tests/oracle/mod.rs"]

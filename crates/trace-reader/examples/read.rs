@@ -1,4 +1,4 @@
-//! Reads a trace into a folder and says how fast: `cargo run --release --example read -- TRACE FOLDER`.
+//! Reads a trace into a folder and prints the time it took: `cargo run --release --example read -- TRACE FOLDER`.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

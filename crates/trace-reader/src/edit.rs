@@ -1,7 +1,6 @@
 //! Copies the text of a trace and changes some of its events, in bounded memory.
 //!
-//! What is not changed is copied letter by letter. The events are told apart, and their keys found, by the cursor that
-//! reads them; no value is decoded.
+//! Everything else is copied byte for byte. The cursor of the reader finds the events and their keys; no value is decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,19 +12,19 @@ use crate::input::{Input, Source};
 use crate::json::{Broken, Cursor};
 
 const PIECE_BYTES: usize = 2 << 20;
-/// Bytes of text that are kept while an event has no end.
+/// Limit on the bytes to keep while searching for the end of an event.
 const MOST_BYTES_OF_PIECE: usize = 64 << 20;
 
-/// What becomes of an event.
+/// What happens to an event in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate<'a> {
-    /// It stays as it is.
+    /// It is copied as it is.
     Kept,
-    /// It is not in the copy.
+    /// It is omitted.
     LeftOut,
-    /// This text is added at the end of its args.
+    /// This text is added to the end of its args.
     Marked(&'a [u8]),
-    /// Where it is a complete event, `ph` X, this number replaces its name, and its args are emptied.
+    /// If it is a complete event (`ph` is X), this number replaces its name and its args are emptied.
     Numbered(u32),
 }
 
@@ -33,21 +32,21 @@ pub enum Fate<'a> {
 pub struct EditedCopy {
     path: String,
     source: Source,
-    /// Text that is not copied yet, and the offset of its first byte in the file.
+    /// Text not copied yet; `offset` is the position of its first byte in the decompressed file.
     text: Vec<u8>,
     offset: u64,
-    /// Where in `text` the next event, or what follows the events, begins.
+    /// The position in `text` of the next event, or of what follows the events.
     at: usize,
     source_is_read: bool,
     events_end: Option<u64>,
     event_count: usize,
     holds_event: bool,
-    /// Whether what stands before `at` is in the copy as it is, so that the blanks and the comma behind it fit, too.
+    /// Whether the text before `at` was copied as it is, so that the spaces and the comma behind it can be copied too.
     follows_kept: bool,
     entries: Vec<Entry>,
 }
 
-/// A key of an event, with its quotes, and its value.
+/// A key of an event, including its quotes, and its value.
 struct Entry {
     key: Range<usize>,
     value: Range<usize>,
@@ -58,7 +57,7 @@ impl EditedCopy {
     ///
     /// # Errors
     ///
-    /// [`ReadError`]: it cannot be read, or is no trace.
+    /// [`ReadError`]: the file cannot be read, or is not a trace.
     pub fn new(input: Input) -> Result<Self, ReadError> {
         let shown = input.name.clone();
         let mut source = Source::new(input, Arc::default(), u64::MAX)
@@ -80,26 +79,26 @@ impl EditedCopy {
         })
     }
 
-    /// How many events the list of the source holds, as far as it was copied.
+    /// The number of events of the source passed so far.
     pub fn event_count(&self) -> usize {
         self.event_count
     }
 
-    /// Offset behind the bracket that closes the events, in the uncompressed text, once that is reached.
+    /// The offset behind the bracket that closes the events, in the decompressed text; `None` until it is reached.
     pub fn events_end(&self) -> Option<u64> {
         self.events_end
     }
 
-    /// Whether the list of the copy holds an event so far.
+    /// Whether the copy contains an event so far.
     pub fn holds_event(&self) -> bool {
         self.holds_event
     }
 
-    /// The next piece of the copy up to the bracket that closes the events; nothing when that is reached.
+    /// The next piece of the copy, up to the bracket that closes the events; `None` once it is reached.
     ///
     /// # Errors
     ///
-    /// [`ReadError`]: the file cannot be read, or its events are no JSON, or have no end.
+    /// [`ReadError`]: the file cannot be read, or its events are not valid JSON or do not end.
     pub fn events<'a>(&mut self, fate: &impl Fn(usize) -> Fate<'a>) -> Result<Option<Vec<u8>>, ReadError> {
         if self.events_end.is_some() {
             return Ok(None);
@@ -135,7 +134,7 @@ impl EditedCopy {
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    /// Copy the events that are in memory to their ends; fine only when the bracket that closes the list is reached.
+    /// Copy the events that are completely in memory; an error unless the bracket that closes the list is reached.
     fn events_in_text<'a>(
         &mut self,
         fate: &impl Fn(usize) -> Fate<'a>,
@@ -174,7 +173,7 @@ impl EditedCopy {
         }
     }
 
-    /// Forget what is copied, and read a further piece.
+    /// Drop the copied text and read another piece.
     fn read_on(&mut self) -> Result<(), ReadError> {
         self.text.drain(..self.at);
         self.offset += self.at as u64;
@@ -194,7 +193,7 @@ impl EditedCopy {
     }
 }
 
-/// Go over the object at the cursor, and note its keys and values.
+/// Pass the object at the cursor and record its keys and values.
 fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(), Broken> {
     entries.clear();
     cursor.expect(b'{')?;
@@ -225,7 +224,7 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Write what becomes of the event.
+    /// Write the event as `fate` says.
     fn write(&self, fate: Fate<'_>, out: &mut Vec<u8>) {
         match fate {
             Fate::LeftOut => {}
@@ -239,7 +238,7 @@ impl Event<'_> {
         self.last(b"\"ph\"").is_some_and(|entry| &self.text[entry.value.clone()] == b"\"X\"")
     }
 
-    /// The entry that counts of those with this key.
+    /// The last entry with this key, which takes precedence over earlier ones.
     fn last(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| &self.text[entry.key.clone()] == key)
     }
@@ -259,7 +258,7 @@ impl Event<'_> {
         out.extend_from_slice(&self.text[value.end..self.span.end]);
     }
 
-    /// Write an object of the text with a further entry.
+    /// Write an object of the text with one more entry.
     fn write_object(&self, span: Range<usize>, is_empty: bool, added: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(self.text[span.start..span.end - 1].trim_ascii_end());
         out.extend_from_slice(if is_empty { b"" } else { b"," });
@@ -267,7 +266,7 @@ impl Event<'_> {
         out.push(b'}');
     }
 
-    /// Write the event without blanks between its entries.
+    /// Write the event without spaces between its entries.
     fn write_numbered(&self, number: u32, out: &mut Vec<u8>) {
         let mut separator = b'{';
         for Entry { key, value } in self.entries {

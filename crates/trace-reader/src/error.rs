@@ -1,4 +1,4 @@
-//! The one error type of the reader.
+//! The reader's error type.
 
 use std::io;
 
@@ -10,7 +10,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file was read, but it is not a profiler trace.
@@ -18,21 +18,21 @@ pub enum ReadError {
     NotATrace {
         /// The file.
         path: String,
-        /// What was found instead, and where.
+        /// What the file contains instead, and where.
         found: String,
     },
-    /// The file yields more text than it may.
-    #[error("{path}: its text is longer than {most_bytes} bytes")]
+    /// The file decompresses to more text than allowed.
+    #[error("{path} decompresses to more than {most_bytes} bytes")]
     Expands {
         /// The file.
         path: String,
-        /// How much text it may yield.
+        /// The limit on its decompressed size.
         most_bytes: u64,
     },
     /// The tables could not be written.
     #[error("could not write the tables: {0}")]
     Sink(#[from] arrow_schema::ArrowError),
-    /// A thread of the reader ended with a fault of its own.
+    /// A thread of the reader panicked.
     #[error("{path}: the reader failed; please report this with the file")]
     Failed {
         /// The file.

@@ -1,20 +1,20 @@
-//! What a file was like: what had to be repaired, what was dropped, where.
+//! The health of a file: what was repaired or dropped, and where.
 
 use serde_json::{json, Value};
 
-/// How many places of one kind of fault are remembered.
+/// How many offsets to record for each kind of fault.
 const MOST_OFFSETS: usize = 5;
-/// How much text of the first place is kept.
+/// How much text to keep from the first occurrence.
 const EXAMPLE_BYTES: usize = 120;
 
-/// What happened to the bytes a finding is about.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The event is there, with the meaning its writer most likely had.
+    /// The event is kept, with the meaning its writer most likely intended.
     Repaired,
-    /// The event or value is gone.
+    /// The event or value is lost.
     Dropped,
-    /// Nothing is lost, but a reader of the numbers should know.
+    /// Nothing is lost, but it matters for interpreting the numbers.
     Note,
 }
 
@@ -25,7 +25,7 @@ macro_rules! faults {
         pub enum Fault { $($(#[$doc])* $name,)* }
 
         impl Fault {
-            /// All kinds, in the order they are reported.
+            /// All kinds, in the order in which they are reported.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// The stable name.
@@ -34,7 +34,7 @@ macro_rules! faults {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What happened to the bytes.
+            /// How severe it is.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)* }
@@ -44,15 +44,15 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A string held a quote that was not escaped.
+    /// A string contained an unescaped quote.
     UnescapedQuote = "unescaped_quote", Repaired;
-    /// A backslash stood before a character that needs none.
+    /// A backslash that does not begin a valid escape.
     BadEscape = "bad_escape", Repaired;
     /// Bytes of a string are not UTF-8.
     InvalidUtf8 = "invalid_utf8", Repaired;
-    /// A string held a raw control character.
+    /// A string contained a raw control character.
     ControlCharacter = "control_character", Repaired;
-    /// NaN, inf, N/A or the like stood where JSON wants a value.
+    /// NaN, inf, N/A or a similar word instead of a JSON value.
     BareLiteral = "bare_literal", Repaired;
     /// A comma too many.
     StrayComma = "stray_comma", Repaired;
@@ -64,29 +64,29 @@ faults! {
     MissingPhase = "missing_phase", Repaired;
     /// A negative duration, kept as 0.
     NegativeDuration = "negative_duration", Repaired;
-    /// A value that is no JSON; its text is kept.
+    /// A value that is not valid JSON; its text is kept.
     BrokenValue = "broken_value", Repaired;
-    /// A value nested too deep to be read; its text is kept.
+    /// A value nested too deep for JSON parsers; its text is kept.
     DeepValue = "deep_value", Repaired;
-    /// A value of top-level metadata that is no JSON; its text is kept.
+    /// A value of top-level metadata that is not valid JSON; its text is kept.
     BrokenMetadata = "broken_metadata", Repaired;
-    /// Top-level metadata so damaged that it was passed over.
+    /// Top-level metadata so damaged that it was skipped.
     LostMetadata = "lost_metadata", Dropped;
     /// An arg's value does not fit its column; its text is kept in `extra_args`.
     UnexpectedValue = "unexpected_value", Note;
-    /// An event that could not be read at all.
+    /// An event that could not be read.
     BrokenEvent = "broken_event", Dropped;
     /// An event without a usable time.
     MissingTime = "missing_time", Dropped;
-    /// A time so far off, or a duration so long, that differences or sums would not fit 64 bits.
+    /// A time so distant, or a duration so long, that differences or sums would not fit 64 bits.
     TimeOverflow = "time_overflow", Dropped;
-    /// An event whose phase means nothing to us.
+    /// An event with an unknown phase.
     UnknownPhase = "unknown_phase", Dropped;
     /// An end without a beginning.
     UnmatchedEnd = "unmatched_end", Dropped;
     /// A beginning without an end, kept with duration 0.
     UnmatchedBegin = "unmatched_begin", Repaired;
-    /// Bytes between events that belong to none.
+    /// Bytes between events that belong to no event.
     Garbage = "garbage_between_events", Dropped;
     /// An element of the list of events that is not an object.
     NotAnEvent = "not_an_event", Dropped;
@@ -98,15 +98,15 @@ faults! {
     MissingComma = "missing_comma", Repaired;
     /// A bracket closes the list of events, but more events follow.
     StrayBracket = "stray_bracket", Repaired;
-    /// A second list of events in the same object; its events are read, too.
+    /// A second list of events in the same object; its events are also read.
     RepeatedEvents = "repeated_trace_events", Repaired;
-    /// Another document follows the first; its events are read, too.
+    /// Another document follows the first; its events are also read.
     AnotherDocument = "another_document", Repaired;
-    /// A time to add to every event's that cannot be added: it is too large, or comes after events it is meant for.
+    /// A base time that cannot be added to the events: it is too large, or differs from the one already added.
     UnusableBaseTime = "unusable_base_time", Dropped;
-    /// Zero bytes among the events, as a hole in a file leaves them.
+    /// Zero bytes among the events, as in a sparse file.
     ZeroBytes = "zero_bytes", Dropped;
-    /// Zero bytes after the end, as files written in blocks have them.
+    /// Zero bytes after the end, as in files written in blocks.
     ZeroPadding = "zero_padding", Repaired;
     /// The file stops in the middle; the last event is lost.
     TruncatedJson = "truncated_json", Dropped;
@@ -116,21 +116,21 @@ faults! {
     TrailingGarbage = "trailing_garbage", Dropped;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
-    /// The checksum of the compressed stream says that its text is not what was written.
+    /// The checksum of a compressed stream differs from that of its decompressed text.
     ChecksumMismatch = "checksum_mismatch", Dropped;
 }
 
-/// What of a file did not become part of a table.
+/// What was lost: parts of a file that are in no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Events, as far as they can be counted.
     pub events: u64,
-    /// Bytes of the text; compressed ones where these could not be decoded.
+    /// Bytes of the text; compressed bytes if they could not be decoded.
     pub bytes: u64,
 }
 
 impl Lost {
-    /// Text that was passed over; events are counted by their phases.
+    /// Skipped text; its events are counted by their phases.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }
@@ -141,7 +141,7 @@ impl Lost {
         Self { events: lost.events.max(1), ..lost }
     }
 
-    /// Bytes in which no events can be told apart.
+    /// Bytes without recognisable events.
     pub(crate) fn bytes(count: u64) -> Self {
         Self { events: 0, bytes: count }
     }
@@ -155,31 +155,31 @@ impl Lost {
 /// One kind of finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of fault.
     pub fault: Fault,
-    /// How often it was seen.
+    /// How often it occurred.
     pub count: u64,
-    /// What was lost there.
+    /// What was lost because of it.
     pub lost: Lost,
-    /// The first places: byte offsets in the uncompressed text.
+    /// Byte offsets of the first few in the decompressed text.
     pub offsets: Vec<u64>,
-    /// Text around the first place.
+    /// The text at the first offset.
     pub example: String,
 }
 
-/// Findings of a file or a part of it, one entry a kind.
+/// The findings of a file or a part of it, one per kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     findings: Vec<Finding>,
 }
 
 impl Health {
-    /// Count a finding at `offset`, with the text around it.
+    /// Count a finding at `offset`, where `text` begins.
     pub(crate) fn add(&mut self, fault: Fault, offset: u64, text: &[u8]) {
         self.add_loss(fault, offset, text, Lost::default());
     }
 
-    /// Count a finding at `offset`, with the text around it and what was lost.
+    /// Count a finding at `offset`, where `text` begins, and what was lost.
     pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;
@@ -207,7 +207,7 @@ impl Health {
         }
     }
 
-    /// How often a fault was seen.
+    /// How often a fault occurred.
     pub(crate) fn count(&self, fault: Fault) -> u64 {
         self.findings.iter().find(|finding| finding.fault == fault).map_or(0, |finding| finding.count)
     }

@@ -1,13 +1,17 @@
 //! Reads PyTorch profiler traces of any age and vendor into Arrow tables.
 //!
-//! From bytes to tables: [`source`] decompresses the input; [`cutter`] finds the events and cuts the text into chunks;
-//! [`event`] turns a chunk into [`columns`]; [`sequencer`] puts the chunks in order, gives strings and tracks their
-//! final numbers, and passes the batches to a [`sink`]; [`tail`] reads what follows the events. A [`team`] of threads
-//! does this on all cores. [`health`] counts what was repaired or dropped. [`edit`] copies the same text with some
-//! events changed.
+//! From bytes to tables:
 //!
-//! Time is linear in the size of the text, and the memory for text in progress is bounded for any number of threads.
-//! No file makes the reader panic, and a bad event does not lose the events around it.
+//! - `input` decompresses the file,
+//! - `document` finds the events, and reads the keys before and after them,
+//! - `chunks` cuts the text into chunks, reads them on all cores, and puts them in order,
+//! - `event` turns a chunk into rows, using `json`,
+//! - `tables` collects the rows and passes batches to a [`Sink`].
+//!
+//! [`Health`] counts what was repaired or dropped. [`EditedCopy`] copies a trace and changes some of its events.
+//!
+//! Time grows linearly with the size of the text, and the memory for text in progress is bounded for any number of
+//! threads. No file makes the reader panic, and a damaged event does not cost the events around it.
 
 mod chunks;
 mod document;
@@ -30,7 +34,7 @@ pub use health::{Fault, Finding, Health, Lost, Severity};
 pub use input::{content_hash, Input};
 pub use memory_events::{memory_events, MemoryEvents};
 pub use options::Options;
-pub use peek::{peek, Peek};
+pub use peek::{peek, FileKind, Peek};
 pub use read::{read, Progress, Trace};
 pub use tables::schema::{columns_of, schema_of, ColumnType, Table};
 pub use tables::sink::{FolderSink, MemorySink, Sink};

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::error::ReadError;
 use crate::input::{Input, Source};
 
-/// The columns of a raw memory timeline that say how much memory there is.
+/// The columns of a raw memory timeline that give the amount of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEvents {
-    /// Nanoseconds; negative for what was there before the recording.
+    /// Nanoseconds; negative for memory allocated before the recording.
     pub times: Vec<i64>,
-    /// Bytes; negative where memory is given back.
+    /// Bytes; negative if memory is freed.
     pub sizes: Vec<i64>,
-    /// Numbers of what the memory is for.
+    /// Numbers of the categories of memory.
     pub categories: Vec<i64>,
 }
 
@@ -20,8 +20,8 @@ pub struct MemoryEvents {
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`]: the file cannot be read, or its compression breaks off. [`ReadError::NotATrace`]: it is something
-/// else than a list of lists of four whole numbers.
+/// [`ReadError::Io`]: the file cannot be read, or its compressed data is damaged. [`ReadError::NotATrace`]: it is not a
+/// list of lists of four whole numbers.
 pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
     let name = input.name.clone();
     let mut text = Vec::new();
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Go behind this byte if it is the next one that is no blank.
+    /// Skip white space, then this byte if it is next; returns whether it was.
     fn passes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_there = self.peek() == byte;
@@ -127,7 +127,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Rows become columns, blanks or not, and the action is left out.
+    /// Rows become columns, with or without white space, and the action is dropped.
     #[test]
     fn rows_are_read() {
         let expected = MemoryEvents {
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Anything else is an error that says where: no number is guessed.
+    /// Anything else is an error with its position; no number is guessed.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

@@ -1,35 +1,64 @@
-//! A cheap look at the beginning of a file: is it a trace, and of which rank?
+//! Inspects the beginning of a file: is it a trace, and of which rank?
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::document::MOST_METADATA_BYTES;
-use crate::document::{find_events, Beginning, Head, Header};
+use crate::document::{find_events, Beginning, Head, Header, Other};
 use crate::error::ReadError;
 use crate::health::Health;
 use crate::input::{Input, Source};
 
+/// What a file is, as far as its beginning shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A profiler trace.
+    Trace,
+    /// A file without text.
+    Empty,
+    /// A JSON object that has no events up to the end of the inspected text.
+    CutOff,
+    /// Not JSON.
+    NotJson,
+    /// JSON that is not a profiler trace.
+    OtherJson,
+}
+
+impl FileKind {
+    /// The stable name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Empty => "empty",
+            Self::CutOff => "cut_off",
+            Self::NotJson => "not_json",
+            Self::OtherJson => "other_json",
+        }
+    }
+}
+
 /// What the beginning of a file shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
-    /// How it is compressed: plain, gzip or zstd.
+    /// The compression: plain, gzip or zstd.
     pub format: &'static str,
     /// Top-level keys seen.
     pub keys: Vec<String>,
-    /// Whether events begin here.
-    pub is_trace: bool,
-    /// `distributedInfo.rank`, where it stands before the events.
+    /// What the file is.
+    pub kind: FileKind,
+    /// `distributedInfo.rank`, if it precedes the events.
     pub rank: Option<i64>,
-    /// What it is, in words.
+    /// What the file is, in words.
     pub what: String,
 }
 
-/// Look at the first `limit` uncompressed bytes of a file.
+/// Inspect the first `limit` bytes of a file, after decompression.
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`] when the file cannot be read.
+/// [`ReadError::Io`]: the file cannot be read.
 pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
     let name = input.name.clone();
     let io = |source| ReadError::Io { path: name.clone(), source };
@@ -39,14 +68,15 @@ pub fn peek(input: Input, limit: usize) -> Result<Peek, ReadError> {
     let mut header = Header::default();
     let head = Head { text: &text, offset: 0, is_all: is_end || limit > MOST_METADATA_BYTES };
     let beginning = find_events(head, &mut header, &mut Health::default());
-    let (is_trace, what) = match beginning {
-        Beginning::Events { .. } => (true, "a profiler trace".to_owned()),
-        Beginning::SomethingElse(found) => (false, found),
-        Beginning::NoEvents(_) => (false, "a JSON object without traceEvents".to_owned()),
-        Beginning::NeedMore if text.trim_ascii().is_empty() => (false, "an empty file".to_owned()),
-        Beginning::NeedMore => (false, "JSON without traceEvents at its beginning".to_owned()),
+    let (kind, what) = match beginning {
+        Beginning::Events { .. } => (FileKind::Trace, "a profiler trace".to_owned()),
+        Beginning::SomethingElse(other @ Other::NotJson(_)) => (FileKind::NotJson, other.to_string()),
+        Beginning::SomethingElse(other) => (FileKind::OtherJson, other.to_string()),
+        Beginning::NoEvents(_) => (FileKind::OtherJson, "a JSON object without traceEvents".to_owned()),
+        Beginning::NeedMore if text.trim_ascii().is_empty() => (FileKind::Empty, "an empty file".to_owned()),
+        Beginning::NeedMore => (FileKind::CutOff, "JSON without traceEvents at its beginning".to_owned()),
     };
     let rank =
         header.get("distributedInfo").as_ref().and_then(|info| info.get("rank")).and_then(Value::as_i64);
-    Ok(Peek { format: source.format.name(), keys: header.keys().cloned().collect(), is_trace, rank, what })
+    Ok(Peek { format: source.format.name(), keys: header.keys().cloned().collect(), kind, rank, what })
 }

@@ -8,10 +8,10 @@ use crate::input::{is_too_long, Input, Tally};
 use crate::options::Options;
 use crate::tables::sink::Sink;
 
-/// Receives the bytes read so far and the bytes of the file, several times a second; `false` stops the reading.
+/// Receives the bytes read so far and the size of the file, several times a second; `false` stops the reading.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
-/// What a file holds besides its tables.
+/// What a file contains besides its tables.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// JSON object of the top-level keys other than `traceEvents`.
@@ -22,12 +22,12 @@ pub struct Trace {
 
 /// Read a trace into `sink`.
 ///
-/// If the caller stops the reading, this returns at once; a thread that waits for bytes ends when it gets them.
+/// If `progress` stops the reading, this returns at once; a thread that is waiting for bytes ends when they arrive.
 ///
 /// # Errors
 ///
-/// [`ReadError`] if the file cannot be read or is not a trace, or if the sink fails. Bad events are not errors; the
-/// trace's health counts them.
+/// [`ReadError`]: the file cannot be read or is not a trace, or the sink fails. Damaged events are not errors; the health
+/// of the trace counts them.
 pub fn read(
     input: Input,
     sink: &mut dyn Sink,

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use trace_reader::{EditedCopy, Fate, Input, ReadError};
 
-/// The copy of a text, and the copied events' number.
+/// The copy of a text, and the number of events in the text.
 fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String, usize), ReadError> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text).expect("room for it");
@@ -20,20 +20,20 @@ fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String,
     Ok((String::from_utf8(out).expect("the copy is text"), copy.event_count()))
 }
 
-/// Without changes the copy is the text, letter by letter, however many pieces it takes.
+/// Without changes the copy equals the text, byte for byte, in any number of pieces.
 #[test]
-fn kept_events_are_copied_letter_by_letter() {
+fn kept_events_are_copied_byte_for_byte() {
     let event = r#"{ "ph":"X",  "name":"é \"}{\\", "args": {"a": [1, {"b":"]"}]} }"#;
     for count in [0, 1, 3, 100_000] {
         let events = vec![event; count].join(" ,\n");
         let text = format!("{{\"a\": [{{}}], \"traceEvents\": [\n{events}], \"b\": \"]\"}}\n");
-        let (found, event_count) = edited(text.as_bytes(), |_| Fate::Kept).expect("it is a trace");
-        assert!(found == if count == 0 { text.replace("[\n]", "[]") } else { text });
+        let (copy, event_count) = edited(text.as_bytes(), |_| Fate::Kept).expect("it is a trace");
+        assert!(copy == if count == 0 { text.replace("[\n]", "[]") } else { text });
         assert_eq!(event_count, count);
     }
 }
 
-/// Each fate, and commas only between events that are there.
+/// Each fate is applied, and commas only separate copied events.
 #[test]
 fn events_are_left_out_marked_and_numbered() {
     let text = br#"[{"ph":"X","name":"a","args":{"x":1}}, {"name":"b" }, {"ph":"X", "name":"c", "args":[]}]"#;
@@ -51,7 +51,7 @@ fn events_are_left_out_marked_and_numbered() {
     );
 }
 
-/// What is no list of events, or has no end, is an error, not a copy.
+/// A text without a complete list of events is an error.
 #[test]
 fn damage_is_an_error() {
     for text in ["", "[{\"ph\":\"X\"}", "[{\"ph\":\"X\"", "[{\"ph\" 1}]", "[{\"ph\":\"X\"}, 5]", "{\"a\":[]}"]

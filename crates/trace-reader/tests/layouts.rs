@@ -87,14 +87,14 @@ fn member() -> impl Strategy<Value = Member> {
     (select(KEYS.to_vec()), select(COLONS.to_vec()), select(COMMAS.to_vec()))
 }
 
-/// How an event is written, but for its values.
+/// The layout of an event: everything but its values.
 type Layout = (Vec<Member>, &'static str);
 
 fn layout() -> impl Strategy<Value = Layout> {
     (vec(member(), 0..10), select(ENDS.to_vec()))
 }
 
-/// What makes an event differ from its layout.
+/// A difference between an event and its layout.
 #[derive(Clone, Debug)]
 enum Change {
     Nothing,
@@ -136,7 +136,7 @@ fn changed((members, end): &Layout, change: &Change, at: Index) -> Layout {
     (members, end)
 }
 
-/// A value that suits the key, most often.
+/// A value that usually fits the key.
 fn value(key: &str, number: usize) -> &'static str {
     let suitable = match key {
         "ph" => &VALUES[..9],
@@ -162,7 +162,7 @@ fn event((members, end): &Layout, numbers: &[usize]) -> String {
     text + end
 }
 
-/// Events of a few layouts in any order, between two good ones.
+/// Events of a few layouts in any order, between two valid ones.
 fn events() -> impl Strategy<Value = String> {
     let changes = (any::<Index>(), change(), any::<Index>());
     let of_events = vec((changes, vec(0..1000_usize, 11)), 0..30);
@@ -177,7 +177,7 @@ fn events() -> impl Strategy<Value = String> {
     })
 }
 
-/// All tables read from a text, and its findings.
+/// All tables of a text, and its health.
 fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
     let mut sink = MemorySink::default();
     let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };
@@ -192,14 +192,14 @@ fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Events read after others become the same rows as events of which each is read by itself.
+    /// Events read after others become the same rows as events read one by one.
     #[test]
     fn neighbours_do_not_matter(text in events()) {
         oracle::check(text.as_bytes(), 1 << 20);
         prop_assert_eq!(read_whole(text.as_bytes(), 1 << 20), read_whole(text.as_bytes(), 1), "{}", text);
     }
 
-    /// Where any byte is replaced, what is still valid reads as serde_json reads it.
+    /// With one byte replaced, a text that is still valid reads as serde_json reads it.
     #[test]
     fn replaced_bytes(text in events(), at in any::<Index>(), byte in select(b"\"\\{}[]:, 1x".to_vec())) {
         let mut bytes = text.into_bytes();

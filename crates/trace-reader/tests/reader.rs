@@ -1,4 +1,4 @@
-//! Files of every age and kind of damage, read as a whole.
+//! Traces of every age and with many kinds of damage, read as a whole.
 #![allow(clippy::expect_used)]
 
 use std::io::{self, Cursor, Read as _, Write};
@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use serde_json::Value;
 use trace_reader::{read, schema_of, Input, MemorySink, Options, ReadError, Table};
 
-/// A trace with its tables in one batch each.
+/// A trace that was read.
 struct Read {
     sink: std::cell::RefCell<MemorySink>,
     header: Value,
@@ -89,7 +89,7 @@ const KERNEL: &str = r#"{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "
     "args": {"device": 0, "context": 1, "stream": 7, "correlation": 42, "External id": 9, "grid": [1, 2, 3],
     "block": [128, 1, 1], "blocks per SM": inf, "graph node id": 18446744073709551615, "novel": {"a": [1]}}}"#;
 
-/// A kernel's args land in their typed columns; what no column holds stays as JSON.
+/// The args of a kernel go into their typed columns; args without a column stay as JSON.
 #[test]
 fn a_kernel_and_its_args() {
     let read = read_text(&trace_of(KERNEL));
@@ -110,7 +110,7 @@ fn a_kernel_and_its_args() {
     assert_eq!(read.findings(), [("bare_literal".to_owned(), 1)]);
 }
 
-/// Where the file is cut for the threads changes nothing, even between objects nested in an event.
+/// The result does not depend on where the text is cut for the threads, even between objects nested in an event.
 #[test]
 fn the_size_of_chunks_does_not_matter() {
     let nested = r#"{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 1,
@@ -128,7 +128,7 @@ fn the_size_of_chunks_does_not_matter() {
     }
 }
 
-/// Key order does not matter, and the last of two equal keys wins.
+/// The order of keys does not matter, and the last of two equal keys counts.
 #[test]
 fn any_key_order() {
     let read = read_text(&trace_of(
@@ -143,7 +143,7 @@ fn any_key_order() {
     );
 }
 
-/// A quote that should have been escaped costs neither the event nor its neighbours.
+/// An unescaped quote loses neither the event nor its neighbours.
 #[test]
 fn unescaped_quotes() {
     for name in [r#"my "q" name"#, r#"one " quote"#, r#"a", "b"#, r#"ends in ""#] {
@@ -156,7 +156,7 @@ fn unescaped_quotes() {
     }
 }
 
-/// Windows paths, control characters and bytes that are no UTF-8 stay readable.
+/// Windows paths, control characters and invalid UTF-8 stay readable.
 #[test]
 fn damaged_strings() {
     let event = |name: &[u8]| {
@@ -171,7 +171,7 @@ fn damaged_strings() {
     assert_eq!(kinds, ["unescaped_quote", "bad_escape", "invalid_utf8", "control_character"]);
 }
 
-/// A broken event is dropped and counted by offset; those around it stay.
+/// A broken event is dropped and counted; the events around it are kept.
 #[test]
 fn broken_events() {
     for broken in [
@@ -187,7 +187,7 @@ fn broken_events() {
     }
 }
 
-/// What an event lacks is filled in where that cannot mislead; without a time it is dropped.
+/// Missing fields are filled in where that cannot mislead; an event without a time is dropped.
 #[test]
 fn missing_fields() {
     let read = read_text(&trace_of(
@@ -213,7 +213,7 @@ fn missing_fields() {
     assert_eq!(read.findings(), expected.map(|(kind, count)| (kind.to_owned(), count)));
 }
 
-/// Stray commas and bare words are forgiven.
+/// Stray commas and bare words are tolerated.
 #[test]
 fn stray_commas() {
     let read = read_text(&trace_of(
@@ -223,7 +223,7 @@ fn stray_commas() {
     assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 4)]);
 }
 
-/// A file that stops in the middle keeps everything before the last event.
+/// A file that ends in the middle keeps everything before its last event.
 #[test]
 fn truncated_text() {
     let text = trace_of(&[KERNEL, KERNEL, KERNEL].join(",\n"));
@@ -237,7 +237,7 @@ fn truncated_text() {
     }
 }
 
-/// The health says where the events end, so that others can be added to the file.
+/// The health contains the end of the events, so that other code can add events to the file.
 #[test]
 fn the_end_of_the_events_is_known() {
     let text = trace_of(KERNEL);
@@ -246,7 +246,7 @@ fn the_end_of_the_events_is_known() {
     assert_eq!(read_text(&text[..end - 1]).health["events_end"], Value::Null);
 }
 
-/// Keys after the events count like those before, the base time too.
+/// Keys after the events count like those before them, including the base time.
 #[test]
 fn base_time_before_and_after() {
     let event = r#"{"ph": "X", "name": "a", "ts": 1.5, "dur": 1}"#;
@@ -261,7 +261,7 @@ fn base_time_before_and_after() {
     }
 }
 
-/// Old and foreign files are a bare list; the legacy profiler had no categories.
+/// Some profilers write a bare list; the legacy profiler has no categories.
 #[test]
 fn bare_lists() {
     let read = read_text(
@@ -271,7 +271,7 @@ fn bare_lists() {
     assert_eq!(kinds(&read.table(Table::Events)), [1, 6]);
 }
 
-/// Beginnings and ends are joined by track, asynchronous ones by id.
+/// Begin and end events are paired by track, asynchronous ones by id.
 #[test]
 fn begin_and_end() {
     let read = read_text(&trace_of(
@@ -287,7 +287,7 @@ fn begin_and_end() {
     assert_eq!(read.findings(), [("unmatched_end".to_owned(), 1), ("unmatched_begin".to_owned(), 1)]);
 }
 
-/// Counters and profiler ranges become samples, one row a number.
+/// Counters and profiler ranges become samples, one row per number.
 #[test]
 fn samples() {
     let read = read_text(&trace_of(
@@ -301,7 +301,7 @@ fn samples() {
     assert_eq!(uint32(&counters, "event_index"), [Some(0), Some(0), Some(1)]);
 }
 
-/// Streams come as numbers, hexadecimal texts and unsigned −1; without the arg the tid says it.
+/// Streams may be numbers, hexadecimal texts and an unsigned −1; without the arg, the tid is the stream.
 #[test]
 fn streams() {
     let event = |args: &str| {
@@ -315,7 +315,7 @@ fn streams() {
     assert_eq!(int64(&events, "stream"), [Some(7), Some(31), Some(-1), Some(-1), Some(11)]);
 }
 
-/// Members of a gzip file and frames of a zstd file are read one after the other, whatever the name says.
+/// Members of a gzip file and frames of a zstd file are read one after the other, whatever the file name.
 #[test]
 fn compression() {
     let text = trace_of(&[KERNEL, KERNEL].join(","));
@@ -339,7 +339,7 @@ fn compression() {
     }
 }
 
-/// A file that yields more than it may is refused, wherever in it that happens, and one that yields just so much is read.
+/// A file that decompresses to more than the limit is rejected, and one that reaches exactly the limit is read.
 #[test]
 fn too_long() {
     let text = trace_of(&vec![KERNEL; 200].join(","));
@@ -353,17 +353,14 @@ fn too_long() {
     };
     for bytes in [text.as_bytes(), &zstd, long_header.as_bytes()] {
         for most_bytes in [0, 100, text.len() / 2, text.len() - 1] {
-            let refused = read_with(bytes, most(most_bytes)).err().expect("it is longer");
-            assert!(matches!(refused, ReadError::Expands { .. }), "{refused}");
+            let error = read_with(bytes, most(most_bytes)).err().expect("it is longer");
+            assert!(matches!(error, ReadError::Expands { .. }), "{error}");
         }
     }
-    assert_eq!(
-        read_with(&zstd, most(text.len())).expect("just so long").table(Table::Events).num_rows(),
-        200
-    );
+    assert_eq!(read_with(&zstd, most(text.len())).expect("it fits").table(Table::Events).num_rows(), 200);
 }
 
-/// A compressed file that stops in the middle keeps what came before.
+/// A compressed file that ends in the middle keeps the events before that.
 #[test]
 fn truncated_compression() {
     let events: Vec<String> = (0..2_000).map(|at| KERNEL.replace("10.001", &format!("{at}.001"))).collect();
@@ -376,10 +373,10 @@ fn truncated_compression() {
     assert!(read.findings().iter().any(|(kind, _)| kind == "truncated_compression"));
 }
 
-/// What is no trace is refused, saying what was found.
+/// A file that is not a trace is rejected with a description of its content.
 #[test]
 fn no_trace() {
-    for (bytes, found) in [
+    for (bytes, reason) in [
         (&b""[..], "the file is empty"),
         (b" \n", "the file is empty"),
         (b"%PDF-1.4", "it begins with \"%PDF-1.4\""),
@@ -389,8 +386,8 @@ fn no_trace() {
         (br#"{"traceEvents": null}"#, "its traceEvents is not a list"),
         (br#"{"schemaVersion": 1, "a"#, "it ends before any traceEvents"),
     ] {
-        let error = read_bytes(bytes, 1 << 20).err().expect("it is refused").to_string();
-        assert!(error.contains(found), "{error}");
+        let error = read_bytes(bytes, 1 << 20).err().expect("it is rejected").to_string();
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -402,7 +399,7 @@ fn no_events() {
     }
 }
 
-/// One event of ten megabytes on one line, and one nested a million deep, are read like any other.
+/// An event of 10 MiB on one line, and one nested a million levels deep, are read like any other.
 #[test]
 fn huge_and_deep_events() {
     let long = "x".repeat(10 << 20);
@@ -414,7 +411,7 @@ fn huge_and_deep_events() {
     assert_eq!(read.table(Table::Events).num_rows(), 3);
 }
 
-/// The reading stops when the caller says so.
+/// The caller can stop the reading.
 #[test]
 fn stopping() {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -428,7 +425,7 @@ fn stopping() {
     assert!(matches!(result, Err(ReadError::Stopped)));
 }
 
-/// Gives no byte, but an error.
+/// A reader that only returns an error.
 struct Broken;
 
 impl io::Read for Broken {
@@ -441,7 +438,7 @@ fn input_of(bytes: impl io::Read + Send + 'static) -> Input {
     Input::new("store://a.json".to_owned(), Box::new(bytes), 0)
 }
 
-/// Bytes may come from anywhere; what they hold is what counts.
+/// Bytes may come from any reader.
 #[test]
 fn bytes_from_anywhere() {
     let input = input_of(Cursor::new(trace_of(KERNEL)));
@@ -449,7 +446,7 @@ fn bytes_from_anywhere() {
     assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
 }
 
-/// A source that fails, at once or in the middle, fails the reading: what is missing is no damage of the file.
+/// If the source fails, at once or in the middle, so does the reading: missing bytes are not damage of the file.
 #[test]
 fn failing_source() {
     let text = trace_of(&[KERNEL; 2_000].join(","));

@@ -1,4 +1,4 @@
-//! The reader agrees with serde_json on valid text, and no bytes make it panic.
+//! The reader agrees with serde_json on valid text, and no input makes it panic.
 #![allow(clippy::expect_used)]
 
 mod oracle;
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{json, Map, Value};
 
-/// Values that an arg may have, nested ones too.
+/// Values of an arg, including nested ones.
 fn arg() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -68,7 +68,7 @@ fn damage() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, 
     (any::<prop::sample::Index>(), any::<prop::sample::Index>(), inserted)
 }
 
-/// The text of an event whose keys come in any order and any number of times, with values of any type.
+/// The text of an event with keys in any order, any number of times, and values of any type.
 fn odd_event() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args", "args", "ph", "new",
@@ -119,9 +119,9 @@ proptest! {
         oracle::check(&text, chunk_bytes);
     }
 
-    /// No event, whatever keys it has how often, costs the file, or another event.
+    /// No event loses the file or another event, whatever its keys and however often they occur.
     #[test]
-    fn no_event_costs_the_file(odd in vec(odd_event(), 1..8), chunk_bytes in 1_usize..2_000) {
+    fn no_event_loses_others(odd in vec(odd_event(), 1..8), chunk_bytes in 1_usize..2_000) {
         let good = r#"{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":1,"dur":1}"#;
         let text = format!(r#"{{"traceEvents":[{good},{},{good}]}}"#, odd.join(","));
         oracle::check(text.as_bytes(), chunk_bytes);
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!((good.first(), good.last()), (Some(&0), Some(&last)));
     }
 
-    /// Bytes replaced anywhere, any number of times, never make the reader panic.
+    /// No replaced bytes make the reader panic.
     #[test]
     fn broken_bytes_never_panic(text in trace(), damages in vec(damage(), 1..6), chunk_bytes in 1_usize..2_000) {
         let mut bytes = text;

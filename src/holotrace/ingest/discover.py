@@ -89,8 +89,6 @@ _WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)
 _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
 _TRACE_NAME_PART = ".pt.trace.json"
-_SIGNS_OF_DAMAGE = ("an empty file", "JSON without traceEvents at its beginning", "it begins with")
-"""Reasons that fit a damaged trace; a file of another format is named by its format instead."""
 
 _MOST_NAMES_SHOWN = 10
 _NO_FILES = "no trace to open: the list of files is empty"
@@ -246,7 +244,8 @@ def _peek_rank(path: str) -> int | HolotraceError | None:
     except UnreadableTraceError as error:
         return error
     if not beginning.is_trace:
-        return NotATraceError(f"not a profiler trace: {beginning.what}")
+        message = f"not a profiler trace: {beginning.what}"
+        return NotATraceError.maybe_damaged(message) if beginning.may_be_damaged else NotATraceError(message)
     return _stated_rank(path, beginning.rank)
 
 
@@ -276,7 +275,7 @@ def _is_unreadable(path: str, error: Exception) -> bool:
     if isinstance(error, UnreadableTraceError):
         return ".json" in name or rank_in_name(path) is not None
     is_named_like_a_trace = _TRACE_NAME_PART in name or rank_in_name(path) is not None
-    return is_named_like_a_trace and any(sign in str(error) for sign in _SIGNS_OF_DAMAGE)
+    return is_named_like_a_trace and isinstance(error, NotATraceError) and error.may_be_damaged
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:

@@ -36,8 +36,8 @@ _SMALL_BYTES = 256 << 20
 
 _MOST_BYTES = (1 << 63) - 1
 
-_CUT_OFF = "JSON without traceEvents at its beginning"
-"""The native reader's answer when the inspected beginning ends inside the object."""
+_KINDS_OF_DAMAGE = {"empty", "cut_off", "not_json"}
+"""What the native reader calls beginnings that a damaged trace may have, too."""
 
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 
@@ -78,14 +78,16 @@ class KinetoReader:
 class Peek:
     """What the beginning of a file shows.
 
-    is_trace  whether the file is a trace
-    rank      the rank it states, else None
-    what      what the file is if it is not a trace
+    is_trace        whether the file is a trace
+    rank            the rank it states, else None
+    what            what the file is if it is not a trace
+    may_be_damaged  whether it may be a damaged trace rather than a file of another format
     """
 
     is_trace: bool
     rank: int | None
     what: str
+    may_be_damaged: bool = False
 
 
 def peek(path: str) -> Peek:
@@ -96,9 +98,12 @@ def peek(path: str) -> Peek:
     """
     with _errors_of(path):
         beginning = _peek(path)
-        if beginning["what"] == _CUT_OFF:  # perhaps the header is longer than a peek
+        if beginning["kind"] == "cut_off":  # perhaps the header is longer than a peek
             beginning = _peek(path, _LONG_HEADER_BYTES)
-    return Peek(beginning["is_trace"], rank_or_none(beginning["rank"]), _named(beginning))
+    kind, rank = beginning["kind"], rank_or_none(beginning["rank"])
+    if kind != "trace" and _EXECUTION_TRACE_KEYS.issubset(beginning["keys"]):
+        return Peek(is_trace=False, rank=rank, what="a PyTorch execution trace")
+    return Peek(kind == "trace", rank, str(beginning["what"]), may_be_damaged=kind in _KINDS_OF_DAMAGE)
 
 
 def _peek(path: str, *limit: int) -> dict[str, Any]:
@@ -129,13 +134,6 @@ def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None
             f"{_most_expansion()}, the highest ratio that is accepted"
         )
         raise UnreadableTraceError(message) from error
-
-
-def _named(beginning: dict[str, Any]) -> str:
-    """Name the format of a file that is not a trace, by its keys where they are characteristic."""
-    if not beginning["is_trace"] and _EXECUTION_TRACE_KEYS.issubset(beginning["keys"]):
-        return "a PyTorch execution trace"
-    return str(beginning["what"])
 
 
 def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:

@@ -14,7 +14,7 @@ pub(crate) fn peek(py: Python<'_>, source: Source, limit: usize) -> PyResult<Bou
     let answer = PyDict::new(py);
     answer.set_item("format", peek.format)?;
     answer.set_item("keys", peek.keys)?;
-    answer.set_item("is_trace", peek.is_trace)?;
+    answer.set_item("kind", peek.kind.name())?;
     answer.set_item("rank", peek.rank)?;
     answer.set_item("what", peek.what)?;
     Ok(answer)

@@ -1,17 +1,17 @@
-//! Bytes that come and go without being cleared in between: clearing a file's worth of memory takes time.
+//! A byte buffer that is reused without zeroing it again, which would take time for each chunk.
 
 use std::ops::Deref;
 
-/// A vector of bytes that keeps what it held as room for more.
+/// A vector of bytes that keeps its initialised memory when it is cleared.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// The bytes, and behind them the room.
+    /// The bytes, then initialised memory for more.
     all: Vec<u8>,
     length: usize,
 }
 
 impl Buffer {
-    /// Append what `write` puts into room for `count` bytes, of which it returns the number.
+    /// Let `write` fill up to `count` more bytes and return how many it wrote.
     pub(crate) fn append_with<E>(
         &mut self,
         count: usize,
@@ -39,7 +39,7 @@ impl Buffer {
         self.length = self.length.min(length);
     }
 
-    /// Forget the bytes, and give back memory for more than `most` of them.
+    /// Remove all bytes, and release memory beyond `most` bytes.
     pub(crate) fn clear(&mut self, most: usize) {
         self.length = 0;
         self.all.truncate(most);
@@ -59,7 +59,7 @@ impl Deref for Buffer {
 mod tests {
     use super::*;
 
-    /// Old bytes never show again, and memory is given back.
+    /// Old bytes never reappear, and memory is released.
     #[test]
     fn old_bytes_do_not_show() {
         let mut buffer = Buffer::default();

@@ -1,4 +1,4 @@
-//! Reads a file and cuts it into chunks that begin and end between events, as far as that can be told.
+//! Reads a file and cuts it into chunks, between events if possible.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::health::Health;
 use crate::input::{Input, Source, Tally};
 use crate::json::scan;
 
-/// A chunk on its way to be read.
+/// A chunk waiting to be read.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) number: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Job {
     pub(crate) place: Place,
 }
 
-/// What the beginning of a file says.
+/// What precedes the events of a file.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) format: &'static str,
@@ -39,33 +39,33 @@ pub(crate) struct Ending {
     pub(crate) failure: Option<std::io::Error>,
 }
 
-/// Where the cutter sends what it finds, and the empty buffers it gets.
-pub(crate) struct Ways {
+/// The channels of the cutter: what it sends, and the empty buffers it receives.
+pub(crate) struct Channels {
     pub(crate) opening: Sender<Result<Opening, ReadError>>,
     pub(crate) jobs: Sender<Job>,
     pub(crate) spare: Receiver<Buffer>,
 }
 
-/// Read a whole file, and send it on in chunks of about `chunk_bytes`.
+/// Read a whole file and send it in chunks of about `chunk_bytes`.
 pub(crate) fn cut(
     input: Input,
     tally: Arc<Tally>,
     most_bytes: u64,
     chunk_bytes: usize,
-    ways: Ways,
+    channels: Channels,
 ) -> Ending {
     let path = input.name.clone();
     match open(input, tally, most_bytes) {
         Ok((source, begun, opening)) => {
             let base_ns = opening.base_ns;
-            if ways.opening.send(Ok(opening)).is_err() {
+            if channels.opening.send(Ok(opening)).is_err() {
                 return Ending::default();
             }
-            Cutter::new(source, begun, base_ns, chunk_bytes).run(&ways)
+            Cutter::new(source, begun, base_ns, chunk_bytes).run(&channels)
         }
         Err(failure) => {
-            // Nobody listens where the reading was stopped.
-            let _ = ways.opening.send(Err(failure.of(path, most_bytes)));
+            // Fails only if the caller stopped the reading.
+            let _ = channels.opening.send(Err(failure.of(path, most_bytes)));
             Ending::default()
         }
     }
@@ -111,9 +111,9 @@ impl Cutter {
         }
     }
 
-    fn run(mut self, ways: &Ways) -> Ending {
+    fn run(mut self, channels: &Channels) -> Ending {
         let mut chunk_count = 0;
-        while let Ok(mut bytes) = ways.spare.recv() {
+        while let Ok(mut bytes) = channels.spare.recv() {
             std::mem::swap(&mut bytes, &mut self.carried);
             self.carried.truncate(0);
             let begin = self.begin;
@@ -121,7 +121,7 @@ impl Cutter {
             let end = if self.at_end { End::OfFile } else { End::Open };
             let place = Place { offset: self.offset, base_ns: self.base_ns, begin, end };
             self.offset += bytes.len() as u64;
-            if ways.jobs.send(Job { number: chunk_count, bytes, place }).is_err() {
+            if channels.jobs.send(Job { number: chunk_count, bytes, place }).is_err() {
                 break;
             }
             chunk_count += 1;
@@ -132,8 +132,8 @@ impl Cutter {
         Ending { decoded_bytes: self.offset, chunk_count, failure: self.failure }
     }
 
-    /// Read on until there is a place to cut, and carry over what lies behind it. Where there is none within twice the
-    /// size of a chunk, the cut falls anywhere: memory has to be bounded.
+    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If that is not
+    /// possible within twice the size of a chunk, cut anywhere, to bound the memory.
     fn fill(&mut self, bytes: &mut Buffer) {
         let mut searched = 0_usize;
         while !self.at_end {
@@ -142,7 +142,7 @@ impl Cutter {
             if self.at_end {
                 return;
             }
-            // A beginning that straddles the end of the last search is found by looking a little further back.
+            // The beginning of an event may straddle the end of the last search, so search a little of it again.
             let from = searched.saturating_sub(256);
             if let Some(cut) = scan::last_cut(&bytes[from..]).map(|at| from + at).filter(|&cut| cut > 0) {
                 self.carried.append(&bytes[cut..]);

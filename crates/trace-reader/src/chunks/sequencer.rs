@@ -1,4 +1,4 @@
-//! Puts the chunks of a file in order, gives strings and tracks their final numbers, and hands the batches to a sink.
+//! Puts the chunks of a file in order, gives strings and tracks their final numbers, and passes batches to a sink.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::tables::schema::{schema_of, Table};
 use crate::tables::sink::Sink;
 use crate::tables::tracks::FileTracks;
 
-/// Rows a batch handed to the sink holds; a column read from many small batches has to be pieced together first.
+/// Rows per batch for the sink; a column of many small batches would have to be concatenated before use.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
 /// Bytes of `strings` written at a time.
 const STRING_BYTES_A_BATCH: usize = 16 << 20;
 
-/// Where in the file the sequencer is.
+/// The part of the file that the sequencer is in.
 #[derive(Debug)]
 enum Stage {
     /// Among the events.
@@ -39,29 +39,29 @@ enum Stage {
     Behind(Tail),
 }
 
-/// Text that could not be read yet, since it goes on in the next chunk.
+/// Text that continues in the next chunk, so it cannot be read yet.
 #[derive(Debug, Default)]
 struct Carried {
     text: Vec<u8>,
     offset: u64,
-    /// How long it has to become before it is tried again, so that long values do not take quadratic time.
+    /// The length at which to try again: retrying with each chunk would take quadratic time for long values.
     worth_trying_at: usize,
 }
 
 /// Takes chunks in order.
 pub(crate) struct Sequencer<'a> {
     sink: &'a mut dyn Sink,
-    /// What the first document of the file says about itself.
+    /// The header of the first document.
     header: Header,
-    /// What the document says that is being read, where it is not the first.
+    /// The header of the current document, if it is not the first.
     later: Option<Header>,
     health: Health,
     in_object: bool,
-    /// Added to the times of the document that is being read.
+    /// Added to the times of the current document.
     base_ns: i64,
-    /// Added to the times of the first one as they were read.
+    /// Added to the times of the first document while it was read.
     first_base_ns: i64,
-    /// To be added to all times at the end: the first document said it behind its events.
+    /// Added to all times at the end, because the first document states it behind its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,
@@ -104,7 +104,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. Its rows count where it begins between events, as it most often does; else it is read again.
+    /// Take the next chunk. Its rows are used if it began between two events, as almost always; otherwise read it again.
     pub(crate) fn absorb(&mut self, text: &[u8], place: Place, rows: ChunkRows) -> Result<(), ReadError> {
         let is_all = place.end == End::OfFile;
         if !self.carried.text.is_empty() {
@@ -130,7 +130,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Read the text from `from` on.
+    /// Read the text from `from`.
     fn read(&mut self, text: &[u8], from: usize, offset: u64, is_all: bool) -> Result<(), ReadError> {
         let open = if is_all { End::OfFile } else { End::Open };
         let (mut at, mut end) = (from, open);
@@ -142,7 +142,7 @@ impl<'a> Sequencer<'a> {
                     let rows = read_chunk(&text[at..], place);
                     let outcome = rows.outcome;
                     self.store(rows)?;
-                    // An event that is cut off although it is long enough will not be waited for.
+                    // The event is longer than allowed: do not wait for its end.
                     end = if matches!(outcome, Outcome::Cut(_)) { End::OfPatience } else { open };
                     self.after(outcome, text, at, offset)
                 }
@@ -167,7 +167,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Go on behind what was read of the text from `at` on; gives the position where more of it can be read.
+    /// Continue after reading the text from `at`; returns the position at which to read on, if any text is left.
     fn after(&mut self, outcome: Outcome, text: &[u8], at: usize, offset: u64) -> Option<usize> {
         match outcome {
             Outcome::AllRead => None,
@@ -184,14 +184,14 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Keep the text from `at` on until there is more of it; `most` of it are waited for.
+    /// Keep the text from `at` until more arrives, up to `most` bytes.
     fn carry(&mut self, text: &[u8], at: usize, offset: u64, most: usize) {
         let text = text[at..].to_vec();
         let worth_trying_at = (2 * text.len()).min(most.max(text.len()) + 1);
         self.carried = Carried { text, offset: offset + at as u64, worth_trying_at };
     }
 
-    /// Go on where the text behind a list of events led to further events.
+    /// Continue with further events behind a list of events.
     fn go_on_with_events(&mut self, in_list: bool) {
         let stage = std::mem::replace(&mut self.stage, Stage::Events);
         let Stage::Behind(mut tail) = stage else { return };
@@ -200,7 +200,7 @@ impl<'a> Sequencer<'a> {
         self.begin = if in_list { Begin::OfList } else { Begin::Anywhere };
         if let Some(later) = tail.later.take() {
             self.end_document();
-            // Where it is not said yet, it will be behind the events, as in the first document.
+            // If the base time does not precede the events, it follows them, as in the first document.
             self.base_ns = match later.base_ns() {
                 Some(_) => {
                     later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0))
@@ -211,7 +211,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// A document is read: what its end says of the clock is known now.
+    /// End a document: its base time is now known, even if it follows the events.
     fn end_document(&mut self) {
         let late_base_ns = match self.late_base_ns {
             Some(late_base_ns) => late_base_ns,
@@ -256,7 +256,7 @@ impl<'a> Sequencer<'a> {
         self.hand_on(table)
     }
 
-    /// Give the sink the batches of a table that are full.
+    /// Pass the full batches of a table to the sink.
     fn hand_on(&mut self, table: Table) -> Result<(), ReadError> {
         while let Some(batch) = self.coalescers[table as usize].next_completed_batch() {
             self.sink.write(table, batch)?;
@@ -272,7 +272,7 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Complete the tables, now that the file is read to its end.
+    /// Complete the tables at the end of the file.
     pub(crate) fn finish(&mut self, decoded_bytes: u64, tally: &Tally) -> Result<(), ReadError> {
         tally.report_damage(&mut self.health);
         if matches!(self.stage, Stage::Events) {
@@ -315,7 +315,7 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Whether it is a list with elements, but nothing in them that a profiler writes.
+    /// Whether the file is a list whose elements are all something other than events.
     pub(crate) fn holds_no_event(&self) -> bool {
         let broken = self.health.count(Fault::BrokenEvent) + self.health.count(Fault::NotAnEvent);
         !self.in_object && self.event_count > 0 && broken == u64::from(self.event_count)
@@ -340,7 +340,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Whether a batch of strings can take one more.
+/// Whether a batch of strings has room for another.
 fn is_room_in(builder: &LargeStringBuilder) -> bool {
     builder.len() < STRINGS_A_BATCH && builder.values_slice().len() < STRING_BYTES_A_BATCH
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 use crossbeam_channel::{bounded, unbounded, Receiver, RecvTimeoutError, Sender};
 
 use crate::chunks::buffer::Buffer;
-use crate::chunks::cutter::{cut, Ending, Job, Opening, Ways};
+use crate::chunks::cutter::{cut, Channels, Ending, Job, Opening};
 use crate::chunks::sequencer::Sequencer;
 use crate::error::ReadError;
 use crate::event::{read_chunk, ChunkRows};
 use crate::input::{Input, Tally};
 use crate::options::Options;
 
-/// How often to ask whether to go on while waiting for a thread.
+/// How often to ask whether to continue while waiting for a thread.
 const LOOK_UP_EVERY: Duration = Duration::from_millis(100);
 
 /// A chunk that was read, with its bytes, which the sequencer may need again.
@@ -25,7 +25,7 @@ struct Done {
     rows: ChunkRows,
 }
 
-/// The threads that read a file. Each ends when the other end of one of its channels is gone.
+/// The threads that read a file. A thread ends when the other end of one of its channels is closed.
 pub(crate) struct Team {
     cutter: thread::JoinHandle<Ending>,
     opening: Receiver<Result<Opening, ReadError>>,
@@ -45,10 +45,10 @@ impl Team {
         let (jobs, job_out) = bounded::<Job>(threads);
         let (opening_in, opening) = bounded(1);
         let (done_in, done) = unbounded();
-        let ways = Ways { opening: opening_in, jobs, spare: spare_out };
+        let channels = Channels { opening: opening_in, jobs, spare: spare_out };
         let most_bytes = options.most_bytes();
         let cutter =
-            thread::Builder::new().spawn(move || cut(input, tally, most_bytes, chunk_bytes, ways))?;
+            thread::Builder::new().spawn(move || cut(input, tally, most_bytes, chunk_bytes, channels))?;
         for _ in 0..threads {
             let (jobs, done) = (job_out.clone(), done_in.clone());
             thread::Builder::new().spawn(move || read_chunks(&jobs, &done))?;
@@ -56,12 +56,12 @@ impl Team {
         Ok(Self { cutter, opening, done, spare, chunk_bytes })
     }
 
-    /// Wait for what precedes the events; None if the cutter is gone.
+    /// Wait for what precedes the events; `None` if the cutter has ended without it.
     pub(crate) fn opening(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Opening>, ReadError> {
         wait_for(&self.opening, go_on)?.transpose()
     }
 
-    /// Pass the chunks to the sequencer in their order; returns how many there were.
+    /// Pass the chunks to the sequencer in order; returns their number.
     pub(crate) fn put_in_order(
         &self,
         sequencer: &mut Sequencer<'_>,
@@ -80,14 +80,14 @@ impl Team {
         Ok(next)
     }
 
-    /// Wait for the end of the cutter; None if it panicked.
+    /// Wait for the cutter to end; `None` if it panicked.
     pub(crate) fn ending(self) -> Option<Ending> {
         self.cutter.join().ok()
     }
 
     fn take_back(&self, mut bytes: Buffer) {
         bytes.clear(2 * self.chunk_bytes);
-        // Fails if the cutter is done; then the buffer is not needed any more.
+        // Fails if the cutter has ended; then the buffer is no longer needed.
         let _ = self.spare.send(bytes);
     }
 }
@@ -101,7 +101,7 @@ fn read_chunks(jobs: &Receiver<Job>, done: &Sender<Done>) {
     }
 }
 
-/// Wait for a message; None if its sender is gone.
+/// Wait for a message; `None` if its sender is closed.
 fn wait_for<T>(messages: &Receiver<T>, go_on: &mut dyn FnMut() -> bool) -> Result<Option<T>, ReadError> {
     loop {
         let message = messages.recv_timeout(LOOK_UP_EVERY);

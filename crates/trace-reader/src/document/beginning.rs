@@ -1,4 +1,6 @@
-//! Finds the first events of a file, and reads the keys before them.
+//! Finds the first events of a file and reads the keys before them.
+
+use std::fmt;
 
 use super::header::{entry, Entry, Header, EVENTS};
 use super::tail::MOST_METADATA_BYTES;
@@ -8,7 +10,7 @@ use crate::input::{is_too_long, Source};
 use crate::json::scan;
 use crate::json::{Broken, Cursor};
 
-/// Bytes to look for the events in at first.
+/// How many bytes to search for the events first; doubled until they are found.
 const FIRST_LOOK_BYTES: usize = 1 << 16;
 
 /// Text already read, whose events begin at `events_at`.
@@ -35,7 +37,7 @@ impl Failure {
     }
 }
 
-/// Read as much as it takes to find the events.
+/// Read until the events are found.
 pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Result<Begun, Failure> {
     let mut text = Vec::new();
     let mut wanted = FIRST_LOOK_BYTES;
@@ -60,7 +62,7 @@ pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Healt
 fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) -> Option<String> {
     let keys = || header.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     match beginning {
-        Beginning::SomethingElse(found) => Some(found.clone()),
+        Beginning::SomethingElse(other) => Some(other.to_string()),
         Beginning::NoEvents(_) if header.get("traceEvents").is_some() => {
             Some("its traceEvents is not a list".to_owned())
         }
@@ -78,20 +80,41 @@ fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) ->
     }
 }
 
-/// What the beginning of a file turned out to be.
+/// The beginning of a file.
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// The events begin at this position, in a list that is a value of an object, or bare.
+    /// The events begin at this position, in a bare list or in a list inside an object.
     Events { at: usize, in_object: bool },
-    /// More of the file is needed to tell.
+    /// More of the file is needed to decide.
     NeedMore,
-    /// The top-level object ended without events; this position is behind it.
+    /// The top-level object has no events; it ends at this position.
     NoEvents(usize),
-    /// It is something else.
-    SomethingElse(String),
+    /// The file is something else.
+    SomethingElse(Other),
 }
 
-/// A text in which the events are looked for.
+/// What a file without events contains instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Other {
+    /// Not JSON; its first bytes.
+    NotJson(String),
+    /// A list whose first element, shown here, is not an event.
+    List(String),
+    /// JSON that is damaged at this byte.
+    DamagedAt(u64),
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(first) => write!(formatter, "it begins with {first}"),
+            Self::List(first) => write!(formatter, "a list whose first element is {first}"),
+            Self::DamagedAt(at) => write!(formatter, "JSON that is damaged at byte {at}"),
+        }
+    }
+}
+
+/// A text to search for events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) text: &'a [u8],
@@ -101,7 +124,7 @@ pub(crate) struct Head<'a> {
     pub(crate) is_all: bool,
 }
 
-/// Find the first events of a file: in its first document, or behind objects that hold none.
+/// Find the first events of a file, skipping objects without events.
 pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
     let mut first_end = None;
     let mut from = 0;
@@ -130,8 +153,8 @@ pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Heal
 
 /// Read the keys before the events.
 ///
-/// Where they are damaged, the events are looked for behind the damage: by their key, and where that is damaged, too, by
-/// the first object that can hardly be anything but an event.
+/// If they are damaged, search for the events behind the damage: first for their key, and if that is damaged too, for the
+/// first object that is almost certainly an event.
 pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
     let start = if head.text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let mut cursor = Cursor::new(head.text, start);
@@ -144,9 +167,8 @@ pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut H
             cursor.at += 1;
             beginning_of_object(head, cursor, header, health)
         }
-        _ => found_anyway(head, begin, true, health).unwrap_or_else(|| {
-            Beginning::SomethingElse(format!("it begins with {}", shown(&head.text[begin..])))
-        }),
+        _ => found_anyway(head, begin, true, health)
+            .unwrap_or_else(|| Beginning::SomethingElse(Other::NotJson(shown(&head.text[begin..])))),
     }
 }
 
@@ -157,10 +179,8 @@ fn beginning_of_list(head: Head<'_>, mut cursor: Cursor<'_>, health: &mut Health
     match cursor.peek() {
         _ if cursor.is_at_end() => Beginning::NeedMore,
         b'{' | b']' => Beginning::Events { at: start, in_object: false },
-        _ => found_anyway(head, cursor.at, true, health).unwrap_or_else(|| {
-            let first = shown(&head.text[cursor.at..]);
-            Beginning::SomethingElse(format!("a list whose first element is {first}"))
-        }),
+        _ => found_anyway(head, cursor.at, true, health)
+            .unwrap_or_else(|| Beginning::SomethingElse(Other::List(shown(&head.text[cursor.at..])))),
     }
 }
 
@@ -199,10 +219,7 @@ fn beginning_of_object(
                 return found_anyway(head, from, by_phase, health).unwrap_or(if is_cut_off || !head.is_all {
                     Beginning::NeedMore
                 } else {
-                    Beginning::SomethingElse(format!(
-                        "JSON that is damaged at byte {}",
-                        head.offset + cursor.at as u64
-                    ))
+                    Beginning::SomethingElse(Other::DamagedAt(head.offset + cursor.at as u64))
                 });
             }
         }
@@ -210,7 +227,7 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events behind damage: the list that their key names or, if `by_phase`, what shows its phase before that.
+/// Find the events behind damage: the list after the key `traceEvents` or, if `by_phase`, an earlier event with a phase.
 fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health) -> Option<Beginning> {
     let list = scan::next_list_of_events(head.text, from);
     let before = &head.text[..list.unwrap_or(head.text.len())];
@@ -220,7 +237,7 @@ fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health
     Some(Beginning::Events { at, in_object: true })
 }
 
-/// The first bytes, for an error message.
+/// The first bytes, quoted for an error message.
 pub(crate) fn shown(text: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(&text[..text.len().min(40)]))
 }
@@ -243,7 +260,7 @@ mod tests {
         assert_eq!(header.to_json(), r#"{"a":{"b":[1]},"schemaVersion":1}"#);
     }
 
-    /// Metadata that is no JSON does not hide the events.
+    /// Damaged metadata does not hide the events.
     #[test]
     fn broken_metadata_is_passed_over() {
         for text in [
@@ -265,7 +282,7 @@ mod tests {
         }
     }
 
-    /// What is no trace says what it is.
+    /// A file that is not a trace is described.
     #[test]
     fn something_else() {
         assert!(matches!(beginning(b"%PDF-1.4").0, Beginning::SomethingElse(_)));

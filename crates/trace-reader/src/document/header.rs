@@ -22,12 +22,12 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// What to add to every time, where the file says so.
+    /// The time to add to every event's, if the file states one.
     pub(crate) fn base_ns(&self) -> Option<i64> {
         self.entries.get(BASE).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// What to add to every time, 0 where the file does not say so, or where nothing could be added to it.
+    /// The time to add to every event's; 0 if the file states none, or one so large that sums would overflow.
     pub(crate) fn usable_base_ns(&self, health: &mut Health) -> i64 {
         let base_ns = self.base_ns().unwrap_or(0);
         if is_in_range(base_ns) {
@@ -59,7 +59,7 @@ impl Header {
         json
     }
 
-    /// Keep a value; one that is no JSON is kept as its text.
+    /// Keep a value; if it is not valid JSON, keep its text as a string.
     pub(crate) fn add(&mut self, key: String, value: &[u8], offset: u64, health: &mut Health) {
         let text = String::from_utf8_lossy(value);
         let unfit = expect_json(text.as_bytes()).err();
@@ -74,7 +74,7 @@ impl Header {
         self.entries.insert(key, json);
     }
 
-    /// Add the keys of a later document; of those that both have, the first counts.
+    /// Add the keys of a later document; values of the first document take precedence.
     pub(crate) fn join(&mut self, later: Self) {
         for (key, value) in later.entries {
             self.entries.entry(key).or_insert(value);
@@ -83,7 +83,7 @@ impl Header {
 }
 
 pub(crate) enum Entry {
-    /// A key, and where its value begins; the cursor is behind it.
+    /// A key, and the position of its value; the cursor is behind the value.
     Value(String, usize),
     /// The cursor is at the first event.
     Events,
@@ -91,7 +91,7 @@ pub(crate) enum Entry {
     End,
 }
 
-/// Read the next entry of an object; `is_first` says that no comma has to come before it.
+/// Read the next entry of an object; a comma is expected before it unless `is_first`.
 pub(crate) fn entry(
     cursor: &mut Cursor<'_>,
     offset: u64,
@@ -146,7 +146,7 @@ pub(crate) fn entry(
     Ok(Entry::Value(key.into_owned(), at))
 }
 
-/// Whether a value is no JSON and holds events: it begins before damage, and has taken the end of another value for its own.
+/// Whether a value contains events but is not valid JSON: its own end is damaged, so it reaches to the end of a later one.
 fn reaches_over_events(value: &[u8]) -> bool {
     scan::holds_list_or_event(value) && expect_json(value) == Err(Unfit::Broken)
 }

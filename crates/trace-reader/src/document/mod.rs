@@ -4,6 +4,6 @@ mod beginning;
 mod header;
 mod tail;
 
-pub(crate) use beginning::{begin, find_events, Beginning, Begun, Failure, Head};
+pub(crate) use beginning::{begin, find_events, Beginning, Begun, Failure, Head, Other};
 pub(crate) use header::Header;
 pub(crate) use tail::{GoesOn, Tail, MOST_METADATA_BYTES};

@@ -1,4 +1,4 @@
-//! What follows a list of events: keys of the same object, further lists and documents, and what is none of these.
+//! What follows a list of events: keys of the same object, further lists and documents, and garbage.
 
 use super::beginning::{read_beginning, Beginning, Head};
 use super::header::{entry, Entry, Header};
@@ -6,28 +6,28 @@ use crate::health::{Fault, Health, Lost};
 use crate::json::scan;
 use crate::json::{Broken, Cursor};
 
-/// Bytes that metadata may have in one piece.
+/// Limit on the bytes of one metadata value.
 pub(crate) const MOST_METADATA_BYTES: usize = 64 << 20;
-/// What is no JSON is kept so far, since the beginning of an event may straddle two pieces.
+/// How much garbage to keep for the next search, since the beginning of an event may straddle two pieces.
 const LOOK_BACK: usize = 1 << 12;
 
-/// Where behind the events the text is.
+/// What the text behind the events belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// In the object whose value the list was.
+    /// The object around the list.
     Object,
-    /// Behind a whole document.
+    /// Nothing: a whole document precedes it.
     Nothing,
-    /// In text that is no JSON, up to the next event.
+    /// Garbage, up to the next event.
     Garbage,
 }
 
-/// How the text behind the events goes on.
+/// How to continue behind the events.
 #[derive(Debug)]
 pub(crate) enum GoesOn {
     /// Events begin at this position.
     WithEvents(usize),
-    /// The text up to this position is done, and more is needed to go on.
+    /// The text up to this position is done; continuing needs more text.
     ByMore(usize),
 }
 
@@ -35,9 +35,9 @@ pub(crate) enum GoesOn {
 #[derive(Debug)]
 pub(crate) struct Tail {
     within: Within,
-    /// Whether the list was the value of a key, so that more keys may follow.
+    /// Whether the list was inside an object, so that more keys may follow.
     in_object: bool,
-    /// What later documents say about themselves.
+    /// The header of a later document.
     pub(crate) later: Option<Header>,
 }
 
@@ -46,12 +46,12 @@ impl Tail {
         Self { within: if in_object { Within::Object } else { Within::Nothing }, in_object, later: None }
     }
 
-    /// Whether events that come next are in a list that is the value of a key.
+    /// Whether the next events are in a list inside an object.
     pub(crate) fn is_in_object(&self) -> bool {
         self.in_object
     }
 
-    /// Read on in `text`, which begins at `offset`; `is_all` says that nothing follows it.
+    /// Continue in `text`, which begins at `offset`; `is_all` means that nothing follows it.
     pub(crate) fn read(
         &mut self,
         text: &[u8],
@@ -80,7 +80,7 @@ impl Tail {
         }
     }
 
-    /// Read keys and values up to the brace that closes the object.
+    /// Read keys and values up to the closing brace.
     fn read_keys(&mut self, head: Head<'_>, header: &mut Header, health: &mut Health) -> GoesOn {
         let mut cursor = Cursor::new(head.text, 0);
         loop {
@@ -116,7 +116,7 @@ impl Tail {
         }
     }
 
-    /// Read on behind a document.
+    /// Continue behind a document.
     fn read_between(&mut self, head: Head<'_>, health: &mut Health) -> GoesOn {
         let mut cursor = Cursor::new(head.text, 0);
         cursor.skip_space();
@@ -146,7 +146,7 @@ impl Tail {
         }
     }
 
-    /// Read the head of a further document.
+    /// Read the beginning of another document.
     fn read_document(&mut self, head: Head<'_>, begin: usize, health: &mut Health) -> GoesOn {
         let (mut header, mut found) = (Header::default(), Health::default());
         let text = &head.text[begin..];
@@ -173,7 +173,7 @@ impl Tail {
         }
     }
 
-    /// Look for events in text that is no JSON; what is passed over is counted.
+    /// Search garbage for events; count what is skipped.
     fn pass_garbage(&mut self, head: Head<'_>, health: &mut Health) -> GoesOn {
         let text = head.text;
         let list = scan::next_list_of_events(text, 0);
@@ -208,7 +208,7 @@ impl Tail {
     }
 }
 
-/// The file ends within the keys behind the events.
+/// Report that the file ends within the keys behind the events.
 fn cut_off(head: Head<'_>, begin: usize, health: &mut Health) -> GoesOn {
     let rest = head.text[begin..].trim_ascii();
     let offset = head.offset + begin as u64;

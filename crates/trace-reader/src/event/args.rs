@@ -1,4 +1,4 @@
-//! Where each known arg goes: the table, the column, and how its value is read.
+//! The destination of each known arg: the table, the column, and how to read its value.
 
 use std::sync::LazyLock;
 
@@ -7,16 +7,16 @@ use rustc_hash::FxHashMap;
 use crate::json::decoded;
 use crate::tables::schema::{columns_of, Table};
 
-/// Where an arg of a given key goes.
+/// The destination of an arg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A column of a side table, or an optional column of `events`.
     Column { table: Table, column: u8 },
-    /// Likewise, for streams: hexadecimal texts and an unsigned −1 are understood.
+    /// The same for streams: also accepts hexadecimal texts and an unsigned −1.
     Stream { table: Table, column: u8 },
-    /// Likewise, for microseconds that are kept as nanoseconds.
+    /// The same for microseconds, stored as nanoseconds.
     Time { table: Table, column: u8 },
-    /// Three neighbouring columns from a list of three numbers.
+    /// Three adjacent columns, from a list of three numbers.
     Triple { table: Table, column: u8 },
 }
 
@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The rows an arg is looked for on; a few keys mean different things on the host and on a device.
+/// The rows on which an arg has a meaning; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Any,
@@ -46,7 +46,7 @@ use Table::{
     OperatorSources, Operators, PythonFrames, RuntimeCalls, Synchronisations, Xpu,
 };
 
-/// Key, rows, table, column. Keys are as `trace_format` lists them; several years' spellings of one thing share a
+/// Key, rows, table, column. Several spellings of one key, from different years, share a
 /// column.
 const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("correlation", Any, Events, "correlation"),
@@ -225,11 +225,11 @@ const METADATA: &[(&str, &str)] = &[("name", "value"), ("labels", "value"), ("so
 
 type Targets = FxHashMap<&'static [u8], Target>;
 
-/// What the args of one kind of row mean.
+/// The meaning of the args of one kind of row.
 pub(crate) struct Args(Targets);
 
 impl Args {
-    /// Where the arg goes, if it is known; its key may be written with escapes.
+    /// The destination of an arg, if it is known; its key may contain escapes.
     pub(crate) fn target(&self, key: &[u8]) -> Option<Target> {
         match self.0.get(key) {
             None if key.contains(&b'\\') => self.0.get(decoded(key).0.as_bytes()).copied(),
@@ -272,7 +272,7 @@ pub(crate) static OF_METADATA: LazyLock<Args> = LazyLock::new(|| {
     Args(METADATA.iter().map(|&(key, name)| (key.as_bytes(), column(name))).collect())
 });
 
-/// Where the text of a grid goes that is no list of three numbers: `grid(100,)`.
+/// The destination of a grid that is not a list of three numbers, such as `grid(100,)`.
 pub(crate) static GRID_TEXT: LazyLock<Target> = LazyLock::new(|| Target::Column {
     table: CompiledKernels,
     column: position(CompiledKernels, "grid_text"),
@@ -282,7 +282,7 @@ pub(crate) static GRID_TEXT: LazyLock<Target> = LazyLock::new(|| Target::Column 
 mod tests {
     use super::*;
 
-    /// Every column named here exists, so that no arg lands on the event's own number.
+    /// Every column named here exists; otherwise the arg would overwrite the event's own number.
     #[test]
     fn every_column_exists() {
         for args in [&*ON_HOST, &*ON_DEVICE, &*OF_METADATA] {

@@ -1,13 +1,13 @@
-//! What a value means to a column; `None` where it cannot be had without guessing.
+//! Converts values to the types of columns; `None` if that would take guessing.
 
 use crate::event::time::nanoseconds_from_microseconds;
 use crate::json::digits::number;
 use crate::json::{is_plain_number, Raw, Shape};
 
-/// What an unsigned 32-bit −1 looks like.
+/// −1 as an unsigned 32-bit number.
 const UNSIGNED_MINUS_ONE: i64 = u32::MAX as i64;
 
-/// A whole number: written as such, as a whole decimal, in a string, in hexadecimal, or as true and false.
+/// A whole number: plain, as a whole decimal, in a string, in hexadecimal, or as true and false.
 #[inline]
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     let text = raw.scalar()?;
@@ -18,7 +18,7 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     })
 }
 
-/// A whole number of up to 64 bits without a sign; negative ones of 64 bits are read as their bit pattern.
+/// An unsigned whole number of up to 64 bits; a negative one stands for the same bits.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     let text = raw.scalar()?;
     if let Some(value) = number(text) {
@@ -28,7 +28,7 @@ pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     u64::try_from(value).ok().or_else(|| i64::try_from(value).ok().map(i64::cast_unsigned))
 }
 
-/// A stream: −1 has been written as an unsigned number of 32 bits.
+/// A stream; some profilers write −1 as an unsigned 32-bit number.
 pub(crate) fn stream(raw: Raw<'_>) -> Option<i64> {
     let text = raw.scalar()?;
     let number = small(text).or_else(|| match wide(text) {
@@ -38,7 +38,7 @@ pub(crate) fn stream(raw: Raw<'_>) -> Option<i64> {
     number.map(|stream| if stream == UNSIGNED_MINUS_ONE { -1 } else { stream })
 }
 
-/// A floating-point number; infinities and NaN come as strings or bare words.
+/// A floating-point number; infinities and NaN may be strings or bare words.
 pub(crate) fn float(raw: Raw<'_>) -> Option<f64> {
     let text = std::str::from_utf8(raw.scalar()?).ok()?.trim();
     match text {
@@ -109,9 +109,9 @@ mod tests {
         Raw { bytes: text.as_bytes(), shape: Shape::Text }
     }
 
-    /// Numbers come as numbers, strings, hexadecimal and booleans.
+    /// Integers may be numbers, strings, hexadecimal, or booleans.
     #[test]
-    fn integers_in_all_dresses() {
+    fn every_form_of_integer() {
         for (raw, value) in [(number("7"), 7), (string(" 42 "), 42), (number("-1"), -1), (string("0x1f"), 31)]
         {
             assert_eq!(integer(raw), Some(value));
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(unsigned(number("18446744073709551616")), None);
     }
 
-    /// A stream of 4294967295 is the whole device, a hexadecimal one is a number.
+    /// Stream 4294967295 is −1, and hexadecimal streams are numbers.
     #[test]
     fn streams() {
         assert_eq!(stream(number("4294967295")), Some(-1));
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(stream(number("94276541234560")), Some(94_276_541_234_560));
     }
 
-    /// Launch shapes are three whole numbers, nothing else.
+    /// A triple has exactly three whole numbers.
     #[test]
     fn triples() {
         assert_eq!(triple(Raw { bytes: b"[1, 2,3]", shape: Shape::Composite }), Some([1, 2, 3]));
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Infinity and NaN are floats in any dress; `N/A` is no number.
+    /// Infinity and NaN are floats in every form; `N/A` is not a number.
     #[test]
     fn floats() {
         assert_eq!(float(literal("inf")), Some(f64::INFINITY));

@@ -4,7 +4,7 @@ use super::args::{Args, Target, OF_METADATA, ON_DEVICE, ON_HOST};
 use crate::event::kind::Kind;
 use crate::json::{decoded, Raw};
 
-/// Fields of the event being read.
+/// Fields of the current event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields<'a> {
     pub(super) phase: u8,
@@ -16,14 +16,14 @@ pub(super) struct Fields<'a> {
     pub(super) time: Option<Raw<'a>>,
     pub(super) duration: Option<Raw<'a>>,
     pub(super) id: Option<Raw<'a>>,
-    /// Where the args are, if they came before what says how to read them.
+    /// The position of the args, if they precede the fields that determine how to read them.
     pub(super) args_later: Option<usize>,
     /// Whether args were read.
     pub(super) has_read_args: bool,
 }
 
 impl Fields<'_> {
-    pub(super) fn say_how_to_read_args(&self) -> bool {
+    pub(super) fn determine_args(&self) -> bool {
         self.phase != 0 && (self.category.is_some() || matches!(self.phase, b'M' | b'C'))
     }
 
@@ -35,18 +35,18 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether its numeric args are samples, of which an event may hold any number.
+    /// Whether its numeric args are samples, of which an event may have any number.
     pub(super) fn holds_samples(&self) -> bool {
         self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
     }
 
-    /// Whether it becomes a row of `events`, so that columns of that table can take args.
+    /// Whether it becomes a row of `events`, so that args can go into columns of that table.
     pub(super) fn is_row_of_events(&self) -> bool {
         matches!(self.phase, 0 | b'X' | b'i' | b'I' | b'R' | b'n')
     }
 }
 
-/// The rows that args belong to, on which it depends what they mean.
+/// The kind of row that args belong to, which determines their meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RowsOfArgs {
     Host,
@@ -64,7 +64,7 @@ impl RowsOfArgs {
     }
 }
 
-/// What a key of an event means.
+/// The meaning of a key of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Phase,
@@ -75,7 +75,7 @@ pub(super) enum Field {
     Time,
     Duration,
     Id,
-    /// What is known not to matter.
+    /// Known, but not needed.
     Passed,
     Args,
     Unknown,
@@ -99,7 +99,7 @@ impl Field {
     }
 }
 
-/// What a member of an event, or of its args, means.
+/// The meaning of a member of an event or of its args.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Field(Field),
@@ -113,7 +113,7 @@ impl Meaning {
         Self::Field(Field::of(meant(key)))
     }
 
-    /// Whether its values are few and short, and tell which other members there are.
+    /// Whether it has few, short values that determine the other members.
     pub(super) fn is_telling(self) -> bool {
         matches!(self, Self::Field(Field::Phase | Field::Category))
     }
@@ -146,7 +146,7 @@ pub(super) fn legacy_kind(process: Option<Raw<'_>>) -> Kind {
         .map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
 }
 
-/// The letter of a phase; 0 where there is none, a blank where it is no single letter.
+/// The letter of a phase; 0 if it is null, a space if it is not a single letter.
 pub(super) fn phase(value: Raw<'_>) -> u8 {
     match value.bytes {
         [letter] if value.is_text() => *letter,

@@ -1,4 +1,4 @@
-//! The fields of an event to rows, phase by phase.
+//! Turns the fields of an event into rows, phase by phase.
 
 use super::fields::Fields;
 use super::reader::Reader;
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
             name,
             track: self.track(fields),
         };
-        // Its row in `events` is written when both ends are known.
+        // Its row in `events` is written once its begin and end are paired.
         self.edges.push(edge);
         self.commit();
         Ok(())

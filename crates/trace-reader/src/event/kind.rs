@@ -1,6 +1,6 @@
-//! Which kind an event is, from the category it was given in any year.
+//! The kind of an event, from its category in any version of the profiler.
 
-/// Number of each kind; the Python side names them in `holotrace.schema.EventKind`.
+/// The number of each kind; `holotrace.schema.EventKind` has the same in Python.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a category; old and vendors' names are aliases.
+    /// The kind of a category; older names and those of vendors are aliases.
     pub(crate) fn of_category(category: &[u8]) -> Self {
         match category {
             b"cpu_op" | b"Operator" | b"operator" => Self::CpuOp,
@@ -36,7 +36,7 @@ impl Kind {
             b"gpu_memcpy" | b"Memcpy" | b"memcpy" => Self::GpuMemcpy,
             b"gpu_memset" | b"Memset" | b"memset" => Self::GpuMemset,
             b"kernel" | b"Kernel" => Self::Kernel,
-            // Kineto's HPU_OP is Gaudi's host side, in spite of its name.
+            // Despite its name, Kineto's HPU_OP is the host side of Gaudi.
             b"cuda_runtime"
             | b"Runtime"
             | b"runtime"
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// The legacy autograd profiler wrote no category, but told host and device apart by the process.
+    /// The legacy autograd profiler wrote no categories; the process name distinguishes host and device.
     pub(crate) fn of_legacy_process(process: &[u8]) -> Self {
         match process {
             b"CPU functions" => Self::CpuOp,
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// Whether pid and tid of such a row are a device and a stream.
+    /// Whether the pid and tid of such an event are a device and a stream.
     pub(crate) fn is_on_device(self) -> bool {
         matches!(
             self,

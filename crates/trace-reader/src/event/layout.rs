@@ -1,22 +1,22 @@
-//! Expects of an event what the events before it had: a profiler writes the same keys, in the same order, with the same
+//! Predicts the layout of an event from earlier ones: a profiler writes the same keys, in the same order, with the same
 //! spaces between them.
 //!
-//! A tree of steps remembers the text from the end of each value to the beginning of the next one. Where the text goes
-//! on as after one of the steps remembered, a comparison of some words replaces looking for the end of the key and for
-//! its meaning. Anything else is read byte by byte, so that a wrong expectation costs time and changes nothing.
+//! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues like
+//! a stored step, comparing a few words replaces finding the end of the key and looking up its meaning. Any other text is
+//! read byte by byte, so a wrong prediction costs time but does not change the result.
 
 use crate::json::Raw;
 
-/// Steps that a tree may have; events without a common layout would remember steps in vain.
+/// Limit on the steps of a tree: without a common layout, storing more steps does not help.
 const MOST_STEPS: usize = 1 << 10;
-/// Steps that may follow a step; each takes a comparison.
+/// Limit on the steps that follow a step; each costs a comparison.
 const MOST_NEXT: usize = 12;
-/// Bytes of a step that are compared at once; few steps are longer.
+/// Bytes of a step to compare at once; few steps are longer.
 const HEAD_BYTES: usize = 32;
-/// Kinds of objects that may be nested in the object of an event.
+/// Number of kinds of objects nested in the object of an event.
 const INNER_KINDS: usize = 3;
 
-/// No step: nothing is expected, and nothing remembered.
+/// No step: predict nothing and store nothing.
 const LOST: u16 = 0;
 /// The step to the beginning of an event.
 const ROOT: u16 = 1;
@@ -28,7 +28,7 @@ type Words = [u64; HEAD_BYTES / 8];
 pub(super) struct Member<'a, M> {
     pub(super) key: &'a [u8],
     pub(super) meaning: M,
-    /// Its value, where that was read with the key.
+    /// Its value, if it was read together with the key.
     pub(super) value: Option<Raw<'a>>,
 }
 
@@ -41,9 +41,9 @@ struct Step<'a, M> {
     member: Member<'a, M>,
     /// The first of the steps that follow.
     first_next: u16,
-    /// The next one of the steps that follow the same step.
+    /// The next of the steps that follow the same step.
     sibling: u16,
-    /// The beginnings of objects nested here.
+    /// The first steps of objects nested here, by kind.
     inner: [u16; INNER_KINDS],
 }
 
@@ -54,7 +54,7 @@ impl<M> Step<'_, M> {
     }
 }
 
-/// The layouts of the events read so far, and where in one of them the event being read is.
+/// The layouts of the events read so far, and the position of the current event in them.
 #[derive(Debug)]
 pub(super) struct Layout<'a, M> {
     steps: Vec<Step<'a, M>>,
@@ -62,7 +62,7 @@ pub(super) struct Layout<'a, M> {
 }
 
 impl<'a, M: Copy> Layout<'a, M> {
-    /// No layout yet; `nothing` stands for the meaning of a beginning.
+    /// An empty tree; `nothing` is the meaning of its first steps.
     pub(super) fn new(nothing: M) -> Self {
         let mut layout = Self { steps: Vec::new(), at: LOST };
         let member = Member { key: b"", meaning: nothing, value: None };
@@ -71,31 +71,31 @@ impl<'a, M: Copy> Layout<'a, M> {
         layout
     }
 
-    /// Expect the beginning of an event.
+    /// Predict the beginning of an event.
     #[inline]
     pub(super) fn begin(&mut self) {
         self.at = ROOT;
     }
 
-    /// Expect nothing until the next event begins.
+    /// Predict nothing until the next event begins.
     pub(super) fn lose(&mut self) {
         self.at = LOST;
     }
 
-    /// Go on in an object of this kind that begins here.
+    /// Enter an object of this kind that begins here.
     #[inline]
     pub(super) fn enter(&mut self, kind: usize) {
         let inner = self.steps[usize::from(self.at)].inner[kind];
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. By reference, since copies of its parts are not ready when they are needed.
+    /// The member read last. By reference: copies of its parts would not be ready when they are needed.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member
     }
 
-    /// Take the step that the text goes on with, if it is known; gives its length.
+    /// Take the step with which the text continues, if it is known; returns its length.
     #[inline]
     pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
         let head = words(text.first_chunk()?);
@@ -108,7 +108,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.other_step(next, &head, text)
     }
 
-    /// Like [`Self::step`], of the steps from `next` on.
+    /// Like [`Self::step`], among the steps from `next`.
     #[inline(never)]
     fn other_step(&mut self, mut next: u16, head: &Words, text: &[u8]) -> Option<usize> {
         while next != LOST {
@@ -122,7 +122,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         None
     }
 
-    /// Take a step that was not known, and remember it if there is room.
+    /// Take a new step, and store it if there is room.
     pub(super) fn learn(&mut self, text: &'a [u8], member: Member<'a, M>) {
         let from = usize::from(self.at);
         self.at = LOST;
@@ -152,7 +152,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         added
     }
 
-    /// The number of a new step; none where there are too many.
+    /// Store a step and return its number; `LOST` if there are too many.
     fn push(&mut self, text: &'a [u8], member: Member<'a, M>) -> u16 {
         if self.steps.len() >= MOST_STEPS {
             return LOST;
@@ -183,7 +183,7 @@ mod tests {
         Member { key, meaning, value: None }
     }
 
-    /// Take the steps one after the other; gives how many of them were known.
+    /// Take the steps one after the other; returns how many of them were known.
     fn walk<'a>(layout: &mut Layout<'a, u8>, steps: &[&'a str]) -> usize {
         layout.begin();
         let known = steps.iter().filter(|step| match layout.step(format!("{step}{PADDING}").as_bytes()) {
@@ -200,9 +200,9 @@ mod tests {
         known.count()
     }
 
-    /// A layout met again is known; one that branches off is known up to there.
+    /// A repeated layout is known; one that branches off is known up to the branch.
     #[test]
-    fn layouts_are_met_again() {
+    fn repeated_layouts_are_known() {
         let mut layout = Layout::new(0);
         assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"ts\": ", "}"]), 0);
         assert_eq!(walk(&mut layout, &["{\"ph\": ", ", \"ts\": ", "}"]), 3);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
     }
 
-    /// Distinguishes steps that differ only after the bytes compared at once.
+    /// Steps that differ only after the bytes compared at once are distinguished.
     #[test]
     fn long_steps() {
         let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));
@@ -222,9 +222,9 @@ mod tests {
         assert_eq!(walk(&mut layout, &[&other]), 1);
     }
 
-    /// What is remembered is bounded; then further layouts are not known.
+    /// The number of stored steps is bounded; beyond it, layouts are not known.
     #[test]
-    fn bounded() {
+    fn stored_steps_are_bounded() {
         let mut layout = Layout::new(0);
         let texts: Vec<String> = (0..100_000).map(|number| format!(", \"{number}\": ")).collect();
         for text in &texts {
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["}"]), 0);
     }
 
-    /// Objects nested at the same step have layouts of their own.
+    /// Objects of different kinds nested at the same step have separate layouts.
     #[test]
     fn nested_objects() {
         let mut layout = Layout::new(0);

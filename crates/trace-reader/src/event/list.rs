@@ -16,7 +16,7 @@ enum Next {
     Event,
     /// A comma or the end of the list: an event was read.
     CommaOrEnd,
-    /// Anything: what came before is not known.
+    /// Anything: the preceding text is unknown.
     Anything,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an event follows the bracket before the cursor, so that it does not close the list.
+    /// Whether an event follows the bracket before the cursor, which therefore does not close the list.
     fn goes_on_with_event(&self) -> bool {
         let mut ahead = Cursor::new(self.cursor.bytes, self.cursor.at);
         ahead.skip_space();
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         scan::is_event(ahead.bytes, ahead.at)
     }
 
-    /// Pass over zero bytes.
+    /// Skip zero bytes.
     fn zeros(&mut self) {
         let (bytes, at) = (self.cursor.bytes, self.cursor.at);
         let end = bytes[at..].iter().position(|&byte| byte != 0).map_or(bytes.len(), |length| at + length);
@@ -119,14 +119,14 @@ impl<'a> Reader<'a> {
         Ok(Next::Anything)
     }
 
-    /// Leave out the text from `from` to `to`, or to the end of the chunk.
+    /// Skip the text from `from` to `to`, or to the end of the chunk.
     fn pass_over(&mut self, fault: Fault, from: usize, to: Option<usize>) {
         self.cursor.at = to.unwrap_or(self.cursor.bytes.len());
         self.remark_loss(fault, from, Lost::text(&self.cursor.bytes[from..self.cursor.at]));
         self.commit_notes();
     }
 
-    /// Read the event at the cursor, repairing it if need be; an outcome means that the chunk ends here.
+    /// Read the event at the cursor, repairing it if necessary; an `Outcome` means that the chunk ends here.
     fn event_or_repair(&mut self) -> Result<Next, Outcome> {
         self.start = self.cursor.at;
         match self.event_with(Quotes::Strict) {
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         self.patience = self.patience.saturating_sub(end.saturating_sub(self.start));
     }
 
-    /// Read the event at `start` and keep its rows, or leave no trace of it.
+    /// Read the event at `start`: keep its rows, or none at all on an error.
     fn event_with(&mut self, quotes: Quotes) -> Result<(), Broken> {
         self.cursor.at = self.start;
         self.cursor.quotes = quotes;
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             Ok(()) => {
                 if let Err(fault) = self.finish(&fields) {
                     if quotes != Quotes::Strict {
-                        // A guess that leads to an event without a time was no good guess.
+                        // A guess that leads to an unusable event, such as one without a time, was wrong.
                         self.forget_event();
                         return Err(Broken::Syntax);
                     }

@@ -1,4 +1,4 @@
-//! One chunk of events to rows: this file reads the JSON of an event, [`finish`] makes rows of it.
+//! Turns a chunk of events into rows: `list` finds the events, `object` reads the JSON of an event, `finish` makes rows.
 
 pub(crate) mod args;
 pub(crate) mod coerce;
@@ -18,18 +18,18 @@ use crate::tables::columns::Rows;
 use crate::tables::tracks::Track;
 use reader::Reader;
 
-/// How the reading of a chunk ended.
+/// How reading a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Everything was read.
     AllRead,
-    /// The array of events ended; what follows begins at this position.
+    /// The list of events ended before this position.
     ArrayEnd(usize),
     /// The event at this position does not end within the chunk.
     Cut(usize),
 }
 
-/// What a chunk became; numbers of texts, tracks and events count within the chunk.
+/// The rows of a chunk; texts, tracks and events are numbered within the chunk.
 #[derive(Debug)]
 pub(crate) struct ChunkRows {
     pub(crate) tables: Vec<Rows>,
@@ -41,11 +41,11 @@ pub(crate) struct ChunkRows {
     pub(crate) outcome: Outcome,
 }
 
-/// One end of an event that is written as a beginning and an end.
+/// The begin or the end of an event that is written as two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) is_begin: bool,
-    /// Ends of asynchronous events meet by id, those of others by track.
+    /// Asynchronous events are paired by id, others by track.
     pub(crate) id: Option<u32>,
     pub(crate) position: u32,
     pub(crate) offset: u64,
@@ -56,10 +56,10 @@ pub(crate) struct Edge {
     pub(crate) track: u32,
 }
 
-/// Where a chunk lies, and what is known about it.
+/// The position of a chunk, and what is known about its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Offset of its first byte in the uncompressed text.
+    /// Offset of its first byte in the decompressed text.
     pub(crate) offset: u64,
     /// Added to every time.
     pub(crate) base_ns: i64,
@@ -74,16 +74,16 @@ pub(crate) enum Begin {
     OfList,
     /// Behind a comma.
     OfEvent,
-    /// Anywhere: nothing is known.
+    /// Unknown.
     Anywhere,
 }
 
 /// Where a chunk ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// In the middle of the file; an event may go on behind it.
+    /// In the middle of the file; an event may continue behind it.
     Open,
-    /// In the middle of an event that is too long to be read.
+    /// In the middle of an event longer than allowed.
     OfPatience,
     /// At the end of the file.
     OfFile,

@@ -12,7 +12,7 @@ use crate::json::{Broken, Quotes, Raw};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Broken(Broken),
-    /// A key came again that says how to read the args, which are read already: they have to be read last.
+    /// A key that determines how to read the args came again after them: read the event again, args last.
     ArgsLast,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Read the fields of an event that has some of them twice: the last of each counts, and the args come last.
+    /// Read the fields of an event that has some of them twice: the last one counts, and the args are read last.
     #[cold]
     pub(super) fn fields_before_args(&mut self) -> Result<Fields<'a>, Broken> {
         let mut fields = Fields::default();
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next member of the object at the cursor, which is then at its value or behind the object.
+    /// Read the next member of the object; leaves the cursor at its value, or behind the object.
     #[inline]
     pub(super) fn member(
         &mut self,
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Read the next member, and remember how it is written.
+    /// Read the next member, and remember its layout.
     #[cold]
     pub(super) fn unexpected_member(
         &mut self,
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The next key of the object at the cursor, which is then at its value; nothing at the end of the object.
+    /// Read the next key of the object; leaves the cursor at its value. `None` at the end of the object.
     #[inline]
     pub(super) fn key(&mut self, is_first: bool) -> Result<Option<&'a [u8]>, Broken> {
         let mut after_comma = false;

@@ -12,7 +12,7 @@ use crate::tables::interner::ChunkInterner;
 use crate::tables::schema::Table;
 use crate::tables::tracks::ChunkTracks;
 
-/// A finding in the event being read: what, where, and what is lost by it.
+/// A finding in the current event: its kind, its position, and what was lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remark {
     pub(super) fault: Fault,
@@ -20,8 +20,8 @@ pub(super) struct Remark {
     pub(super) lost: Lost,
 }
 
-/// How many times its size may be read in vain in a chunk before the rest of it is given up. Each event that has no end
-/// is read to the end of the chunk before that shows: without a limit, a file of such events takes quadratic time.
+/// How many times its size may be read in vain in a chunk before its rest is skipped. An event without an end is read to the
+/// end of the chunk, so without a limit a file of such events would take quadratic time.
 const MOST_READ_IN_VAIN: usize = 16;
 
 pub(super) struct Reader<'a> {
@@ -33,19 +33,19 @@ pub(super) struct Reader<'a> {
     pub(super) tables: Vec<Rows>,
     pub(super) edges: Vec<Edge>,
     pub(super) health: Health,
-    /// Position in the chunk of the event being read.
+    /// Position of the current event in the chunk.
     pub(super) position: u32,
     /// Offset of that event.
     pub(super) start: usize,
-    /// Tables in which it has an open row, a bit each.
+    /// Tables in which it has an open row, one bit per table.
     pub(super) touched: u32,
-    /// JSON of its args that no column holds.
+    /// JSON of its args that have no column.
     pub(super) extra: String,
     /// Its samples.
     pub(super) samples: Vec<(u32, f64)>,
-    /// The category of the event before, which is most often that of the next.
+    /// The category of the previous event, which is usually that of the next one.
     pub(super) last_category: (&'a [u8], Kind),
-    /// What was found in it so far.
+    /// Its findings so far.
     pub(super) notes: Vec<Remark>,
     /// Bytes that may still be read in vain.
     pub(super) patience: usize,
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Note what is wrong with a text that is not kept.
+    /// Note the faults of a text that is not kept.
     #[inline]
     pub(super) fn check_text(&mut self, value: Raw<'a>) {
         if !matches!(value.bytes, [b'a'..=b'z']) {
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Note what is wrong with a text; one that is no JSON may have swallowed other events.
+    /// Note the faults of a text; one that is not valid JSON may have swallowed other events.
     #[cold]
     pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Remember a finding in the event being read; it counts only if this reading of the event is the one kept.
+    /// Note a finding in the current event; it counts only if this reading of the event is kept.
     #[cold]
     pub(super) fn note(&mut self, fault: Fault, at: usize) {
         self.remark_loss(fault, at, Lost::default());
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         self.touch(Table::ExtraArgs);
     }
 
-    /// Forget what was read of the event so far.
+    /// Discard everything read of the current event.
     #[cold]
     pub(super) fn forget_event(&mut self) {
         self.roll_back();

@@ -2,14 +2,14 @@
 
 use crate::json::digits::number;
 
-/// Most decimal places a number may carry before further digits cannot change the nanosecond.
+/// The digits of a number that are read; further decimal places cannot change the nanosecond.
 const MOST_DIGITS: usize = 36;
 
-/// Nanoseconds from 1970 to 2116: times so far off at most have differences, and sums with a base time, that fit 64 bits.
+/// Nanoseconds from 1970 to 2116: within this distance, differences and sums with a base time fit 64 bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
-/// 52 days: no profile lasts so long, and thousands of events have to be as long before sums of their durations do not
-/// fit 64 bits.
+/// 52 days: no recording is that long, and it takes thousands of such events until the sum of their durations overflows 64
+/// bits.
 const LONGEST_NS: i64 = 1 << 52;
 
 /// Whether a duration can be kept.
@@ -27,13 +27,13 @@ pub(crate) fn is_in_range(ns: i64) -> bool {
 /// Convert the text of a number of microseconds to whole nanoseconds, halves away from zero.
 ///
 /// Read as text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
-/// apart. Integers, decimals and exponents are accepted; `None` means the text is no number or overflows an i64.
+/// apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
 #[must_use]
 pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| decimal(text, 3))
 }
 
-/// The common case, digits, and behind a point exactly three of them or none.
+/// The common case: digits, with three decimal places or none.
 #[inline]
 fn plain(text: &[u8]) -> Option<i64> {
     let whole = text.len().checked_sub(4).filter(|&point| text[point] == b'.');
@@ -71,7 +71,7 @@ fn exponent(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// All digits as one number, and how many of them stand after the point.
+/// All digits as one number, and how many of them follow the point.
 fn mantissa(digits: &[u8]) -> Option<(i128, i32)> {
     let (mut value, mut places, mut seen, mut after_point) = (0_i128, 0, 0, false);
     for &byte in digits {
@@ -125,9 +125,9 @@ mod tests {
         assert_eq!(ns(b"0.00000000000000000000000000000000000000000000001"), Some(0));
     }
 
-    /// What is no number, or does not fit, is refused and never wraps.
+    /// A text that is not a number, or does not fit, is rejected and never wraps.
     #[test]
-    fn nonsense_and_overflow_are_refused() {
+    fn nonsense_and_overflow_are_rejected() {
         for text in
             [&b""[..], b"abc", b"1.2.3", b".", b"-", b"1e", b"9223372036854775807", b"1e40", b"0x10", b"NaN"]
         {

@@ -15,7 +15,7 @@ impl<'a> Reader<'a> {
         if fields.has_read_args {
             return Err(Unread::ArgsLast);
         }
-        if fields.say_how_to_read_args() && fields.args_later.is_none() {
+        if fields.determine_args() && fields.args_later.is_none() {
             fields.has_read_args = true;
             return Ok(self.read_args(fields)?);
         }
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Put a value where it belongs; false if it does not fit there.
+    /// Put a value into its column; returns `false` if it does not fit.
     #[inline]
     pub(super) fn put(&mut self, target: Target, value: Raw<'a>) -> bool {
         match target {
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         fits.is_some()
     }
 
-    /// Keep what no column holds.
+    /// Keep an arg that has no column.
     #[cold]
     pub(super) fn keep(&mut self, key: &'a [u8], value: Raw<'a>) {
         self.extra.push(if self.extra.is_empty() { '{' } else { ',' });
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A string of our own.
+/// A value for a text of our own.
 pub(super) fn text(bytes: &[u8]) -> Raw<'_> {
     Raw { bytes, shape: Shape::Text }
 }
@@ -146,7 +146,7 @@ fn json_string(raw: &[u8]) -> (String, Blemishes) {
     (serde_json::Value::from(text.as_ref()).to_string(), blemishes)
 }
 
-/// The value as valid JSON; what is none becomes a string of its text.
+/// The value as JSON; if it is not valid, its text as a string.
 fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     if value.is_text() {
         return json_string(value.bytes);
@@ -159,7 +159,7 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     let (text, blemishes) = as_it_stands(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // A bare word is noted where it is read.
+        // Bare words are noted when they are read.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

@@ -2,15 +2,15 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes behind the beginning of a stream that are kept: a stream that is cut off swallows the beginning of the next one
-/// before that shows.
+/// How many of the last bytes to keep: a stream that is cut off swallows the beginning of the next one before the decoder
+/// notices.
 const RECENT_BYTES: usize = 1 << 18;
 
-/// A reader that lets one look at the bytes that come next, and go back.
+/// A reader that can peek at the next bytes, and go back.
 pub(crate) struct Ahead<R> {
     front: Vec<u8>,
     at: usize,
-    /// What was read last.
+    /// The bytes read last.
     pub(super) recent: Vec<u8>,
     inner: R,
 }
@@ -20,7 +20,7 @@ impl<R: BufRead> Ahead<R> {
         Self { front: Vec::new(), at: 0, recent: Vec::new(), inner }
     }
 
-    /// Go back to what was read last from this position on.
+    /// Go back to this position in `recent`.
     pub(super) fn go_back(&mut self, position: usize) {
         let mut front = self.recent.split_off(position);
         front.extend_from_slice(&self.front[self.at..]);
@@ -38,7 +38,7 @@ impl<R: BufRead> Ahead<R> {
         }
     }
 
-    /// The next bytes, fewer than `count` only at the end.
+    /// The next `count` bytes, fewer only at the end.
     pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         self.front.drain(..self.at);
         self.at = 0;

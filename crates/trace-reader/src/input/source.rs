@@ -1,4 +1,4 @@
-//! Where the bytes come from: tells their compression by the first ones, and counts and hashes what is read.
+//! The file as a source of decompressed bytes; its first bytes show how it is compressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// The bytes of a trace, in order, and the name by which messages call it.
+/// The bytes of a trace, in order, and its name in messages.
 pub struct Input {
     pub(crate) name: String,
     bytes: Box<dyn Read + Send>,
@@ -48,16 +48,16 @@ pub struct Input {
 }
 
 impl Input {
-    /// Bytes that come from anywhere; `total_bytes` only tells how far the reading is, 0 where it is not known.
+    /// Bytes from any reader; `total_bytes` is for progress only, 0 if unknown.
     pub fn new(name: String, bytes: Box<dyn Read + Send>, total_bytes: u64) -> Self {
         Self { name, bytes, total_bytes }
     }
 
-    /// A file of this machine.
+    /// A local file.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`] when it cannot be opened.
+    /// [`ReadError::Io`]: the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let name = path.display().to_string();
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
@@ -68,18 +68,18 @@ impl Input {
     }
 }
 
-/// A file that yields uncompressed bytes.
+/// The decompressed bytes of a file.
 pub(crate) struct Source {
     pub(crate) format: Format,
     tally: Arc<Tally>,
-    /// Uncompressed bytes that it may yield; then reading fails.
+    /// Limit on the decompressed bytes; beyond it, reading fails.
     most_bytes: u64,
     yielded_bytes: u64,
     reader: Box<dyn Read + Send>,
 }
 
 impl Source {
-    /// Find out how the input is compressed; `tally` counts what is read of it.
+    /// Detect how the input is compressed; `tally` counts the bytes read.
     pub(crate) fn new(input: Input, tally: Arc<Tally>, most_bytes: u64) -> io::Result<Self> {
         let tallied = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };
         let mut raw = BufReader::with_capacity(BUFFER_BYTES, tallied);
@@ -93,7 +93,7 @@ impl Source {
         Ok(Self { format, tally, most_bytes, yielded_bytes: 0, reader })
     }
 
-    /// Append up to `count` bytes to `buffer`; fewer only at the end.
+    /// Append `count` bytes to `buffer`, fewer only at the end; returns their number.
     pub(crate) fn append(&mut self, buffer: &mut Vec<u8>, count: usize) -> io::Result<usize> {
         let start = buffer.len();
         buffer.resize(start + count, 0);
@@ -102,7 +102,7 @@ impl Source {
         result
     }
 
-    /// Fill `buffer`; gives how many bytes there were, fewer only at the end.
+    /// Fill `buffer`, except at the end; returns the number of bytes.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         let result = loop {
@@ -142,23 +142,23 @@ impl Source {
         }
     }
 
-    /// Append all that is left to `buffer`; damage of a compressed stream is an error.
+    /// Append all remaining bytes to `buffer`; damage of a compressed stream is an error.
     pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let count = self.reader.read_to_end(buffer)?;
         self.expect_no_damage().map(|()| count)
     }
 }
 
-/// Whether reading failed because a file yields more than it may.
+/// Whether reading failed because a file decompresses to more than allowed.
 pub(crate) fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
 
-/// Hash of a file's bytes, as a trace read from it carries; `go_on` is asked now and then.
+/// The hash of a file's bytes, the same as in the health of the trace.
 ///
 /// # Errors
 ///
-/// [`ReadError::Io`] when they cannot be read; [`ReadError::Stopped`].
+/// [`ReadError::Io`]: the file cannot be read. [`ReadError::Stopped`]: `go_on`, called for each buffer, returned `false`.
 pub fn content_hash(input: Input, go_on: &mut dyn FnMut() -> bool) -> Result<String, ReadError> {
     let tally = Arc::new(Tally::default());
     let mut bytes = Tallied { inner: input.bytes, tally: Arc::clone(&tally) };

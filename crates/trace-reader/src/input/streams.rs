@@ -1,7 +1,7 @@
-//! Compressed streams, read on behind damage: what can be decoded is, and what cannot is reported.
+//! Compressed streams, decoded past damage: everything that can be decoded is, and the rest is reported.
 //!
-//! A file is a sequence of gzip members or zstd frames, of which each is a stream of its own. Where one is damaged, the
-//! next one is looked for by its first bytes.
+//! A file is a sequence of gzip members or zstd frames, each a stream of its own. Behind a damaged stream, the next one is
+//! found by its first bytes.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -10,41 +10,41 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// The decoder of gzip keeps the last 32 KiB of each call for the next one: in short calls it copies all it decodes.
+/// The gzip decoder copies the last 32 KiB of each call for the next one, so short calls would copy everything.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
-/// Bytes by which the beginning of a stream is recognised.
+/// How many bytes identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;
 
 /// One stream of a file.
 pub(crate) trait Stream<R>: Sized {
-    /// Begin to decode where `raw` is.
+    /// Begin to decode at the position of `raw`.
     fn begin(raw: R) -> Self;
 
-    /// Decode on; no bytes mean that the stream ends.
+    /// Decode more; 0 bytes mean the end of the stream.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// What is decoded but was not handed over, once the stream cannot be decoded any further.
+    /// Bytes that were decoded but not yet returned, once decoding fails.
     fn left(&mut self) -> Vec<u8>;
 
-    /// Whether an error of this kind says that all is decoded, but that it is not what was written.
+    /// Whether this error means that everything was decoded, but its checksum differs.
     fn is_mismatch(error: &io::Error) -> bool;
 
     /// Whether a stream begins with these bytes.
     fn begins_with(bytes: &[u8]) -> bool;
 
-    /// How many of the bytes that begin with these belong to no stream; parallel compressors write such.
+    /// How many bytes to skip from here: parallel compressors write frames that belong to no stream.
     fn skipped(bytes: &[u8]) -> Option<u64>;
 
-    /// The reader, behind what was read of it.
+    /// The underlying reader, behind the bytes read so far.
     fn into_raw(self) -> R;
 }
 
 /// The streams of a file, one after the other.
 pub(crate) struct Streams<R, S> {
-    /// Between two streams.
+    /// The underlying reader, while no stream is being decoded.
     raw: Option<Ahead<R>>,
     stream: Option<S>,
-    /// Decoded bytes of a stream that is damaged.
+    /// Decoded bytes of a damaged stream, not yet returned.
     left: io::Cursor<Vec<u8>>,
     decoded_bytes: u64,
     tally: Arc<Tally>,
@@ -102,7 +102,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
         }
     }
 
-    /// Go to the beginning of the next stream; false at the end of the file.
+    /// Skip to the beginning of the next stream; returns `false` at the end of the file.
     fn find_stream(&mut self, raw: &mut Ahead<R>) -> io::Result<bool> {
         let (mut skipped, mut is_blank) = (0_u64, true);
         loop {
@@ -123,7 +123,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
                 }
                 continue;
             }
-            // Files written in blocks are padded with zeros.
+            // Files written in blocks are padded with zeros, which is not damage.
             is_blank &= next[0] == 0;
             skipped += 1;
             raw.consume(1);
@@ -131,7 +131,7 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
     }
 }
 
-/// Where in what was read of a damaged stream the next one begins.
+/// Where the next stream begins within the last bytes of a damaged one.
 fn swallowed<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
     (1..recent.len())
         .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))

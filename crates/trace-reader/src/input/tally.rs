@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::health::{Fault, Health, Lost};
 
-/// What was read of the file itself so far; shared between the reading thread and the one that reports.
+/// The bytes of the file read so far; shared between the reading thread and the one that reports progress.
 #[derive(Default)]
 pub(crate) struct Tally {
     byte_count: AtomicU64,
@@ -17,11 +17,11 @@ pub(crate) struct Tally {
     damages: Mutex<Vec<Damage>>,
 }
 
-/// How many damages of compressed streams are remembered one by one.
+/// How many damages of compressed streams to record separately.
 const MOST_DAMAGES: usize = 100;
 
 impl Tally {
-    /// Bytes of the file that were read so far.
+    /// Bytes of the file read so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.byte_count.load(Ordering::Relaxed)
     }
@@ -31,14 +31,14 @@ impl Tally {
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
     }
 
-    /// Keep the error that ended the reading; returns another one that says the same.
+    /// Keep the error that ended the reading, and return a copy of it.
     fn fail(&self, error: io::Error) -> io::Error {
         let told = io::Error::new(error.kind(), error.to_string());
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         told
     }
 
-    /// Why no more bytes came although there are more. A damaged compressed stream is no failure: its bytes came.
+    /// The error that kept the file from being read to its end. A damaged compressed stream is not such an error.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -48,7 +48,7 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Remember damage of a compressed stream; of very many, the last one stands for the rest.
+    /// Record damage of a compressed stream; beyond `MOST_DAMAGES`, add it to the last record.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;
@@ -64,7 +64,7 @@ impl Tally {
         damages.first().map(|damage| damage.what.clone())
     }
 
-    /// Add the damages of compressed streams to the findings.
+    /// Report the damages of compressed streams as findings.
     pub(crate) fn report_damage(&self, health: &mut Health) {
         for damage in self.damages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             health.add_loss(damage.fault, damage.offset, damage.what.as_bytes(), Lost::bytes(damage.bytes));
@@ -99,7 +99,7 @@ impl<R: Read> Read for Tallied<R> {
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub(crate) fault: Fault,
-    /// Where in the decoded text.
+    /// Offset in the decoded text.
     pub(crate) offset: u64,
     /// Compressed bytes that were not decoded.
     pub(crate) bytes: u64,

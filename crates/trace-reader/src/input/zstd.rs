@@ -15,7 +15,7 @@ pub(crate) struct Frame<R> {
 }
 
 impl<R: BufRead> Frame<R> {
-    /// Compare the checksum of the frame with that of what was decoded.
+    /// Compare the stored checksum of the frame with that of the decoded data.
     fn check(&mut self) -> io::Result<usize> {
         let is_checked = std::mem::replace(&mut self.is_checked, true);
         let written = self.decoder.get_checksum_from_data();
@@ -50,8 +50,8 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         self.decoder.read(buffer)
     }
 
-    /// The decoder keeps as much as later blocks may refer to, until it meets the last one: so it gets one, empty, with an
-    /// empty checksum (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
+    /// The decoder withholds data that later blocks may refer to, until the last block. So give it an empty last block
+    /// with an empty checksum (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {
             return Vec::new();

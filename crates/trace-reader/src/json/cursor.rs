@@ -1,7 +1,7 @@
-//! A cursor over JSON text that forgives what profilers get wrong.
+//! A cursor over JSON text that tolerates the mistakes of profilers.
 //!
-//! It reads no tree: a value is a slice of the text. Nested values are skipped without recursion, so that depth costs
-//! no stack.
+//! It does not build a tree: a value is a slice of the text. Nested values are skipped without recursion, so deep nesting
+//! cannot overflow the stack.
 
 use memchr::memchr2;
 
@@ -14,20 +14,20 @@ use super::value::{Raw, Shape};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Broken {
-    /// The text here is no JSON.
+    /// The text here is not JSON.
     Syntax,
-    /// The text stops in the middle of a value.
+    /// The text ends in the middle of a value.
     EndOfInput,
 }
 
-/// How a closing quote is told from a quote that should have been escaped.
+/// How to distinguish a closing quote from one that should have been escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quotes {
-    /// As JSON says: the first quote that no backslash precedes.
+    /// As in JSON: the first quote without a backslash before it closes the string.
     Strict,
-    /// The first such quote after which the object can go on.
+    /// The first such quote after which the object can continue.
     Guessed,
-    /// The first quote, escaped or not, after which the object can go on: for Windows paths that end in a backslash.
+    /// The first quote, escaped or not, after which the object can continue: for Windows paths that end in a backslash.
     GuessedEvenEscaped,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a guess changed what a string is.
+    /// Whether a guess changed where a string ends.
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key with its colon, up to the value.
+    /// A key and its colon; leaves the cursor at the value.
     #[inline]
     pub(crate) fn key(&mut self) -> Result<&'a [u8], Broken> {
         self.expect(b'"')?;
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         Ok(Raw { bytes, shape })
     }
 
-    /// Digits, with a point between them or without: the numbers that profilers write.
+    /// Digits with or without a decimal point: the numbers that profilers write.
     #[inline]
     fn plain_number(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
@@ -133,8 +133,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Everything up to the next separator, and how odd its bytes are for a number; spaces inside a bare word belong to
-    /// it only by mistake, so they end it.
+    /// Everything up to the next separator or space, and how odd its bytes are for a number.
     #[inline]
     fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];
@@ -181,7 +180,7 @@ impl<'a> Cursor<'a> {
 
     /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
     ///
-    /// No guess reaches into the next event: it would swallow it, and a file of broken events take quadratic time.
+    /// A guess never reaches into the next event: it would swallow it, and files of broken events would take quadratic time.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
@@ -207,7 +206,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the text at `at` can follow a value of an object: its end, or a comma and another key.
+    /// Whether the text at `at` can follow a value of an object: a closing brace, or a comma and another key.
     fn object_goes_on(&self, at: usize) -> bool {
         let mut ahead = Cursor::new(self.bytes, at);
         ahead.skip_space();
@@ -242,7 +241,7 @@ impl<'a> Cursor<'a> {
                     self.string_end()?;
                 }
                 _ => {
-                    // In ASCII a closing bracket stands two places behind its opening one.
+                    // In ASCII the codes of `[` and `]`, and of `{` and `}`, differ by 2.
                     if self.open.pop() != Some(byte - 2) {
                         return Err(Broken::Syntax);
                     }
@@ -255,8 +254,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many of the first bytes of a string are surely neither a quote nor a backslash. Most strings are so short that a
-/// call of `memchr2` takes longer than this.
+/// How many of the first bytes of a string are certainly neither quotes nor backslashes. Most strings are so short that
+/// calling `memchr2` takes longer than this.
 #[inline]
 fn plain_count(text: &[u8]) -> usize {
     let is_any = |block: u64, byte: u8| {
@@ -301,12 +300,12 @@ pub(crate) fn is_plain_number(text: &[u8]) -> bool {
 const ENDS_WORD: u8 = 1;
 /// Bytes that matter inside an array or object.
 const NESTS: u8 = 2;
-/// How odd a byte is in a number: digits are not, two points are as odd as any other byte.
+/// How odd a byte is in a number: a digit 0, a point 4, any other byte 8; so two points are as odd as another byte.
 const ODDITY: u8 = 4 | 8;
-/// The oddity of a word that holds nothing but digits and one point.
+/// The oddity of a word that consists of digits and one point.
 const POINT: usize = 4;
 
-/// What each byte can be; one look instead of a comparison with each of them.
+/// The role of each byte: a table lookup instead of many comparisons.
 const ROLES: [u8; 256] = {
     let mut roles = [8; 256];
     let mut digit = b'0';
@@ -317,7 +316,7 @@ const ROLES: [u8; 256] = {
     roles[b'.' as usize] = 4;
     let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
     let mut at = 0;
-    // The delimiter after a word does not belong to the word.
+    // Each of these bytes ends a word, and is not part of it.
     while at < separators.len() {
         roles[separators[at] as usize] = ENDS_WORD;
         roles[brackets[at] as usize] = ENDS_WORD | NESTS;
@@ -330,7 +329,7 @@ const ROLES: [u8; 256] = {
 mod tests {
     use super::*;
 
-    /// Nested values are skipped whole, brackets inside strings do not count, and depth costs no stack.
+    /// Nested values are skipped whole, brackets inside strings do not count, and depth cannot overflow the stack.
     #[test]
     fn composites_are_skipped() {
         let text = br#"{"a": ["]}", {"b": [1]}]}, "#;
@@ -341,7 +340,7 @@ mod tests {
         assert_eq!(Cursor::new(b"[1, 2", 0).value(), Err(Broken::EndOfInput));
     }
 
-    /// A guessed string ends where the object can go on, not at its first quote.
+    /// A guessed string ends where the object can continue, not at its first quote.
     #[test]
     fn guessed_quotes() {
         let mut cursor = Cursor::new(br#"my "q" name", "pid": 1}"#, 0);

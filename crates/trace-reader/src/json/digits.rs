@@ -1,6 +1,6 @@
 //! Decimal digits, eight at a time: <https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/>.
 
-/// Most digits that [`number`] takes.
+/// The largest number of digits that [`number`] accepts.
 pub(crate) const MOST_DIGITS: usize = 16;
 
 /// A digit 0 in every byte.
@@ -8,7 +8,7 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const HIGH_HALVES: u64 = 0xF0F0_F0F0_F0F0_F0F0;
 
-/// The number that a text of 1 to 16 digits and nothing else means.
+/// Parse 1 to 16 digits; `None` for any other text.
 #[inline]
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     match text.len() {
@@ -21,7 +21,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Of 4 to 8 digits, the first and the last four are read, which may overlap, behind as many zeros as it takes.
+/// For 4 to 8 digits, combine the first four and the last four, which may overlap, and pad with zeros on the left.
 #[inline]
 fn up_to_eight(text: &[u8]) -> Option<u64> {
     if text.len() < 4 {
@@ -35,7 +35,7 @@ fn up_to_eight(text: &[u8]) -> Option<u64> {
     eight(last << 32 | first << missing_bits | (ZEROS & ((1 << missing_bits) - 1)))
 }
 
-/// The number of eight digits, of which the first is the lowest byte.
+/// Parse eight digits, of which the first is in the lowest byte.
 #[inline]
 fn eight(block: u64) -> Option<u64> {
     let beyond_nine = block.wrapping_add(0x0606_0606_0606_0606) & HIGH_HALVES;
@@ -67,7 +67,7 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Numbers of every length mean what they say.
+    /// Numbers of every length are parsed correctly.
     #[test]
     fn every_length() {
         for length in 1..=MOST_DIGITS {

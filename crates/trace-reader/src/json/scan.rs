@@ -1,33 +1,33 @@
-//! Finds the beginnings of events without reading what lies before them.
+//! Finds the beginnings of events without reading the text before them.
 //!
-//! In valid JSON, an opening brace followed by a quoted word and a colon is the start of an object, whatever comes
-//! before: inside a string the quotes would have to be escaped. So a file can be cut anywhere such an object follows
-//! the end of another one. The cut may fall between objects that are nested in an event; the reader notices, because
-//! the event before the cut does not end, and puts the pieces together again.
+//! In valid JSON, an opening brace followed by a quoted word and a colon always begins an object: inside a string, the
+//! quotes would have to be escaped. So a file can be cut wherever such an object follows the end of another one. If the
+//! cut falls between objects nested in an event, that event does not end before the cut, so the reader joins the pieces
+//! again.
 
 use memchr::{memchr_iter, memrchr_iter};
 
 use crate::json::Cursor;
 
-/// How far into what may be an event its phase is looked for.
+/// How many bytes of a possible event to search for its phase.
 const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
 
-/// Keys that an event may begin with.
+/// The keys that an event may begin with.
 const FIRST_KEYS: [&[u8]; 11] =
     [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
 
-/// Where the last event begins that follows another one, so that the text can be cut before it.
+/// The beginning of the last event that follows another one: the text can be cut there.
 pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
     memrchr_iter(b'{', text).find(|&at| follows_object(text, at) && begins_event(text, at))
 }
 
-/// Where the next event begins, at `from` or later.
+/// The beginning of the next event, at `from` or later.
 pub(crate) fn next_event(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && begins_event(text, at))
 }
 
-/// Whether the text holds what looks like the beginning of an event.
+/// Whether the text contains the likely beginning of an event.
 pub(crate) fn holds_event(text: &[u8]) -> bool {
     memchr_iter(b'{', text).any(|at| begins_event(text, at))
 }
@@ -47,7 +47,7 @@ pub(crate) fn begins_event(text: &[u8], at: usize) -> bool {
     cursor.peek() == b':'
 }
 
-/// Whether an event with a phase begins at `at`, so that it can hardly be anything else.
+/// Whether an event with a phase begins at `at`, which is almost certainly an event.
 pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'{') || !begins_event(text, at) {
         return false;
@@ -70,13 +70,13 @@ pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Where the next event with a phase begins, at `from` or later.
+/// The beginning of the next event with a phase, at `from` or later.
 pub(crate) fn next_sure_event(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr_iter(b'{', rest).map(|at| from + at).find(|&at| is_element(text, at) && is_event(text, at))
 }
 
-/// Where the events of the next list begin that is the value of `traceEvents`, at `from` or later.
+/// The first event of the next list with the key `traceEvents`, at `from` or later.
 pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr::memmem::find_iter(rest, b"\"traceEvents\"").find_map(|at| {
@@ -87,7 +87,7 @@ pub(crate) fn next_list_of_events(text: &[u8], from: usize) -> Option<usize> {
     })
 }
 
-/// Whether the text holds a list of events, or an event with a phase.
+/// Whether the text contains a list of events, or an event with a phase.
 pub(crate) fn holds_list_or_event(text: &[u8]) -> bool {
     next_list_of_events(text, 0).or_else(|| next_sure_event(text, 0)).is_some()
 }
@@ -107,7 +107,7 @@ fn follows_object(text: &[u8], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The cut falls before the last whole beginning of an event, whatever the layout.
+    /// The cut falls before the last complete beginning of an event, whatever the layout.
     #[test]
     fn cuts_before_events() {
         let text = br#"{"ph": "X", "args": {"a": 1}}, {"ph":"X","args":{"b": 2}} ,
@@ -116,13 +116,13 @@ mod tests {
         assert_eq!(last_cut(br#"{"ph": "X", "args": {"a": 1}}"#), None);
     }
 
-    /// Braces inside strings are no events.
+    /// Braces inside strings do not begin events.
     #[test]
     fn strings_do_not_cut() {
         assert_eq!(last_cut(br#"{"ph": "X", "name": "}, {\"ph\": 1}"}"#), None);
     }
 
-    /// The search for the next event passes over args.
+    /// The search for the next event skips args.
     #[test]
     fn next_event_is_an_element() {
         let text = br#"garbage "args": {"name": 1}, {"ph": "X"}"#;

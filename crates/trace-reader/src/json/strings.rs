@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// What was wrong with a string that had to be decoded leniently.
+/// What was wrong with a text that was decoded leniently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blemishes {
     pub(crate) bad_escape: bool,
     pub(crate) invalid_utf8: bool,
     pub(crate) control_character: bool,
-    /// It is a value that is no JSON.
+    /// It is a value that is not valid JSON.
     pub(crate) broken_value: bool,
     /// It is a value nested too deep.
     pub(crate) deep_value: bool,
@@ -40,7 +40,7 @@ pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     (Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()), blemishes)
 }
 
-/// The text of a value that is no string, or of one without escapes.
+/// The text of a value that is not a string, or of a string without escapes.
 pub(crate) fn as_it_stands(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let blemishes = Blemishes {
         invalid_utf8: std::str::from_utf8(raw).is_err(),
@@ -87,7 +87,7 @@ fn push_escape<'a>(rest: &'a [u8], out: &mut Vec<u8>, blemishes: &mut Blemishes)
     rest
 }
 
-/// `uXXXX`, and a second one where they are a pair; a lone half becomes the replacement character.
+/// Decode `uXXXX`, and the second half of a surrogate pair; a lone half becomes the replacement character.
 fn unicode_escape(rest: &[u8]) -> Option<(char, &[u8])> {
     let (first, after) = code_unit(rest)?;
     if !(0xD800..0xDC00).contains(&first) {
@@ -120,14 +120,14 @@ mod tests {
         decoded(raw.as_bytes()).0.into_owned()
     }
 
-    /// Legal escapes decode as JSON says, pairs included.
+    /// Legal escapes decode as in JSON, including surrogate pairs.
     #[test]
     fn legal_escapes() {
         assert_eq!(decode(r#"a\"b\\c\/d\n\t\r\b\f"#), "a\"b\\c/d\n\t\r\u{8}\u{c}");
         assert_eq!(decode(r"\u00e9\ud83d\ude00"), "é😀");
     }
 
-    /// A backslash that escapes nothing stays in the text, and is noted.
+    /// A backslash that escapes nothing stays in the text, and is reported.
     #[test]
     fn illegal_escapes_stay() {
         let (text, blemishes) = decoded(br"C:\users\dir");

@@ -11,13 +11,13 @@ pub(crate) fn is_valid(text: &[u8]) -> bool {
 /// Why a value cannot be kept as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is no JSON.
+    /// It is not JSON.
     Broken,
-    /// It is nested too deep for readers of JSON that use the stack, of which Python's is one.
+    /// It is nested too deep for recursive parsers such as Python's.
     Deep,
 }
 
-/// Whether others can read the text as JSON.
+/// Check that other parsers can read the text as JSON.
 #[cold]
 pub(crate) fn expect_json(text: &[u8]) -> Result<(), Unfit> {
     if !is_valid(text) {
@@ -29,10 +29,10 @@ pub(crate) fn expect_json(text: &[u8]) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// How deep values may be nested.
+/// Limit on the nesting of values.
 const MOST_DEPTH: usize = 100;
 
-/// Whether a valid text is nested deeper than readers of JSON can bear that use the stack.
+/// Whether a valid text is nested deeper than recursive parsers support.
 fn is_deep(text: &[u8]) -> bool {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(&byte) = text.get(at) {

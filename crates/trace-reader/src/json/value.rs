@@ -1,14 +1,14 @@
 //! A value as a slice of the text, and its shape.
 
-/// What a value is, from its first byte. As wide as a pointer, so that values are copied word by word.
+/// The kind of a value, from its first byte. As wide as a pointer, so that values are copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub(crate) enum Shape {
-    /// A string, without its quotes and with its escapes.
+    /// A string, without its quotes but with its escapes.
     Text,
-    /// Something that begins like a number.
+    /// A number.
     Number,
-    /// `true`, `false`, `null`, or a bare word that is no JSON, such as `NaN` or `N/A`.
+    /// `true`, `false`, `null`, or a bare word that is not JSON, such as `NaN` or `N/A`.
     Literal,
     /// An array or an object, with its brackets.
     Composite,
@@ -40,7 +40,7 @@ impl<'a> Raw<'a> {
         self.shape == Shape::Literal && self.bytes == b"null"
     }
 
-    /// Whether it is a bare word that JSON does not know.
+    /// Whether it is a bare word that is not JSON.
     #[inline]
     pub(crate) fn is_bare_word(self) -> bool {
         self.shape == Shape::Literal && !matches!(self.bytes, b"true" | b"false" | b"null")

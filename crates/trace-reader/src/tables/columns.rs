@@ -1,4 +1,4 @@
-//! Growing columns of one chunk, and the record batches they become.
+//! Collects the columns of a chunk, and turns them into record batches.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use arrow_schema::ArrowError;
 
 use crate::tables::schema::{columns_of, schema_of, ColumnType, Table};
 
-/// Values with gaps; a gap costs nothing until the next value comes.
+/// Values with gaps; a gap costs nothing until the next value is set.
 #[derive(Debug, Default)]
 pub(crate) struct Sparse<T> {
     values: Vec<T>,
-    /// Which rows have a value; empty until one has none.
+    /// Which rows have a value; empty as long as all have one.
     valid: Vec<bool>,
 }
 
 impl<T: Copy + Default> Sparse<T> {
-    /// Put `value` into `row`, the last or a later one; a second value for the same row wins.
+    /// Put `value` into `row`, the last or a later one; the last value of a row counts.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if self.values.len() != row {
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Sparse<T> {
         }
     }
 
-    /// Make it `rows` long, with nulls for what is missing.
+    /// Extend it to `rows` rows with nulls, or cut it to that length.
     fn fill(&mut self, rows: usize) {
         let leaves_gap = rows > self.values.len();
         if leaves_gap && self.valid.is_empty() {
@@ -49,7 +49,7 @@ impl<T: Copy + Default> Sparse<T> {
     }
 }
 
-/// How the numbers of a chunk become the numbers of the file.
+/// Maps numbers within a chunk to numbers within the file.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     pub(crate) first_event: u32,
@@ -104,7 +104,7 @@ impl Values {
         }
     }
 
-    /// How many rows it has, the open one included if it was given a value.
+    /// The number of rows, including the open one if it has a value.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Int64(values) => values.values.len(),
@@ -157,7 +157,7 @@ fn renumbered(mut values: Sparse<u32>, number: impl Fn(u32) -> u32) -> ArrayRef 
     primitive::<UInt32Type>(values)
 }
 
-/// One table of a chunk. At most one row is open; a row that is not committed leaves no trace.
+/// One table of a chunk. At most one row is open; it disappears unless it is committed.
 #[derive(Debug)]
 pub(crate) struct Rows {
     table: Table,
@@ -171,7 +171,7 @@ impl Rows {
         Self { table, columns, committed: 0 }
     }
 
-    /// The column to put a value of the open row into, and that row's number.
+    /// A column, and the number of the open row.
     #[inline]
     pub(crate) fn column(&mut self, column: u8) -> (&mut Values, usize) {
         (&mut self.columns[usize::from(column)], self.committed)
@@ -186,7 +186,7 @@ impl Rows {
         self.committed += 1;
     }
 
-    /// Forget the open row.
+    /// Discard the open row.
     pub(crate) fn roll_back(&mut self) {
         let committed = self.committed;
         self.columns.iter_mut().for_each(|column| {
@@ -196,7 +196,7 @@ impl Rows {
         });
     }
 
-    /// The rows as a batch of the file, or nothing where there are none.
+    /// The rows as a batch of the file; `None` if there are none.
     pub(crate) fn finish(mut self, numbers: &Renumbering) -> Result<Option<RecordBatch>, ArrowError> {
         if self.committed == 0 {
             return Ok(None);
@@ -220,7 +220,7 @@ mod tests {
         primitive::<Int64Type>(column).as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// Rows without a value are null, wherever they stand, and of two values for a row the second counts.
+    /// Rows without a value are null, and of two values for a row the second counts.
     #[test]
     fn gaps() {
         let mut column = Sparse::default();
@@ -234,9 +234,9 @@ mod tests {
         assert_eq!(finished(Sparse::default(), 2), [None, None]);
     }
 
-    /// A row that is forgotten leaves no gap, and takes none along that was there before.
+    /// A discarded row leaves no gap, and keeps the gaps before it.
     #[test]
-    fn forgotten_rows() {
+    fn discarded_rows() {
         let mut column = Sparse::default();
         column.set(0, 1);
         column.set(1, 2);

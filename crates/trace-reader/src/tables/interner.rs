@@ -1,4 +1,4 @@
-//! Texts to small numbers: within a chunk by their bytes, across the file by their meaning.
+//! Numbers texts: within a chunk by their bytes, across the file by their decoded text.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) struct ChunkInterner<'a> {
 }
 
 impl<'a> ChunkInterner<'a> {
-    /// The number of a text, and what was wrong with it.
+    /// The number of a text, and its faults.
     #[inline]
     pub(crate) fn intern(&mut self, text: Raw<'a>) -> (u32, Blemishes) {
         let id = match self.ids.get(text.bytes) {
@@ -34,7 +34,7 @@ impl<'a> ChunkInterner<'a> {
         let (meaning, mut blemishes) =
             if text.is_text() { decoded(text.bytes) } else { as_it_stands(text.bytes) };
         if text.is_composite() {
-            // White space between the elements of an array is harmless.
+            // Line breaks between the elements of an array are harmless.
             blemishes.control_character = false;
             let unfit = expect_json(text.bytes).err();
             blemishes.broken_value = unfit == Some(Unfit::Broken);

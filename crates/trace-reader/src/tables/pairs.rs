@@ -1,4 +1,4 @@
-//! Joins beginnings and ends (`B`/`E`, `b`/`e`) to the events they are the ends of.
+//! Pairs begin and end events (`B`/`E`, `b`/`e`) to single events.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::health::{Fault, Health, Lost};
 use crate::tables::columns::Renumbering;
 use crate::tables::schema::{schema_of, Table};
 
-/// Where the ends of one event meet: on a track, or by category, name and id.
+/// What the begin and the end of an event share: the track, or category, name and id.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Meeting {
     Track(u32),
     Id(Option<u32>, u32, u32),
 }
 
-/// Beginnings that wait for their end, and events that have both.
+/// Begins that wait for their end, and complete events.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     open: FxHashMap<Meeting, Vec<Edge>>,
@@ -27,7 +27,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Take the ends of a chunk, in order.
+    /// Take the begins and ends of a chunk, in order.
     pub(crate) fn absorb(&mut self, edges: Vec<Edge>, numbers: &Renumbering, health: &mut Health) {
         for edge in edges {
             self.take(renumbered(edge, numbers), health);
@@ -53,7 +53,7 @@ impl Pairs {
         }
     }
 
-    /// Give up waiting: what has no end gets the duration 0.
+    /// Stop waiting: a begin without an end gets duration 0.
     pub(crate) fn give_up(&mut self, health: &mut Health) {
         let mut unfinished: Vec<Edge> = self.open.drain().flat_map(|(_, edges)| edges).collect();
         unfinished.sort_by_key(|edge| edge.position);
@@ -63,7 +63,7 @@ impl Pairs {
         }
     }
 
-    /// The events completed since the last call, as rows of `events`.
+    /// The events completed since the last call, as rows of `events`; `None` if there are none.
     pub(crate) fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let complete = std::mem::take(&mut self.complete);
         if complete.is_empty() {

@@ -1,6 +1,6 @@
 //! Adds `baseTimeNanoseconds` to times that were stored before it was known.
 //!
-//! Files of May 2024 to March 2025 carry it after the events.
+//! Files from May 2024 to March 2025 have it after the events.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::ArrowError;
 
-/// The batch with `base_ns` added to its column `start_ns`; a sum that does not fit stays at the largest time.
+/// Add `base_ns` to the column `start_ns` of a batch; a sum that overflows becomes the largest time.
 pub(crate) fn rebased(batch: &RecordBatch, base_ns: i64) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let at = schema.index_of("start_ns")?;

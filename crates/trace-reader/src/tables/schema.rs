@@ -1,4 +1,4 @@
-//! The tables a trace becomes. `holotrace.schema` in Python says what each column means; a test holds the two together.
+//! The schema of the tables. `holotrace.schema` in Python documents each column; a test keeps the two equal.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum ColumnType {
     Text,
     /// Row number of a JSON text in the table `strings`.
     Json,
-    /// Text in place.
+    /// The text itself.
     InPlace,
 }
 
@@ -175,11 +175,11 @@ tables! {
     ExtraArgs = "extra_args" { event_index: UInt32, json: InPlace, }
 }
 
-/// Columns that never hold a null, in any table.
+/// Columns without nulls, in every table.
 const NEVER_NULL: [&str; 9] =
     ["event_index", "start_ns", "duration_ns", "kind", "track_id", "is_start", "text", "json", "name"];
 
-/// Tables whose `name` may be missing in the file.
+/// Tables in which `name` may be null.
 const NAME_MAY_BE_NULL: [Table; 3] = [Table::Metadata, Table::Flows, Table::Counters];
 
 fn is_nullable(table: Table, column: &str) -> bool {

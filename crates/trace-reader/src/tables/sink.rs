@@ -18,29 +18,29 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// When the batch cannot be stored.
+    /// The batch cannot be stored.
     fn write(&mut self, table: Table, batch: RecordBatch) -> Result<(), ArrowError>;
 
-    /// No more batches come, except that every `start_ns` written so far has still to grow by `base_ns`.
+    /// Complete the tables: there are no more batches. Add `base_ns` to every `start_ns` written so far.
     ///
     /// # Errors
     ///
-    /// When the tables cannot be completed.
+    /// The tables cannot be completed.
     fn finish(&mut self, base_ns: i64) -> Result<(), ArrowError>;
 }
 
-/// Writes `<table>.arrow`, Arrow IPC files without compression, so that they can be mapped into memory.
+/// Writes Arrow IPC files, `<table>.arrow`, without compression, so that they can be mapped into memory.
 pub struct FolderSink {
     folder: PathBuf,
     writers: Vec<(Table, FileWriter<File>)>,
 }
 
 impl FolderSink {
-    /// Create a file for every table in `folder`, which exists.
+    /// Create a file for every table in an existing folder.
     ///
     /// # Errors
     ///
-    /// When a file cannot be created.
+    /// A file cannot be created.
     pub fn new(folder: PathBuf) -> Result<Self, ArrowError> {
         let writers = Table::ALL
             .iter()
@@ -83,14 +83,14 @@ impl Sink for FolderSink {
     }
 }
 
-/// Keeps the batches.
+/// Keeps the batches in memory.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     batches: BTreeMap<Table, Vec<RecordBatch>>,
 }
 
 impl MemorySink {
-    /// The batches of a table, in order.
+    /// Remove and return the batches of a table, in order.
     pub fn take(&mut self, table: Table) -> Vec<RecordBatch> {
         self.batches.remove(&table).unwrap_or_default()
     }

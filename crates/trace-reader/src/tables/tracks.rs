@@ -1,4 +1,4 @@
-//! Tracks: the pairs of process and thread, or device and stream, that events belong to.
+//! Tracks: the pairs of process and thread, or device and stream, to which events belong.
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::json::{Blemishes, Raw};
 use crate::tables::interner::ChunkInterner;
 
-/// A pid or tid: a number, or a text by its number in an interner.
+/// A pid or tid: a number, or the number of a text in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     #[default]
@@ -30,7 +30,7 @@ impl Lane {
         }
     }
 
-    /// The lane that a value names, and what was wrong with its text.
+    /// The lane that a value names, and the faults of its text.
     fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> (Self, Blemishes) {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
             return (Self::Missing, Blemishes::default());
@@ -57,7 +57,7 @@ pub(crate) struct ChunkTracks<'a> {
 }
 
 impl<'a> ChunkTracks<'a> {
-    /// The number of the track that `pid` and `tid` name, and what was wrong with their texts.
+    /// The number of the track of `pid` and `tid`, and the faults of their texts.
     #[inline]
     pub(crate) fn intern(
         &mut self,
@@ -109,7 +109,7 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// The number in the file of each track of a chunk, whose texts `strings` renumbers.
+    /// The number in the file of each track of a chunk; `strings` maps the numbers of texts.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {
             Lane::Text(id) => Lane::Text(strings[id as usize]),
