@@ -5,6 +5,7 @@ LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
+REAL_JOB := tests/reference/traces/dlrm_8rank
 # Neighbouring tests share fixtures, so each worker gets a contiguous range and takes over tests from others at the end.
 WORKERS := -n auto --dist worksteal
 # One worker more than there are cores: the tests that drive a browser or start processes wait much of their time.
@@ -16,10 +17,12 @@ export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(o
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.built ## analyse a sample job of 8 ranks, print the summary, write report.html
+demo: $(VENV)/.built ## analyse a sample job and a real one, 8 ranks each; write report.html and real_report.html
 	@$(BIN)/python -m holotrace.testing.synthetic $(DEMO) --ranks 8
 	@$(BIN)/holotrace summary $(DEMO)
 	@$(BIN)/holotrace report $(DEMO) -o report.html --force
+	@echo && echo "A real job, DLRM on 8 GPUs:"
+	@$(BIN)/holotrace report $(REAL_JOB) -o real_report.html --force
 
 test: test-rust test-python ## test every module and analysis, in a few minutes
 
@@ -106,7 +109,7 @@ golden: $(VENV)/.built $(VENV)/.test-tools ## rewrite the golden tables from the
 	$(BIN)/python -m pytest -q tests --rewrite-golden
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) $(LOWEST_VENV) node_modules build dist target site report.html src/holotrace/_native*.so
+	rm -rf $(VENV) $(LOWEST_VENV) node_modules build dist target site report.html real_report.html src/holotrace/_native*.so
 
 needs:
 	@command -v $(PYTHON) >/dev/null || { echo "make: Python is missing; install Python 3.10 or newer"; exit 1; }

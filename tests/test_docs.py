@@ -111,3 +111,18 @@ def test_the_picture_of_the_layers_shows_every_module() -> None:
     pytest.importorskip("tomllib")
     drawn = re.findall(r'font-weight="600"[^>]*>(\w+)<', (DOCS / "images" / "layers.svg").read_text(encoding="utf-8"))
     assert drawn == [module for layer in script("pictures/layers").contract() for module in layer]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "CONTRIBUTING.md", ROOT / "README.md", DOCS / "install.md"], ids=lambda page: page.stem
+)
+def test_every_target_of_make_exists(page) -> None:
+    """Each `make target` that a page names is in the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE)) - targets == set()
+
+
+def test_every_path_in_contributing_exists() -> None:
+    """Each path in backticks is in the repository, apart from what is made or lies beside it."""
+    named = set(re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    assert {name for name in named if not (ROOT / name).exists()} <= {"build/screenshots", "site/", "../shared"}
