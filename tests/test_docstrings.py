@@ -1,0 +1,49 @@
+"""The site shows docstrings as their readers see them in an editor."""
+
+from __future__ import annotations
+
+from pages import script
+
+
+def test_columns_become_lists_and_formulas_stay() -> None:
+    """Aligned lines are lists, below a row nested ones; other indented lines are kept; markup characters are text."""
+    docstring = """\
+Divide |busy| by what ran.
+
+    share = busy / total
+
+per_rank  one row per rank:
+
+    rank     int32
+    busy_ns  int64  time with `kernels` or
+                    copies_
+
+Source: docs/reference/analyses/idle_time.md derives it."""
+    assert script("../docs/site/docstrings").restructured(docstring.splitlines()) == [
+        "Divide \\|busy\\| by what ran.",
+        "",
+        "::",
+        "",
+        "    share = busy / total",
+        "",
+        "* ``per_rank``: one row per rank:",
+        "",
+        "  * ``rank`` *int32*",
+        "  * ``busy_ns`` *int64*: time with ``kernels`` or",
+        "    copies\\_",
+        "",
+        "Source: :doc:`/reference/analyses/idle_time` derives it.",
+        "",
+    ]
+
+
+def test_sections_keep_their_indentation() -> None:
+    """Napoleon reads them afterwards."""
+    docstring = ["Open a job.", "", "Args:", "    source: a file or", "        folder."]
+    assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]
+
+
+def test_examples_are_kept() -> None:
+    """Each line of a doctest is code."""
+    docstring = [">>> a_ | b", "1"]
+    assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]
