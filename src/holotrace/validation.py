@@ -119,25 +119,25 @@ def _examples(rank_trace: RankTrace, event_indexes: pl.Series) -> tuple[str, ...
 
 
 def _overlapping_calls(rank_trace: RankTrace) -> pl.Series:
-    return rank_trace.derive(call_stacks).filter("is_overlapping")["event_index"]
+    return call_stacks(rank_trace).filter("is_overlapping")["event_index"]
 
 
 def _orphans(rank_trace: RankTrace) -> pl.Series:
     """Return device rows that carry a correlation which no call has, where calls were recorded at all."""
     if event_ranges(rank_trace, LAUNCH_KINDS, ["event_index"]).is_empty():
         return pl.Series("event_index", [], pl.UInt32)
-    rows = device_rows(rank_trace).hstack(rank_trace.derive(launches).select("launch_index"))
+    rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_index"))
     return rows.filter((pl.col("correlation") > 0) & pl.col("launch_index").is_null())["event_index"]
 
 
 def _starts_before_launch(rank_trace: RankTrace) -> pl.Series:
-    rows = device_rows(rank_trace).hstack(rank_trace.derive(launches).select("launch_start_ns"))
+    rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_start_ns"))
     return rows.filter(pl.col("start_ns") < pl.col("launch_start_ns"))["event_index"]
 
 
 def _steps_out_of_order(rank_trace: RankTrace) -> pl.Series:
     """Return the steps that begin after one with a higher number, on the same thread."""
-    ordered = rank_trace.derive(steps).sort("track_id", "start_ns", maintain_order=True)
+    ordered = steps(rank_trace).sort("track_id", "start_ns", maintain_order=True)
     late = ordered.filter(pl.col("step") < pl.col("step").cum_max().over("track_id"))
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     ranges = event_ranges(rank_trace, kinds, ["event_index", "name", "start_ns", "track_id"])

@@ -286,7 +286,7 @@ def _cpu_facts(rank_trace: RankTrace) -> dict[str, Any]:
 def _step_lengths(rank_trace: RankTrace) -> pl.Series:
     """Return the length of each step, over all threads that announce it."""
     length = pl.col("end_ns").max() - pl.col("start_ns").min()
-    return rank_trace.derive(steps).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
+    return steps(rank_trace).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
 
 
 def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None, cut_off: tuple[int, ...]) -> str:

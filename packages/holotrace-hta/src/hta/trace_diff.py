@@ -103,7 +103,7 @@ class LabeledTrace:
     def iterations(self) -> list[int]:
         """Return the step numbers of all ranks in ascending order; empty if there are none."""
         ranks = self.trace.ranks.values()
-        return sorted({step for rank_trace in ranks for step in rank_trace.derive(steps)["step"].to_list()})
+        return sorted({step for rank_trace in ranks for step in steps(rank_trace)["step"].to_list()})
 
     def extract_ops(
         self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL

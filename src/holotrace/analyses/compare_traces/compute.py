@@ -142,7 +142,7 @@ def _check_steps(trace: Trace, numbers: tuple[int, ...], executor: Executor) -> 
 
 
 def _step_numbers(rank_trace: RankTrace) -> list[int]:
-    return rank_trace.derive(steps)["step"].unique().to_list()
+    return steps(rank_trace)["step"].unique().to_list()
 
 
 def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> _Partial:

@@ -178,7 +178,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the launch of each kernel that is known by name, in the order of the launches."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
-    by_kernel = kernels.join(rank_trace.derive(launches), on="event_index").drop_nulls("launch_index")
+    by_kernel = kernels.join(launches(rank_trace), on="event_index").drop_nulls("launch_index")
     named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns"]).join(named, on="event_index")
     rows = [
@@ -195,7 +195,7 @@ def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _operators(rank_trace: RankTrace, launch_index: pl.Series) -> pl.DataFrame:
     """Return `operator_stack`, `top_operator` and `operator` of each launch."""
-    stacks = rank_trace.derive(call_stacks) if len(launch_index) else pl.DataFrame(schema=_STACK_SCHEMA)
+    stacks = call_stacks(rank_trace) if len(launch_index) else pl.DataFrame(schema=_STACK_SCHEMA)
     parents, names = stacks["parent_row"].to_numpy(), stacks["name"]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     rows = rows_of_events(stacks, launch_index)

@@ -108,7 +108,7 @@ def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoD
     work = device_work(rank_trace)
     if work.is_empty():
         return NoDeviceWork.of(rank_trace)
-    calls = rank_trace.derive(launches).select("event_index", "launch_start_ns")
+    calls = launches(rank_trace).select("event_index", "launch_start_ns")
     launched = work.join(calls, on="event_index", how="left", maintain_order="left")
     return _Partial(*(_by_category(rank_trace.rank, launched, keys, gap_threshold_ns) for keys in (_STREAM, _DEVICE)))
 

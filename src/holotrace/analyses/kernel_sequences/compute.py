@@ -106,7 +106,7 @@ def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kern
         One row for each call that launched enough kernels: `operator_index` (event_index of the call), `name` (string
         id), `operator_ns`, `sequence` (string ids of the kernels), `kernel_count`, `kernel_ns`.
     """
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     owned = _owned_work(rank_trace, stacks, operator_name)
     found = sequences(owned, "row").filter(pl.col("kernel_count") >= min_kernel_count)
     calls = stacks[found["row"]]
@@ -119,7 +119,7 @@ def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kern
 
 def sequence_work(rank_trace: RankTrace, *, operator_name: str | None) -> pl.DataFrame:
     """Return `event_index`, `launch_index` and `operator_index` of all work that such operators launched."""
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     owned = _owned_work(rank_trace, stacks, operator_name)
     return owned.select("event_index", "launch_index").with_columns(
         stacks["event_index"].gather(owned["row"]).alias("operator_index")
@@ -177,7 +177,7 @@ def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial | NoDevic
 
 def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
     """Return the device work of each candidate, sorted by it and then by start; `row` is that of its call."""
-    launched = rank_trace.derive(launches)
+    launched = launches(rank_trace)
     rows = rows_of_events(stacks, launched["launch_index"])
     owner = np.full(len(rows), NO_PARENT, np.int64)
     known = np.flatnonzero(rows != NO_PARENT)
@@ -193,7 +193,7 @@ def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str 
 
 def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Say of each row of the call stacks whether its name contains `operator_name`, or whether it is an operator."""
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     if operator_name is None:
         return (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     is_match = rank_trace.strings.str.contains(operator_name, literal=True)
@@ -202,7 +202,7 @@ def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tu
 
 
 def _operator_names(rank_trace: RankTrace) -> tuple[str, ...]:
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     ids = stacks.filter(pl.col("kind") == EventKind.CPU_OP)["name"].unique()
     return tuple(rank_trace.texts(ids).sort())
 

@@ -192,7 +192,7 @@ def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataF
 
     Only the columns that show a launch are there, and `operator_name`, a string id.
     """
-    operators = of_work(rank_trace.derive(launching_operator), launched)["operator_name"]
+    operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
     # Work is sorted by start and place in the file, and stays so within each call.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]

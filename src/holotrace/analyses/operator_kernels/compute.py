@@ -114,9 +114,9 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial | NoDe
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
     """Return the kernels with a known operator in the order of their launches; `row` is that of the operator."""
-    stacks = rank_trace.derive(call_stacks)
-    operator_index = of_work(rank_trace.derive(launching_operator), kernels)["operator_index"]
-    launch_start_ns = of_work(rank_trace.derive(launches), kernels)["launch_start_ns"]
+    stacks = call_stacks(rank_trace)
+    operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
+    launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]
     rows = pl.Series("row", rows_of_events(stacks, operator_index))
     return (
         kernels.select("name", "start_ns", rows, launch_start_ns, kernel_ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -126,7 +126,7 @@ def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     firsts = owned.unique("row", keep="first", maintain_order=True)
     found = sequences(owned, "row").with_columns(
         stacks["name"].gather(firsts["row"]).alias("name"),
@@ -146,7 +146,7 @@ def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_forward(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
-    stacks = rank_trace.derive(call_stacks)
+    stacks = call_stacks(rank_trace)
     forward_row, is_backward = _forward_rows(rank_trace, stacks, owned["row"].to_numpy())
     modules = rank_trace.derive(module_of).rename({"event_index": "operator_index"})
     table = owned.select("kernel_ns").with_columns(

@@ -14,9 +14,10 @@ from holotrace.algorithms.time_weighted import time_weighted
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launched_work
-from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, with_current_rules
+from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace, Trace
 
 _STREAM = ("device", "stream")
@@ -117,17 +118,10 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     return _combine(trace.map(with_current_rules(one_rank), executor))
 
 
+@derived_under_rules
 def queue_series(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `QueueLength.series` of one rank, and remember it for the rules in force; empty without launched work."""
-    rules, by_rules = active_rules(), rank_trace.derive(_series_by_rules)
-    if rules not in by_rules:
-        by_rules[rules] = _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
-    return by_rules[rules]
-
-
-def _series_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
-    """Make the place where `queue_series` is remembered."""
-    return {}
+    """Return `QueueLength.series` of one rank; empty without launched work."""
+    return _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
 
 
 def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDeviceWork:

@@ -164,7 +164,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | None, merge_steps: bool) -> _Partial:
-    host, device = rank_trace.derive(host_annotations), rank_trace.derive(device_annotations)
+    host, device = host_annotations(rank_trace), device_annotations(rank_trace)
     work = device_work(rank_trace).select("event_index", "name", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
     owned = work.hstack(annotation_of_work(rank_trace).select("annotation"))
     kernels = _per_kernel(rank_trace, owned, merge_steps=merge_steps)

@@ -20,9 +20,9 @@ from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
-from holotrace.enrich.kernels.kernel_kind import Rule, active_rules
 from holotrace.enrich.steps.steps import window_of, windows
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
+from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
@@ -76,12 +76,12 @@ def collective_family(name: str) -> str | None:
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
 
 
+@derived_under_rules
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, where there are none, annotations on the host.
 
     What a kernel's own args do not say is taken from the host call around its launch: `record_param_comms`, or the
-    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded. It is
-    remembered for each set of rules for kernels, as `device_work` is.
+    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded.
 
     Returns:
         Sorted by start_ns:
@@ -98,17 +98,9 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         communication_id  uint64   null or 0 where it was not recorded
         content           str      element type, and size where it is the same on all ranks
     """
-    rules, by_rules = active_rules(), rank_trace.derive(_communication_by_rules)
-    if rules not in by_rules:
-        found = _on_devices(rank_trace)
-        rows = found if len(found) else rank_trace.derive(host_collectives)
-        by_rules[rules] = rows.sort("start_ns", maintain_order=True)
-    return by_rules[rules]
-
-
-def _communication_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
-    """Make the place where `communication` is remembered."""
-    return {}
+    on_devices = _on_devices(rank_trace)
+    rows = on_devices if len(on_devices) else host_collectives(rank_trace)
+    return rows.sort("start_ns", maintain_order=True)
 
 
 def collectives(rank_trace: RankTrace) -> pl.DataFrame:
@@ -209,8 +201,8 @@ def _number_of(text: str | None) -> int | None:
 
 def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
-    calls = of_work(rank_trace.derive(launches), work).select("launch_index", "launch_start_ns")
-    asked = of_work(rank_trace.derive(asked_for), work).select("asked_ns")
+    calls = of_work(launches(rank_trace), work).select("launch_index", "launch_start_ns")
+    asked = of_work(asked_for(rank_trace), work).select("asked_ns")
     rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
     named = known.with_columns(_family_of(known["collective"], known["name"]))
@@ -326,6 +318,7 @@ def _group(world_size: int | None) -> pl.Expr:
     return pl.when(listed).then(identity).when(is_whole_job).then(pl.lit("all")).alias("group")
 
 
+@derived
 def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the collectives that the host itself carries out, with the columns of `communication`, in file order."""
     chosen = _named(rank_trace, _host_ranges(rank_trace), HOST_COLLECTIVE)

@@ -101,7 +101,7 @@ def _is_unknown(
     first_ns = work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
     start_ns, launched_ns = work["start_ns"].to_numpy(), activities.column("end_ns")[calls]
     unknown: npt.NDArray[np.bool_] = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
-    unknown &= launched_ns <= whole.derive(device_drained_ns)
+    unknown &= launched_ns <= device_drained_ns(whole)
     for row in np.flatnonzero(unknown):
         busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
         unknown[row] = 2 * busy_ns < start_ns[row] - launched_ns[row]
@@ -174,7 +174,7 @@ def _within_launches(activities: WindowActivities) -> GraphEdges:
 
 
 def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
-    waits = rank_trace.derive(stream_waits)
+    waits = stream_waits(rank_trace)
     source, target = activities.rows_of(waits["source_index"]), activities.rows_of(waits["target_index"])
     known = (source >= 0) & (target >= 0) & (source != target)
     source, target = source[known], target[known]
@@ -221,7 +221,7 @@ def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
 
 def _host_synchronisations(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return edges from the end of work to the end of the call that waited for it."""
-    waits = rank_trace.derive(host_synchronisations)
+    waits = host_synchronisations(rank_trace)
     source, call = activities.rows_of(waits["source_index"]), activities.rows_of(waits["event_index"])
     known = (source >= 0) & (call >= 0)
     source, call = source[known], call[known]

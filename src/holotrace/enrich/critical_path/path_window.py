@@ -93,7 +93,7 @@ def _whole(rank_trace: RankTrace) -> PathWindow:
         )
         raise MissingDataError(message)
     start_ns, end_ns = bounds.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
-    announced = rank_trace.derive(steps)["track_id"].head(1).to_list()
+    announced = steps(rank_trace)["track_id"].head(1).to_list()
     return PathWindow("whole recording", start_ns, end_ns, *announced)
 
 
@@ -106,7 +106,7 @@ def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return each step once: number, start_ns, end_ns and the thread that began it first."""
-    announced = rank_trace.derive(steps).sort("start_ns", maintain_order=True)
+    announced = steps(rank_trace).sort("start_ns", maintain_order=True)
     return announced.group_by(pl.col("step").alias("number"), maintain_order=True).agg(
         pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("track_id").first()
     )

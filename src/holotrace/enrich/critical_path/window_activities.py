@@ -147,7 +147,7 @@ def _host(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]
 
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that wait or ask, with when the first work ended that they wait for or ask about."""
-    waits = rank_trace.derive(host_synchronisations).select("event_index", "source_index")
+    waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
     return known.group_by("event_index").agg(pl.col("work_end_ns").fill_null(_LONG_AGO_NS).min())
@@ -175,8 +175,8 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
     """Return the work asked for within the window, and what was asked for before and is not done when it begins."""
     kinds = device_rows(rank_trace).select("event_index", "kind")
     work = device_work(rank_trace).drop("correlation").join(kinds, on="event_index", maintain_order="left")
-    known = work.join(rank_trace.derive(launches), on="event_index", how="left", maintain_order="left")
-    asked = of_work(rank_trace.derive(asked_for), work)["asked_ns"].fill_null(_LONG_AGO_NS)
+    known = work.join(launches(rank_trace), on="event_index", how="left", maintain_order="left")
+    asked = of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS)
     in_window = asked.is_between(window.start_ns, window.end_ns)
     from_before = (asked < window.start_ns) & (work["end_ns"] > window.start_ns)
     return known.with_columns(in_window=in_window).filter(in_window | from_before)

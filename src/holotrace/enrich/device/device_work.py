@@ -12,9 +12,10 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.kernels.kernel_kind import Rule, active_rules, name_classifier
+from holotrace.enrich.kernels.kernel_kind import name_classifier
 from holotrace.errors import MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
+from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import DeviceSelection, RankTrace
 
 T = TypeVar("T")
@@ -38,11 +39,9 @@ _HOST_KINDS = (
 )
 
 
+@derived_under_rules
 def device_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device work of a rank, one row an event.
-
-    The kinds follow the rules of `holotrace.enrich.kernels.kernel_kind` as they are at the time of the call. Work is remembered for
-    each set of rules, so call this function itself rather than `rank_trace.derive(device_work)`.
+    """Return the device work of a rank, one row per event; the rules in `holotrace.enrich.kernels.kernel_kind` set the kinds.
 
     Returns:
         Sorted by start_ns, at equal starts in file order:
@@ -56,11 +55,8 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
         stream        int64   -1 where the file does not say
         correlation   int64   -1 where there is none
     """
-    rules, by_rules = active_rules(), rank_trace.derive(_work_by_rules)
-    if rules not in by_rules:
-        rows = device_rows(rank_trace)
-        by_rules[rules] = _work(rows, kernel_kinds(rank_trace, rows))
-    return by_rules[rules]
+    rows = device_rows(rank_trace)
+    return _work(rows, kernel_kinds(rank_trace, rows))
 
 
 def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -81,7 +77,7 @@ def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Interval
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return `device_work` before the names were looked at: `DEVICE_ROW_COLUMNS`, with rows that turn out to wait."""
-    return rank_trace.derive(_device_rows)
+    return _device_rows(rank_trace)
 
 
 def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.uint8]:
@@ -138,11 +134,7 @@ def with_device_work(analysis: str, partials: Mapping[int, T | NoDeviceWork]) ->
     return found, tuple(partial.finding for partial in missing)
 
 
-def _work_by_rules(_: RankTrace) -> dict[tuple[Rule, ...], pl.DataFrame]:
-    """Make the place where `device_work` is remembered."""
-    return {}
-
-
+@derived
 def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
     if (is_kept := _kept_by_selections(rank_trace)) is not None:
         return device_rows(rank_trace.unselected).filter(is_kept)

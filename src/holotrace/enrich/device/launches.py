@@ -11,11 +11,13 @@ from holotrace.algorithms.matching import SEVERAL, only_matches
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 
+@derived
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return every device row with the runtime or driver call that launched it; use with `rank_trace.derive`.
+    """Return every device row with the runtime or driver call that launched it.
 
     The two share a `correlation` above 0. One call may have launched many rows: a CUDA graph has one launch. Where
     several calls carry the same correlation, because a runtime call contains a driver call or because the file joins
@@ -45,11 +47,12 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows and columns of `device_work` with those of `launches`; it is not remembered."""
     work = device_work(rank_trace)
-    return work.hstack(of_work(rank_trace.derive(launches), work).drop("event_index"))
+    return work.hstack(of_work(launches(rank_trace), work).drop("event_index"))
 
 
+@derived
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return when the host asked for each device row: to which step the row belongs; use with `rank_trace.derive`.
+    """Return when the host asked for each device row: to which step the row belongs.
 
     That is when its launch began. A row of unknown launch counts from its own start, unless it was launched before the
     recording: streams work in order, so whatever a stream runs before the first work whose launch is known was
@@ -62,7 +65,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
         event_index  uint32
         asked_ns     int64   null where it was before the recording
     """
-    launched = rank_trace.derive(launches)
+    launched = launches(rank_trace)
     launch_ns = launched["launch_start_ns"]
     if not launch_ns.null_count() or not launch_ns.count():
         return launched.select(
@@ -80,6 +83,7 @@ def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 
+@derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host calls that carry a correlation, in file order."""
     columns = ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"]

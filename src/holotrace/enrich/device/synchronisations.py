@@ -15,6 +15,7 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _RECORD_NAME = r"(?i)event_?record|record_?event"
@@ -29,8 +30,9 @@ _NO_STREAM = 0xFFFF_FFFF
 _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")
 
 
+@derived
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that record an event in a stream; use with `rank_trace.derive`.
+    """Return the calls that record an event in a stream.
 
     A call records an event where a wait or a device row of the event names its correlation, or where its name says so.
     The stream is known only in the former case.
@@ -47,14 +49,15 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """
     places = _recorded_places(rank_trace)
     is_known = pl.col("correlation").is_in(places["correlation"].implode())
-    calls = rank_trace.derive(_calls).filter(is_known | _has_name(rank_trace, _RECORD_NAME)).sort("event_index")
+    calls = _calls(rank_trace).filter(is_known | _has_name(rank_trace, _RECORD_NAME)).sort("event_index")
     records = calls.join(places, on="correlation", how="left", maintain_order="left")
     work = _last_launched(rank_trace, records.rename({"start_ns": "moment_ns"}))
     return work.select("event_index", pl.col("moment_ns").alias("start_ns"), "correlation", *_STREAM, "work_index")
 
 
+@derived
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits of streams for events or for other streams; use with `rank_trace.derive`.
+    """Return the waits of streams for events or for other streams.
 
     What is waited for is the last work launched into the other stream before the event was recorded, and what waits is
     the first work launched into the waiting stream after the call. Where the record is not known, the event is taken
@@ -72,15 +75,16 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
         source_index   uint32  the work that is waited for; null where unknown, or none was launched before
         target_index   uint32  the work that waits; null where unknown, or none was launched after
     """
-    waits = rank_trace.derive(_linked_waits).filter(pl.col("scope") == "wait")
+    waits = _linked_waits(rank_trace).filter(pl.col("scope") == "wait")
     sources = _last_launched(rank_trace, _at_the_record(waits))["work_index"]
     targets = _nearest(rank_trace, waits, "forward")["work_index"]
     columns = ("call_index", *_STREAM, "waited_stream", "record_index")
     return waits.select(pl.col("sync_index").alias("event_index"), *columns, source_index=sources, target_index=targets)
 
 
+@derived
 def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls with which the host waits for a device, and the work they wait for; use with `derive`.
+    """Return the calls with which the host waits for a device, and the work they wait for.
 
     A call waits for the last work launched before it into its stream, or into every stream of its device; for an
     event, for the last work launched before the record; or for the copy it launched, where it returned no sooner than
@@ -98,7 +102,7 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
         record_index  uint32  the call that recorded the event; null where unknown, or no event is waited for
         source_index  uint32  the work that is waited for; null where unknown, or nothing was launched before
     """
-    written = rank_trace.derive(_linked_waits).filter(pl.col("scope") != "wait").drop_nulls("call_index")
+    written = _linked_waits(rank_trace).filter(pl.col("scope") != "wait").drop_nulls("call_index")
     named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
     whole_device = pl.col("scope") == "device"
     parts = (
@@ -113,12 +117,13 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     return found.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
 
 
+@derived
 def device_drained_ns(rank_trace: RankTrace) -> int:
-    """Return when the first call that waits for a whole device returned; use with `rank_trace.derive`.
+    """Return when the first call that waits for a whole device returned.
 
     No work of before the recording is left then. Where no call waits, it is a moment after all.
     """
-    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
+    calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
     return first if isinstance(first, int) else np.iinfo(np.int64).max
 
@@ -128,6 +133,7 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
     return bool(len(rank_trace.table("synchronisations", ["event_index"])))
 
 
+@derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls; of several with one correlation, one of which contains the others, the runtime call."""
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "correlation", "kind"])
@@ -145,13 +151,14 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the correlations of calls that recorded an event, with device and stream."""
     columns = ["correlation", *_STREAM]
     marks = rank_trace.events_of([EventKind.CUDA_EVENT], columns).with_columns(_known_stream("stream").alias("stream"))
-    waits = rank_trace.derive(_wait_rows).select(
+    waits = _wait_rows(rank_trace).select(
         pl.col("wait_on_record_correlation").alias("correlation"), "device", pl.col("waited_stream").alias("stream")
     )
     known = pl.concat([marks, waits]).filter(pl.col("correlation") > 0)
     return known.unique("correlation", keep="first", maintain_order=True)
 
 
+@derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows that say who waits for what; those of devices that wait for a stream have no `sync_kind`."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
@@ -177,15 +184,16 @@ def _scopes(texts: pl.Series) -> pl.Series:
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
 
 
+@derived
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Join the rows of waits with their calls, and with the records of the events they wait for."""
-    calls = rank_trace.derive(_calls).filter(pl.col("correlation") > 0)
+    calls = _calls(rank_trace).filter(pl.col("correlation") > 0)
     asked = calls.select("correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns")
-    recorded = rank_trace.derive(event_records).filter(pl.col("correlation") > 0)
+    recorded = event_records(rank_trace).filter(pl.col("correlation") > 0)
     records = recorded.select(
         wait_on_record_correlation="correlation", record_index="event_index", record_start_ns="start_ns"
     )
-    rows = rank_trace.derive(_wait_rows).rename({"event_index": "sync_index"})
+    rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
     linked = rows.join(asked, on="correlation", how="left", maintain_order="left")
     return linked.join(records, on="wait_on_record_correlation", how="left", maintain_order="left").with_columns(
         pl.coalesce("call_start_ns", "start_ns").alias("moment_ns")
@@ -201,7 +209,7 @@ def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
-    calls = rank_trace.derive(_calls).filter(_has_name(rank_trace, _WAIT_NAME))
+    calls = _calls(rank_trace).filter(_has_name(rank_trace, _WAIT_NAME))
     return calls.select(
         pl.lit(None, pl.UInt32).alias("sync_index"),
         _scopes(rank_trace.texts(calls["name"])),
@@ -214,12 +222,13 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
+@derived
 def _launched_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return all device work in the order in which it was asked for."""
     rows = device_rows(rank_trace).join(
         rank_trace.table("synchronisations", ["event_index"]), on="event_index", how="anti", maintain_order="left"
     )
-    launched = rows.join(rank_trace.derive(launches), on="event_index", maintain_order="left")
+    launched = rows.join(launches(rank_trace), on="event_index", maintain_order="left")
     moment = pl.coalesce("launch_start_ns", "start_ns").alias("moment_ns")
     return launched.select(pl.exclude("name", "correlation"), moment).sort("moment_ns", "end_ns")
 
@@ -230,9 +239,7 @@ def _last_launched(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame
 
 
 def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
-    work = rank_trace.derive(_launched_work).select(
-        *_STREAM, "moment_ns", work_index="event_index", work_end_ns="end_ns"
-    )
+    work = _launched_work(rank_trace).select(*_STREAM, "moment_ns", work_index="event_index", work_end_ns="end_ns")
     rows = moments.select(*_STREAM, "moment_ns").with_row_index("row").sort("moment_ns")
     found = rows.join_asof(
         work, on="moment_ns", by=_STREAM, strategy=strategy, allow_exact_matches=False, check_sortedness=False
@@ -253,7 +260,7 @@ def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFram
 
 
 def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    streams = rank_trace.derive(_launched_work).select(work_device="device", work_stream="stream").unique()
+    streams = _launched_work(rank_trace).select(work_device="device", work_stream="stream").unique()
     pairs = waits.join(streams, how="cross")
     same_device = pl.col("device").is_null() | (pl.col("device") == pl.col("work_device"))
     placed = pairs.filter(same_device).with_columns(device="work_device", stream="work_stream")
@@ -268,7 +275,7 @@ def _with_idle(waits: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
 
 def _blocking_copies(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the copies whose call returned no sooner than they had ended."""
-    work = rank_trace.derive(_launched_work)
+    work = _launched_work(rank_trace)
     waited = work.filter((pl.col("kind") == EventKind.GPU_MEMCPY) & (pl.col("launch_end_ns") >= pl.col("end_ns")))
     return waited.select(
         *_STREAM,

@@ -19,13 +19,15 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STREAM = ("device", "stream")
 
 
+@derived
 def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations of the host in file order; use with `rank_trace.derive`.
+    """Return the annotations of the host in file order.
 
     Returns:
         event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, self_ns int64: the
@@ -34,8 +36,9 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
 
+@derived
 def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations of the streams, recorded or projected; use with `rank_trace.derive`.
+    """Return the annotations of the streams, recorded or projected.
 
     Returns:
         event_index   uint32  the annotation: a row of the device, or the row of the host that is projected
@@ -79,10 +82,10 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """
     work = device_work(rank_trace)
     if has_recorded_device_annotations(rank_trace):
-        found = rank_trace.derive(device_annotations)
+        found = device_annotations(rank_trace)
         rows = innermost_of(found, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
     else:
-        found = rank_trace.derive(host_annotations)
+        found = host_annotations(rank_trace)
         rows = _launching_annotation(rank_trace, found, work["event_index"])
     chosen = pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32)
     return work.select("event_index").with_columns(
@@ -92,7 +95,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _projected(rank_trace: RankTrace) -> pl.DataFrame:
     """Project each annotation of the host: on each stream from the first start to the last end of its work."""
-    host, work = rank_trace.derive(host_annotations), device_rows(rank_trace)
+    host, work = host_annotations(rank_trace), device_rows(rank_trace)
     parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     rows = _launching_annotation(rank_trace, host, work["event_index"])
     placed = work.select("start_ns", "end_ns", *_STREAM)
@@ -112,7 +115,7 @@ def _projected(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
     """Return the row in `host` of the innermost annotation around the launch of each of these device rows."""
-    launched = of_events(rank_trace.derive(launches), event_index)
+    launched = of_events(launches(rank_trace), event_index)
     calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), launched["launch_index"])
     moments = calls.with_columns(launched["launch_start_ns"].alias("moment"))
     rows = innermost_of(host, moments, ["track_id"])

@@ -9,14 +9,16 @@ import polars as pl
 from holotrace.algorithms.nesting import nesting
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
 PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
 
 
+@derived
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return where each operator, annotation, runtime and driver call was called from; use with `rank_trace.derive`.
+    """Return where each operator, annotation, runtime and driver call was called from.
 
     One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
     ones the first in the file is outside. The parent is the innermost event that contains the event wholly, so an
@@ -39,8 +41,9 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
     return _stacks(rank_trace, CALL_KINDS)
 
 
+@derived
 def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return where each Python function was called from: the columns of `call_stacks`; use with `rank_trace.derive`."""
+    """Return where each Python function was called from: the columns of `call_stacks`."""
     return _stacks(rank_trace, PYTHON_KINDS)
 
 

@@ -12,6 +12,7 @@ from holotrace.algorithms.nesting import NO_PARENT, path_numbers
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.call_stack import python_stacks
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -34,8 +35,9 @@ class OperatorStacks(NamedTuple):
     texts: pl.Series
 
 
+@derived
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the call stacks of the operators; use with `rank_trace.derive`.
+    """Return the call stacks of the operators.
 
     A stack is what the profiler wrote as `Call stack` (until PyTorch 1.12), else the Python functions around the
     operator on its thread. Operators of autograd's threads have none: no Python runs there.
@@ -44,8 +46,9 @@ def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     return recorded if len(recorded.stack_of) else _rebuilt(rank_trace)
 
 
+@derived
 def recorded_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the stacks that the file itself gives; use with `rank_trace.derive`."""
+    """Return the stacks that the file itself gives."""
     sources = rank_trace.table("operator_sources", ["event_index", "call_stack"]).drop_nulls()
     distinct = sources["call_stack"].unique().sort()
     texts = rank_trace.texts(distinct)
@@ -57,7 +60,7 @@ def recorded_stacks(rank_trace: RankTrace) -> OperatorStacks:
 def _rebuilt(rank_trace: RankTrace) -> OperatorStacks:
     if rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).is_empty():
         return OperatorStacks(pl.DataFrame(schema=_STACK_OF), pl.Series("call_stack", dtype=pl.String))
-    frames = rank_trace.derive(python_stacks).with_row_index("row")
+    frames = python_stacks(rank_trace).with_row_index("row")
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "track_id", "start_ns", "end_ns"])
     around = _innermost_frame(frames, operators)
     known = np.flatnonzero(around != NO_PARENT)

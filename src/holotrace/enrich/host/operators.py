@@ -10,11 +10,13 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 
+@derived
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the operators around the launch of every device row; use with `rank_trace.derive`.
+    """Return the operators around the launch of every device row.
 
     They are on the thread of the call that launched the row. Where no operator contains the call, or the call is not
     known, the operator with the same external id is taken, and what lies around it.
@@ -28,7 +30,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
         operator_name       uint32  its name, a string id
         top_operator_index  uint32  outermost operator; null where none is known
     """
-    stacks, launched = rank_trace.derive(call_stacks), rank_trace.derive(launches)
+    stacks, launched = call_stacks(rank_trace), launches(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     parent = stacks["parent_row"].to_numpy()
     calls = rows_of_events(stacks, launched["launch_index"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace, Trace
 
 _NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
@@ -36,9 +37,10 @@ def listed_events(rank_trace: RankTrace, columns: Sequence[str], kinds: Sequence
 
 
 def _whole_span(rank_trace: RankTrace) -> tuple[int, int] | None:
-    return rank_trace.unselected.derive(_span)
+    return _span(rank_trace.unselected)
 
 
+@derived
 def _span(rank_trace: RankTrace) -> tuple[int, int] | None:
     starts = listed_events(rank_trace, ["start_ns"])["start_ns"]
     first, last = starts.min(), starts.max()

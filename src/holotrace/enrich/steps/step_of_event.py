@@ -9,13 +9,15 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.steps.steps import asked_rows, rows_of_windows, steps, windows
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _OUTSIDE = -1
 
 
+@derived
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
-    """Return the step of every row of `events`; use with `rank_trace.derive`.
+    """Return the step of every row of `events`.
 
     Host events belong to the step in which they begin, device work to the step in which it was launched, so that work
     of before the recording belongs to none; other device rows without a known launch count by their own start. A step reaches over all threads that announce it.
@@ -23,7 +25,7 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
     """
-    rows = pl.Series(rank_trace.derive(_step_rows)).cast(pl.UInt32, strict=False)  # `_OUTSIDE` becomes null
+    rows = pl.Series(_step_rows(rank_trace)).cast(pl.UInt32, strict=False)  # `_OUTSIDE` becomes null
     return _windows(rank_trace)["window"].gather(rows).alias("step")
 
 
@@ -40,9 +42,10 @@ def step_rows(
     """Return for every row of `events` the row of its step among the steps, -1 outside, and whether each step is meant."""
     known = _windows(rank_trace)["window"]
     is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
-    return rank_trace.derive(_step_rows), is_chosen
+    return _step_rows(rank_trace), is_chosen
 
 
+@derived
 def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
     """Return for every event the row of its step in `_windows`."""
     known = _windows(rank_trace)
@@ -56,5 +59,5 @@ def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
 
 def _windows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the `windows` that are steps."""
-    announced = rank_trace.derive(steps)
+    announced = steps(rank_trace)
     return windows(rank_trace) if len(announced) else announced.rename({"step": "window"})

@@ -14,6 +14,7 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import asked_for, launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
@@ -28,8 +29,9 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 """A moment before all others."""
 
 
+@derived
 def steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the steps that the host announced; use with `rank_trace.derive`.
+    """Return the steps that the host announced.
 
     Returns:
         One row for each range, so several for a step that several threads announce; sorted by start_ns:
@@ -64,7 +66,7 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
     if annotation is not None:
         return _numbered(_named_ranges(rank_trace, annotation))
     bounds = [pl.col("start_ns").min(), pl.col("end_ns").max()]
-    announced = rank_trace.derive(steps)
+    announced = steps(rank_trace)
     if len(announced):
         per_step = announced.group_by(pl.col("step").alias("window")).agg(bounds)
         return per_step.sort("start_ns", "window")
@@ -78,6 +80,7 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
     return tuple(rank_trace.texts(names).sort().to_list())
 
 
+@derived
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the `windows` as the devices lived them: each lasts until the last work that it launched ends.
 
@@ -91,7 +94,7 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
-    launched = rank_trace.derive(launches)["launch_start_ns"]
+    launched = launches(rank_trace)["launch_start_ns"]
     return extended_by_work(host, work.select("start_ns", "end_ns", _row_of(host, launched)))
 
 
@@ -162,17 +165,17 @@ class BeforeLastStep:
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Say it of each row of `events`."""
         start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
-        boundary = _start_of_last_step(rank_trace.derive(steps))
+        boundary = _start_of_last_step(steps(rank_trace))
         if boundary is None:
             return np.ones(len(start_ns), np.bool_)
         return asked_for_ns(rank_trace, start_ns) < boundary
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Say it of each of the `device_rows`; see `holotrace.store.trace.DeviceSelection`."""
-        boundary = _start_of_last_step(rank_trace.derive(steps))
+        boundary = _start_of_last_step(steps(rank_trace))
         if boundary is None:
             return np.ones(device_rows(rank_trace).height, np.bool_)
-        return rank_trace.derive(asked_for)["asked_ns"].fill_null(_BEFORE_ALL).to_numpy() < boundary
+        return asked_for(rank_trace)["asked_ns"].fill_null(_BEFORE_ALL).to_numpy() < boundary
 
 
 before_last_step = BeforeLastStep()
@@ -195,7 +198,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the rows of `events` with device work, and when the host asked for it: before all for before the recording."""
-    asked = rank_trace.derive(asked_for)
+    asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.host.host_names import LIGHTNING_MODULE_PREFIX, LIGHTNING_PROFILE_PREFIX
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 
@@ -71,8 +72,9 @@ _LATE_END_NS = 86_400_000_000
 _STEP_NUMBER = r"#(\d+)"
 
 
+@derived
 def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events with a duration that the plugin kept; use with `rank_trace.derive`.
+    """Return the events with a duration that the plugin kept.
 
     Its times are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's timestamps neighbours
     are 0.25 µs apart, so what the file nests can overlap here. Rows of the device have their stream as thread.
@@ -118,8 +120,9 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
     ).sort("start_us", maintain_order=True)
 
 
+@derived
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the runtime call of each kernel, copy and memset as the plugin finds it; use with `rank_trace.derive`.
+    """Return the runtime call of each kernel, copy and memset as the plugin finds it.
 
     It is the last call with the same correlation that begins no later, else the first one after; no correlation
     counts as a correlation.
@@ -133,7 +136,7 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
         type          uint8   PluginType
         launch_index  uint32  event_index of the call; null where there is none
     """
-    events = rank_trace.derive(plugin_events)
+    events = plugin_events(rank_trace)
     both = events.with_row_index("row").filter(pl.col("type").is_in([PluginType.RUNTIME, *DEVICE_TYPES]))
     is_call = pl.col("type") == PluginType.RUNTIME
     call = pl.when(is_call).then("row")

@@ -96,7 +96,7 @@ def register_selectors(app: Dash) -> None:
 
 def _choices(ranks: tuple[int, ...], rank_trace: RankTrace) -> Choices:
     device = rank_trace.events_of(DEVICE_WORK_KINDS, ["device"]).get_column("device")
-    return Choices(ranks, _distinct(rank_trace.derive(steps).get_column("step")), _distinct(device))
+    return Choices(ranks, _distinct(steps(rank_trace).get_column("step")), _distinct(device))
 
 
 def _distinct(numbers: pl.Series) -> tuple[int, ...]:

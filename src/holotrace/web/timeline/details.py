@@ -66,18 +66,18 @@ def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -
 
 def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tuple[str, int]]:
     if kind in DEVICE_WORK_KINDS:
-        owner = rank_trace.derive(launching_operator).filter(pl.col("event_index") == event)
+        owner = launching_operator(rank_trace).filter(pl.col("event_index") == event)
         yield from _each("launch", owner["launch_index"])
         yield from _each("operator", owner["operator_index"])
     if kind in LAUNCH_KINDS:
-        launched = rank_trace.derive(launches).filter(pl.col("launch_index") == event)
+        launched = launches(rank_trace).filter(pl.col("launch_index") == event)
         yield from _each("work", launched["event_index"])
     if kind == EventKind.CPU_OP:
         pairs = rank_trace.derive(forward_of)
         yield from _each("forward", pairs.filter(pl.col("event_index") == event)["forward_index"])
         yield from _each("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
         owned = (pl.col("operator_index") == event) | (pl.col("top_operator_index") == event)
-        yield from _each("work", rank_trace.derive(launching_operator).filter(owned)["event_index"])
+        yield from _each("work", launching_operator(rank_trace).filter(owned)["event_index"])
 
 
 def _each(relation: str, events: pl.Series) -> Iterator[tuple[str, int]]:

@@ -147,7 +147,7 @@ def timeline_index(rank_trace: RankTrace) -> TimelineIndex:
         events["name"].to_numpy()[order],
         events["kind"].to_numpy()[order],
         events["event_index"].to_numpy()[order],
-        tuple((first - origin, last - origin, step) for step, first, last, _ in rank_trace.derive(steps).iter_rows()),
+        tuple((first - origin, last - origin, step) for step, first, last, _ in steps(rank_trace).iter_rows()),
         rank_trace.unselected.strings,
     )
 

@@ -216,8 +216,8 @@ def _label(stack: CallStackGraph, texts: list[str]) -> str:
 
 def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:
     """Return the columns for these events."""
-    calls, work = rank_trace.derive(call_stacks), device_rows(rank_trace)
-    launched_by = rows_of_events(calls, rank_trace.derive(launches)["launch_index"])
+    calls, work = call_stacks(rank_trace), device_rows(rank_trace)
+    launched_by = rows_of_events(calls, launches(rank_trace)["launch_index"])
     above = np.concatenate([calls["parent_row"].to_numpy(), launched_by])
     depth = depths(above).astype(np.int64)
     event_index = np.append(calls["event_index"].to_numpy(), work["event_index"].to_numpy()).astype(np.int64)

@@ -9,12 +9,13 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 
 def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return pid and tid of device events: integers, or objects if the file has text for any of them."""
-    rows = rank_trace.derive(_track_of_event)[work_index.to_numpy()]
+    rows = _track_of_event(rank_trace)[work_index.to_numpy()]
     table = rank_trace.table("tracks", ["process_id", "process_text", "thread_id", "thread_text"])
     of_work = np.flatnonzero(np.bincount(rows))
     used, position = table[of_work], np.zeros(len(table), np.intp)
@@ -25,6 +26,7 @@ def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[np
     return process[positions], thread[positions]
 
 
+@derived
 def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:
     """Return the row in `tracks` for each `event_index` of device work, 0 for other events."""
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])

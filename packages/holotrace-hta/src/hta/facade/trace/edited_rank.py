@@ -79,7 +79,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
     file = rank_trace.file
     if not isinstance(file, EditedFile) or file.iterations is None:
         return
-    steps = rank_trace.derive(step_of_event).fill_null(_NOTHING).to_numpy()
+    steps = step_of_event(rank_trace).fill_null(_NOTHING).to_numpy()
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     shown = steps[np.searchsorted(event_index, file.iterations[0])]
     if (shown != file.iterations[1]).any():

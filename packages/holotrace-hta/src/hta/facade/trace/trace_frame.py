@@ -132,7 +132,7 @@ def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
     """
     on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
     events = listed_events(rank_trace, _STORED, kinds)
-    steps = rank_trace.derive(step_of_event)
+    steps = step_of_event(rank_trace)
     rows = rank_trace.table("events", ["event_index"])["event_index"].search_sorted(events["event_index"])
     return events.with_columns(pl.when(on_device).then("stream").alias("stream"), steps.gather(rows))
 
@@ -179,7 +179,7 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
 
 def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return the event at the other end of each event's launch, -1 for none."""
-    pairs = rank_trace.derive(launches).drop_nulls("launch_index").sort("event_index", descending=True)
+    pairs = launches(rank_trace).drop_nulls("launch_index").sort("event_index", descending=True)
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)

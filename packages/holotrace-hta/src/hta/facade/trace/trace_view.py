@@ -139,7 +139,7 @@ class TraceView:
         Raises:
             UnknownRankError: the rank does not exist.
         """
-        return sorted(set(self._rank(rank).derive(steps)["step"].to_list()))
+        return sorted(set(steps(self._rank(rank))["step"].to_list()))
 
     def get_trace(self, rank: int) -> pd.DataFrame:
         """Return the events of a rank; see `hta.facade.trace.trace_frame`.
