@@ -12,7 +12,6 @@ from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.call_stack import call_stacks
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import HolotraceError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -67,7 +66,7 @@ def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violatio
     A file that cannot be read breaks `readable`; what the reader had to repair or drop is listed under the name that
     `holotrace check` gives it.
     """
-    found = trace.map(with_current_rules(_one_rank), executor)
+    found = trace.map(_one_rank, executor)
     return tuple(violation for violations in found.values() for violation in violations)
 
 

@@ -171,14 +171,14 @@ def test_all_three_reasons_to_wait_occur(truth):
 def test_steps_are_where_the_truth_says(trace, truth):
     """Number, start and end of every step, by the clock of the host."""
     for rank in truth.ranks:
-        found = trace.ranks[rank.rank].derive(steps).select("step", "start_ns", "end_ns")
+        found = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
         assert found.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
 
 
 def test_every_piece_of_device_work_has_its_launch(trace, truth):
     """All work is launched by a host call that begins before it starts."""
     for rank in truth.ranks:
-        found = trace.ranks[rank.rank].derive(launches)
+        found = launches(trace.ranks[rank.rank])
         assert found.height == sum(rank.kernel_counts.values())
         assert found["launch_index"].null_count() == 0
 

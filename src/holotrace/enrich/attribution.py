@@ -52,7 +52,7 @@ class Attribution:
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
         """Return the call stacks of the operators."""
-        return rank_trace.derive(operator_stacks)
+        return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
         """Return the nodes of the operator tables, in the order in which `is_eligible` meets them."""
@@ -107,7 +107,7 @@ class Attribution:
         """Return the steps with the device work that they launched: window, start_ns, end_ns, sorted by start_ns."""
         if annotation is not None:
             return device_extended_windows(rank_trace, annotation)
-        return rank_trace.derive(device_extended_windows)
+        return device_extended_windows(rank_trace)
 
     def roles(self, rank_trace: RankTrace) -> dict[str, Intervals]:
         """Return when the rank was in each role; see `holotrace.enrich.steps.step_roles.roles`."""

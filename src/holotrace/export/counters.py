@@ -9,7 +9,6 @@ import polars as pl
 
 from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
 from holotrace.analyses.queue_length.compute import queue_series
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import MissingDataError
 from holotrace.export.json_columns import decimal_text, joined, track_texts
 from holotrace.schema import DEVICE_WORK_KINDS
@@ -66,7 +65,7 @@ def _texts(
 
 
 def _queues(trace: Trace) -> pl.DataFrame:
-    series = pl.concat(trace.map(with_current_rules(queue_series)).values())
+    series = pl.concat(trace.map(queue_series).values())
     columns = series.select("device", "stream", "time_ns", "work_index", "queue_length")
     return columns.filter(_is_last_at_its_time("device", "stream", "time_ns"))
 

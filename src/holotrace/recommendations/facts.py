@@ -25,7 +25,6 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass, classes_by_name
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import Executor
 from holotrace.schema import EventKind
@@ -127,7 +126,7 @@ def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> An
 
 def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
     """Return what the rules ask about each rank."""
-    hosts = trace.map(with_current_rules(partial(_host_facts, attribution=attribution_of(compat))), executor)
+    hosts = trace.map(partial(_host_facts, attribution=attribution_of(compat)), executor)
     of_ranks = {rank: _of_rank(rank, results, host) for rank, host in hosts.items()}
     late = _late(results, of_ranks)
     return {rank: replace(of_rank, late_ranks=late) for rank, of_rank in of_ranks.items()}

@@ -20,7 +20,6 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.errors import HolotraceError, InvalidOptionError, LimitReachedError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.execution.processes import available_cores, available_memory_bytes
@@ -99,7 +98,7 @@ def sql(
     with scratch_folder("sql-") as folder:
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
-            trace.map(with_current_rules(write), executor)
+            trace.map(write, executor)
         with _errors_explained(duckdb, query, memory_bytes):
             connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
             running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))

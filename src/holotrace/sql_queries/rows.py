@@ -19,6 +19,7 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
+from holotrace.store.derived import derived
 from holotrace.store.header import rank_or_none
 from holotrace.store.trace import RankTrace
 
@@ -52,18 +53,18 @@ def rank_rows(rank_trace: RankTrace) -> pl.DataFrame:
 def device_work_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `device_work`."""
     copies = rank_trace.table("copies", ["event_index", "bytes"])
-    return rank_trace.derive(_work).join(copies, on="event_index", how="left", maintain_order="left")
+    return _work(rank_trace).join(copies, on="event_index", how="left", maintain_order="left")
 
 
 def kernel_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `kernels`."""
     shapes = kernel_calls(rank_trace).drop("name", "start_ns", "end_ns", "device")
-    return rank_trace.derive(_work).join(shapes, on="event_index", how="inner", maintain_order="left")
+    return _work(rank_trace).join(shapes, on="event_index", how="inner", maintain_order="left")
 
 
 def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `launches`, sorted by start."""
-    work = rank_trace.derive(_work).filter(pl.col("launch_index").is_not_null())
+    work = _work(rank_trace).filter(pl.col("launch_index").is_not_null())
     launched = work.group_by("launch_index").agg(
         pl.len().cast(pl.Int64).alias("work_count"),
         pl.col("duration_ns").sum().alias("work_ns"),
@@ -112,7 +113,7 @@ def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `memory`, sorted by device and time."""
-    events, nodes = rank_trace.derive(memory_events), host_nodes(rank_trace)
+    events, nodes = memory_events(rank_trace), host_nodes(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     around = itself_or_above(nodes["parent"].to_numpy(), is_operator, nodes_of_memory_events(rank_trace))
     node = pl.Series(around).replace(NO_PARENT, None)
@@ -125,7 +126,7 @@ def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `steps`, sorted by start."""
-    if rank_trace.derive(steps).is_empty():
+    if steps(rank_trace).is_empty():
         return pl.DataFrame()
     with_work = device_extended_windows(rank_trace).rename(
         {"start_ns": "with_work_start_ns", "end_ns": "with_work_end_ns"}
@@ -136,18 +137,19 @@ def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `annotations`: first the host's, then the devices'."""
-    host, device = rank_trace.derive(host_annotations), rank_trace.derive(device_annotations)
+    host, device = host_annotations(rank_trace), device_annotations(rank_trace)
     on_host = host.with_columns(_thread(rank_trace, host["track_id"]), is_on_device=pl.lit(value=False))
     both = pl.concat([on_host, device.with_columns(is_on_device=pl.lit(value=True))], how="diagonal_relaxed")
     return both.with_columns(_DURATION, rank_trace.texts(both["name"]))
 
 
+@derived
 def _work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns that `device_work` and `kernels` have in common."""
     work = launched_work(rank_trace)
-    around = of_work(rank_trace.derive(launching_operator), work)
+    around = of_work(launching_operator(rank_trace), work)
     kinds = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "kind"])
-    asked_ns = of_work(rank_trace.derive(asked_for), work)["asked_ns"]
+    asked_ns = of_work(asked_for(rank_trace), work)["asked_ns"]
     return work.join(kinds, on="event_index", how="left", maintain_order="left").with_columns(
         _DURATION,
         rank_trace.texts(work["name"]),
@@ -178,6 +180,6 @@ def _thread(rank_trace: RankTrace, track_id: pl.Series) -> pl.Series:
 
 
 def _step(rank_trace: RankTrace, times_ns: pl.Series) -> pl.Series:
-    if rank_trace.derive(steps).is_empty():
+    if steps(rank_trace).is_empty():
         return pl.Series("step", [None] * len(times_ns), pl.Int64)
     return window_of(windows(rank_trace), times_ns).alias("step")

@@ -15,7 +15,7 @@ CALLS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12), st.integers(0,
 
 def stacks_of(builder):
     """Return the columns of the stack of rank 0 that the tests look at."""
-    return builder.build().ranks[0].derive(call_stacks).select("event_index", "parent_row", "depth", "is_overlapping")
+    return call_stacks(builder.build().ranks[0]).select("event_index", "parent_row", "depth", "is_overlapping")
 
 
 def test_calls_lie_in_operators_and_operators_in_annotations():
@@ -65,7 +65,7 @@ def test_python_functions_have_stacks_of_their_own():
     )
 
     assert stacks_of(builder).rows() == [(2, -1, 0, False)]
-    frames = builder.build().ranks[0].derive(python_stacks)
+    frames = python_stacks(builder.build().ranks[0])
     assert frames.select("event_index", "parent_row", "depth").rows() == [(0, -1, 0), (1, 0, 1)]
 
 
@@ -81,7 +81,7 @@ def test_stacks_are_what_the_definition_says(calls):
 
 def test_a_trace_without_calls_has_empty_stacks():
     """Only a kernel: no row, but every column."""
-    stacks = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0].derive(call_stacks)
+    stacks = call_stacks(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0])
 
     assert stacks.height == 0
     assert stacks.schema["parent_row"] == pl.Int64

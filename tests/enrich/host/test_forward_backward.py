@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 def links_of(builder):
     """Return the rows of rank 0."""
-    return builder.build().ranks[0].derive(forward_of).rows()
+    return forward_of(builder.build().ranks[0]).rows()
 
 
 def arrow(builder, category, leave_us, arrive_us):

@@ -40,7 +40,7 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
         inner = max(around, key=lambda call: (call[1], -call[2]), default=None)
         expected.append(None if inner is None else ".".join(map(str, inner)))
     mine = [names[row] for row in found]
-    by_time = rank_trace.derive(memory_events)["time_ns"].to_list()
+    by_time = memory_events(rank_trace)["time_ns"].to_list()
     assert sorted(zip(by_time, map(str, mine), strict=True)) == sorted(zip(by_time, map(str, expected), strict=True))
 
 
@@ -49,7 +49,7 @@ def test_blocks_are_pairs_of_rows() -> None:
     builder = TraceBuilder()
     for time, size, address in ((1, 8, 1), (2, 4, 2), (3, -8, 1), (4, -9, 3)):
         with_memory(builder, 1, time, Bytes=size, Addr=address)
-    events = builder.build().ranks[0].derive(memory_events)
+    events = memory_events(builder.build().ranks[0])
     assert sorted(memory_blocks(events).rows(), key=str) == [(0, 2), (1, None), (None, 3)]
 
 
@@ -71,7 +71,7 @@ def test_blocks_are_pairs_of_rows() -> None:
 def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
     """Those of c10::DeviceType as `torch.device` prints them, and there GPUs of HIP are cuda; new ones are numbers."""
     builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
-    assert builder.build().ranks[0].derive(memory_events)["device_type"].to_list() == [name]
+    assert memory_events(builder.build().ranks[0])["device_type"].to_list() == [name]
 
 
 def test_a_device_the_file_does_not_name_is_no_other_device() -> None:
@@ -79,5 +79,5 @@ def test_a_device_the_file_does_not_name_is_no_other_device() -> None:
     builder = TraceBuilder().event(
         ph="i", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=1, args={"Bytes": 4}
     )
-    events = builder.build().ranks[0].derive(memory_events)
+    events = memory_events(builder.build().ranks[0])
     assert events.select("device_type", "device", "allocated_bytes").rows() == [("?", -1, 4)]

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 def modules_of(builder):
     """Return event_index and name of the module of the operators of rank 0 that have one."""
     rank_trace = builder.build().ranks[0]
-    table = rank_trace.derive(module_of)
+    table = module_of(rank_trace)
     return list(zip(table["event_index"].to_list(), rank_trace.texts(table["module"]).to_list(), strict=True))
 
 
@@ -50,7 +50,7 @@ def passes_of(builder):
     """Return the names of each part of the backward pass of rank 0 and of its forward operator."""
     rank_trace = builder.build().ranks[0]
     names = rank_trace.texts(host_nodes(rank_trace)["name"])
-    return [(names[node], names[forward]) for node, forward in rank_trace.derive(backward_passes).iter_rows()]
+    return [(names[node], names[forward]) for node, forward in backward_passes(rank_trace).iter_rows()]
 
 
 def numbered(sequence, forward_thread=0):

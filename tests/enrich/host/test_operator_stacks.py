@@ -13,7 +13,7 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 def stacks_of(builder: TraceBuilder) -> dict[int, str]:
     """Return the stack of each operator of rank 0 that has one."""
-    found = builder.build().ranks[0].derive(operator_stacks)
+    found = operator_stacks(builder.build().ranks[0])
     return {event: found.texts[stack] for event, stack in found.stack_of.iter_rows()}
 
 
@@ -60,7 +60,7 @@ def test_equal_stacks_are_kept_once_and_names_alone_do_not_make_them_equal():
     for start in (6, 16, 66):
         builder.operator("aten::a", start_us=start, duration_us=1)
 
-    found = builder.build().ranks[0].derive(operator_stacks)
+    found = operator_stacks(builder.build().ranks[0])
     assert sorted(found.texts.to_list()) == ["g;h", "g;main"]
     assert list(stacks_of(builder).values()) == ["g;main", "g;main", "g;h"]
 
@@ -69,4 +69,4 @@ def test_only_recorded_stacks_are_the_file_s_own():
     """The plugin knew no other ones."""
     builder = frame(TraceBuilder(), "main", 0, 100).operator("aten::a", start_us=5, duration_us=5)
 
-    assert builder.build().ranks[0].derive(recorded_stacks).stack_of.is_empty()
+    assert recorded_stacks(builder.build().ranks[0]).stack_of.is_empty()

@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 def operators_of(builder):
     """Return the rows of rank 0 without the names of the operators, which are those of the events."""
     rank_trace = builder.build().ranks[0]
-    table = rank_trace.derive(launching_operator)
+    table = launching_operator(rank_trace)
     names = rank_trace.table("events", ["name"])["name"]
     assert table["operator_name"].to_list() == names.gather(table["operator_index"]).to_list()
     return table.drop("operator_name").rows()

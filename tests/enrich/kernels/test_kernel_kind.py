@@ -18,7 +18,6 @@ from holotrace.enrich.kernels.kernel_kind import (
     kind_of_name,
     remove_added_rules,
     rules_from_file,
-    with_current_rules,
 )
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.processes import processes
@@ -348,7 +347,7 @@ def test_added_rules_travel_to_worker_processes() -> None:
     add_rule("my_ring", "communication")
 
     with processes(1) as pool:
-        assert trace.map(with_current_rules(_kinds), pool) == {0: [COMMUNICATION]}
+        assert trace.map(_kinds, pool) == {0: [COMMUNICATION]}
 
 
 @pytest.mark.parametrize("ending", ["json", "toml"])

@@ -19,7 +19,6 @@ from holotrace.enrich.kernels.tensor_cores import (
     remove_added_rules,
     rules_from_file,
     uses_tensor_cores,
-    with_current_rules,
 )
 from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible, plugin_uses_tensor_cores
 from holotrace.errors import InvalidOptionError
@@ -263,7 +262,7 @@ def test_rules_travel_to_other_processes() -> None:
     add_rule("^my_gemm", "tensor")
     trace = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build()
     with processes(1) as executor:
-        assert trace.map(with_current_rules(_answers), executor) == {0: [True]}
+        assert trace.map(_answers, executor) == {0: [True]}
 
 
 def _answers(rank_trace: RankTrace) -> list[bool | None]:

@@ -10,7 +10,7 @@ def numbers(builder: TraceBuilder) -> dict[str, int | None]:
     """Return the step of each event, by its name."""
     (rank_trace,) = builder.build().ranks.values()
     names = rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
-    return dict(zip(names, rank_trace.derive(step_of_event).to_list(), strict=True))
+    return dict(zip(names, step_of_event(rank_trace).to_list(), strict=True))
 
 
 def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:

@@ -9,7 +9,6 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length, intersection_length
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace, Trace
@@ -62,7 +61,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
     >>> holotrace.communication_overlap(small_job()).per_rank.row(0, named=True)
     {'rank': 0, 'communication_ns': 600000, 'overlap_ns': 0, 'exposed_ns': 600000, 'overlap_fraction': 0.0}
     """
-    return _combine(trace.map(with_current_rules(_one_rank), executor))
+    return _combine(trace.map(_one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace) -> tuple[int, int] | NoDeviceWork:

@@ -18,7 +18,6 @@ from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -174,11 +173,11 @@ def compare_operators(
 
 def _facts(rank_trace: RankTrace) -> _Facts:
     has_modules = (host_nodes(rank_trace)["node_class"].is_in([NodeClass.MODULE, NodeClass.LIGHTNING_MODULE])).any()
-    return _Facts(rank_trace.derive(steps)["step"].n_unique(), has_modules)
+    return _Facts(steps(rank_trace)["step"].n_unique(), has_modules)
 
 
 def _side(trace: Trace, look: Callable[[RankTrace], _Side], executor: Executor) -> _Side:
-    found = trace.map(with_current_rules(look), executor).values()
+    found = trace.map(look, executor).values()
     paths = pl.concat([each.paths for each in found])
     if paths.is_empty():
         rank, rank_trace = next(iter(trace.ranks.items()))

@@ -14,7 +14,6 @@ from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
@@ -119,7 +118,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
         raise InvalidOptionError(message)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
-    found = list(trace.map(with_current_rules(one_rank), executor).values())
+    found = list(trace.map(one_rank, executor).values())
     partials = [each for each in found if not isinstance(each, MissingDataError)]
     missing = [each for each in found if isinstance(each, MissingDataError)]
     if not partials:

@@ -16,7 +16,6 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.collectives.collectives import OPERATION, comparable, of_ranks
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.devices import described_devices
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
@@ -128,7 +127,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
     [(0, 1, 100000, 200000), (0, 2, 100000, 200000), (1, 1, 100000, 0), (1, 2, 100000, 0)]
     """
     attribution = attribution_of(compat)
-    one_rank = with_current_rules(partial(_one_rank, attribution=attribution))
+    one_rank = partial(_one_rank, attribution=attribution)
     partials = trace.map(one_rank, executor)
     if all(each.steps.is_empty() for each in partials.values()):
         message = "distributed: no rank has any operator, kernel or step to measure; was the profiler started?"

@@ -17,7 +17,6 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.device.devices import described_devices
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
@@ -137,7 +136,7 @@ def gpu_summary(
         message = f"parts={parts}: a time series has at least 1 part"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, parts=parts, attribution=attribution_of(compat))
-    return _combine(trace.map(with_current_rules(one_rank), executor))
+    return _combine(trace.map(one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) -> _Partial | NoDeviceWork:

@@ -15,7 +15,6 @@ from holotrace.algorithms.summary import summary
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launches
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
@@ -101,7 +100,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, gap_threshold_ns=gap_threshold_ns)
-    return _combine(trace.map(with_current_rules(one_rank), executor))
+    return _combine(trace.map(one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoDeviceWork:

@@ -11,7 +11,6 @@ from holotrace.algorithms.intervals import states
 from holotrace.algorithms.summary import summary
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace, Trace
@@ -88,7 +87,7 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
     >>> holotrace.kernel_breakdown(small_job()).per_kernel.select("rank", "kernel_kind", "name", "total_ns").head(2).rows()
     [(0, 'communication', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 600000), (0, 'computation', 'gemm', 600000)]
     """
-    return _combine(trace.map(with_current_rules(_one_rank), executor))
+    return _combine(trace.map(_one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:

@@ -15,7 +15,6 @@ from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -89,7 +88,7 @@ def kernel_sequences(
     ('aten::mm|gemm', 2)
     """
     options = checked(operator_name, min_kernel_count)
-    return _combine(trace.map(with_current_rules(partial(_one_rank, options=options)), executor), options)
+    return _combine(trace.map(partial(_one_rank, options=options), executor), options)
 
 
 def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:

@@ -15,7 +15,6 @@ from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 
@@ -85,7 +84,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     >>> holotrace.kernels(small_job()).by_name.select("rank", "name", "call_count", "mean_ns").head(2).rows()
     [(0, 'gemm', 2, 300000.0), (0, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 2, 300000.0)]
     """
-    return _combine(trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor))
+    return _combine(trace.map(partial(_one_rank, attribution=attribution_of(compat)), executor))
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:

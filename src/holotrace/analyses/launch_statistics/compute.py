@@ -13,7 +13,6 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launched_work, of_work
 from holotrace.enrich.host.operators import launching_operator
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
@@ -152,7 +151,7 @@ def launch_statistics(
             raise InvalidOptionError(message)
     cutoffs = _Cutoffs(runtime_cutoff_ns, delay_cutoff_ns)
     one_rank = partial(_one_rank, cutoffs=cutoffs, include_launches=include_launches)
-    return _combine(trace.map(with_current_rules(one_rank), executor))
+    return _combine(trace.map(one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: bool) -> _Partial | NoDeviceWork:

@@ -12,7 +12,6 @@ from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace, Trace
@@ -95,7 +94,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     >>> copies.by_time.select("rank", "name", "bytes", "busy_ns", "mean_bytes_per_s").rows()
     [(0, 'Memcpy HtoD', 2000000, 100000, 20000000000.0), (1, 'Memcpy HtoD', 2000000, 100000, 20000000000.0)]
     """
-    return _combine(trace.map(with_current_rules(_one_rank), executor))
+    return _combine(trace.map(_one_rank, executor))
 
 
 def copy_kind(name: str) -> str:

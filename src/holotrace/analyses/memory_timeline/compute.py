@@ -138,7 +138,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial:
-    events = rank_trace.derive(memory_events)
+    events = memory_events(rank_trace)
     if events.is_empty():
         finding = f"rank {rank_trace.rank} has no memory events ({rank_trace.source}): record with profile_memory=True"
         per_device, at_peak, series = (pl.DataFrame(schema=schema) for schema in (_PER_DEVICE, _AT_PEAK, _SERIES))

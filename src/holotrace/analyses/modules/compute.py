@@ -24,7 +24,6 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.job.findings import joined_findings
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.enrich.tensorboard_plugin.modules import plugin_modules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
@@ -114,7 +113,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     >>> holotrace.modules(trace).per_module.select("path", "call_count", "host_total_ns", "device_total_ns").rows()
     [('Linear_0', 1, 30000, 9000)]
     """
-    partials = trace.map(with_current_rules(partial(_one_rank, compat=compat)), executor)
+    partials = trace.map(partial(_one_rank, compat=compat), executor)
     return Modules(
         pl.concat([each.per_module for each in partials.values()]),
         pl.concat([each.lightning_hooks for each in partials.values()]),
@@ -197,7 +196,7 @@ def _backward(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows, parent: _Rows
 ) -> list[pl.Series]:
     """Return the times of the backward pass of each call: with and without that of the calls inside it."""
-    parts = rank_trace.derive(backward_passes)
+    parts = backward_passes(rank_trace)
     call = call_of[itself_or_above(nodes["parent"].to_numpy(), is_module, parts["forward"].to_numpy())]
     is_in_module = call != NO_PARENT
     columns = []
@@ -258,7 +257,7 @@ def _findings(rank_trace: RankTrace, per_module: pl.DataFrame) -> tuple[str, ...
     found = (
         (device_rows(rank_trace).is_empty(), "nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)"),
         (
-            rank_trace.derive(backward_passes).is_empty(),
+            backward_passes(rank_trace).is_empty(),
             "no backward operator is linked with a forward one, so modules have forward times alone",
         ),
     )

@@ -19,7 +19,6 @@ from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.host.modules import module_of
 from holotrace.enrich.host.operators import launching_operator
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
@@ -88,7 +87,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     [('aten::mm', 'gemm', 600000), ('aten::relu', 'relu', 100000)]
     """
     one_rank = partial(_one_rank, include_memory=include_memory)
-    return _combine(trace.map(with_current_rules(one_rank), executor))
+    return _combine(trace.map(one_rank, executor))
 
 
 def operators_over_ranks(result: OperatorKernels) -> pl.DataFrame:
@@ -148,7 +147,7 @@ def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
 def _per_forward(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
     stacks = call_stacks(rank_trace)
     forward_row, is_backward = _forward_rows(rank_trace, stacks, owned["row"].to_numpy())
-    modules = rank_trace.derive(module_of).rename({"event_index": "operator_index"})
+    modules = module_of(rank_trace).rename({"event_index": "operator_index"})
     table = owned.select("kernel_ns").with_columns(
         gathered(stacks["event_index"], forward_row).alias("operator_index"),
         gathered(stacks["name"], forward_row).alias("name"),
@@ -179,7 +178,7 @@ def _forward_rows(
     rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Return the row of the forward operator each of these stands for, and whether that is by way of a backward one."""
-    links = rank_trace.derive(forward_of)
+    links = forward_of(rank_trace)
     forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
     forward = rows_of_events(stacks, links["forward_index"])
     forward_of_row[rows_of_events(stacks, links["event_index"])] = forward

@@ -145,7 +145,7 @@ def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_rank(rank_trace: RankTrace, *, window: TimeWindow, attribution: Attribution) -> _Partial:
-    if rank_trace.derive(memory_events).is_empty():
+    if memory_events(rank_trace).is_empty():
         finding = "no memory events were recorded (profile_memory=True)"
         return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
     nodes = attribution.host_nodes(rank_trace)
@@ -175,7 +175,7 @@ def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attri
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
     operator, caller = attribution.operator_and_caller(parent, is_counted, innermost)
-    return rank_trace.derive(memory_events).with_columns(
+    return memory_events(rank_trace).with_columns(
         pl.Series("node", innermost), pl.Series("operator", operator), pl.Series("caller", caller)
     )
 

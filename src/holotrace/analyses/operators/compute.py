@@ -19,7 +19,6 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.job.findings import joined_findings
-from holotrace.enrich.kernels.tensor_cores import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
@@ -113,7 +112,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     >>> holotrace.operators(small_job()).by_name.select("rank", "operator", "call_count", "device_total_ns").head(2).rows()
     [(0, 'aten::mm', 2, 600000), (0, 'c10d::allreduce_', 2, 600000)]
     """
-    partials = trace.map(with_current_rules(partial(_one_rank, attribution=attribution_of(compat))), executor)
+    partials = trace.map(partial(_one_rank, attribution=attribution_of(compat)), executor)
     return Operators(
         _finished([each.per_operator for each in partials.values()]),
         _finished([each.per_input_shape for each in partials.values()]),

@@ -14,7 +14,6 @@ from holotrace.algorithms.time_weighted import time_weighted
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launched_work
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.derived import derived_under_rules
@@ -115,7 +114,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         message = f"full_length={full_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, full_length=full_length)
-    return _combine(trace.map(with_current_rules(one_rank), executor))
+    return _combine(trace.map(one_rank, executor))
 
 
 @derived_under_rules

@@ -12,7 +12,6 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
@@ -110,7 +109,7 @@ def step_time(
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)
-    partials = trace.map(with_current_rules(one_rank), executor)
+    partials = trace.map(one_rank, executor)
     if all(each.per_step.is_empty() for each in partials.values()):
         raise _nothing_found(trace, annotation, partials)
     per_step = pl.concat([each.per_step for each in partials.values()])
@@ -148,7 +147,7 @@ def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
 def _findings(rank_trace: RankTrace, found: pl.DataFrame, annotation: str | None) -> tuple[str, ...]:
     rank = f"rank {rank_trace.rank}"
     left_out = len(windows(rank_trace, annotation)) - len(found)
-    is_whole = annotation is None and rank_trace.derive(steps).is_empty()
+    is_whole = annotation is None and steps(rank_trace).is_empty()
     sentences = (
         (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each one"),
         (left_out, f"{rank}: {left_out} steps at the end are left out, because their device work is not recorded"),

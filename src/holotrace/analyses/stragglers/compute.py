@@ -12,7 +12,6 @@ import polars as pl
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -140,7 +139,7 @@ def stragglers(
     >>> ranks.select("rank", "wait_ns", "caused_wait_ns", "is_straggler").rows()
     [(0, 400000, 0, False), (1, 0, 400000, True)]
     """
-    partials = trace.map(with_current_rules(partial(_one_rank, annotation=annotation)), executor)
+    partials = trace.map(partial(_one_rank, annotation=annotation), executor)
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
     rows = of_ranks({rank: each.communication for rank, each in partials.items()}).with_row_index("row")

@@ -10,7 +10,6 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace, Trace
@@ -75,7 +74,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     >>> holotrace.temporal_breakdown(small_job()).per_device.select("rank", "window_ns", "computation_ns", "idle_ns").rows()
     [(0, 1770000, 700000, 370000), (1, 1770000, 1100000, 370000)]
     """
-    return _combine(trace.map(with_current_rules(_one_rank), executor))
+    return _combine(trace.map(_one_rank, executor))
 
 
 def _one_rank(rank_trace: RankTrace) -> pl.DataFrame | NoDeviceWork:

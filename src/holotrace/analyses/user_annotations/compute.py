@@ -22,7 +22,6 @@ from holotrace.enrich.host.annotations import (
     has_recorded_device_annotations,
     host_annotations,
 )
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
@@ -144,7 +143,7 @@ def user_annotations(
     """
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
-    return _combine(trace.map(with_current_rules(one_rank), executor), allow)
+    return _combine(trace.map(one_rank, executor), allow)
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:

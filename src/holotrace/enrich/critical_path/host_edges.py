@@ -149,7 +149,7 @@ def _segments_others_work_in(
 
 def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others) -> _Mask:
     """Say of each point whether its thread computes gradients of operators of the main thread."""
-    links, tracks = rank_trace.derive(forward_of), activities.column("track_id")
+    links, tracks = forward_of(rank_trace), activities.column("track_id")
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     main_track = threads.track[others.is_main][0]
     known = (backward >= 0) & ((forward < 0) | (tracks[forward] == main_track))

@@ -165,7 +165,7 @@ def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
     """Return the phase that each node begins where nothing is around it."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
-    phase[rank_trace.derive(backward_passes)["node"].to_numpy()] = _BACKWARD
+    phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
     phase[(nodes["kind"] == _RANGE).to_numpy()] = _OPTIMIZER
     phase[(nodes["node_class"] == NodeClass.DATALOADER).to_numpy()] = _LOADING
     return phase
@@ -180,7 +180,7 @@ def _is_named(nodes: pl.DataFrame, chosen: pl.Series) -> _Bools:
 def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.DataFrame]:
     """Return the row above each call, and the rows of modules in the backward phase: one for each forward call."""
     is_module = (calls.nodes["kind"] == _MODULE).to_numpy() & calls.is_call
-    parts, is_outermost = rank_trace.derive(backward_passes), calls.around == NO_PARENT
+    parts, is_outermost = backward_passes(rank_trace), calls.around == NO_PARENT
     module_of = np.full(calls.nodes.height, NO_PARENT, np.int64)
     module_of[parts["node"].to_numpy()] = nearest_above(calls.parent, is_module, parts["forward"].to_numpy())
     module = np.where(is_outermost, module_of[calls.counted], NO_PARENT)

@@ -10,14 +10,16 @@ from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
 """Names of the category since 2021, in lower case."""
 
 
+@derived
 def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the forward operator of each backward operator; use with `rank_trace.derive`.
+    """Return the forward operator of each backward operator.
 
     The profiler draws an arrow from one to the other: its ends lie where the two begin. Where it drew none, the two
     carry the same sequence number and the backward operator names the thread of the forward one; of several forward

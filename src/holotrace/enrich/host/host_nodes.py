@@ -14,6 +14,7 @@ from holotrace.enrich.host.call_stack import CALL_KINDS
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass, classes_by_name, is_counted_name
 from holotrace.enrich.host.operators import same_external_id
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         of_parent_ns  int64   the part in which no earlier sibling ran: subtracted from the parent's self time
         is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
     """
-    return rank_trace.derive(_host_nodes)
+    return _host_nodes(rank_trace)
 
 
 def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
@@ -59,7 +60,7 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
         node          int64   row of `host_nodes`; -1 if none is known
         of_parent_ns  int64   subtracted from the node's self time; 0 for a call inside another call
     """
-    return rank_trace.derive(_runtime_owner)
+    return _runtime_owner(rank_trace)
 
 
 def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
@@ -74,7 +75,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
         operator      int64   row of the nearest operator: the node itself or around it; -1 if there is none
         launch_index  uint32  the call; null if it is unknown
     """
-    return rank_trace.derive(_device_owner)
+    return _device_owner(rank_trace)
 
 
 def node_texts(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.Series:
@@ -84,8 +85,9 @@ def node_texts(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.Series:
     return nodes.select("node_class", rank_trace.texts(nodes["name"])).select(text.alias("name"))["name"]
 
 
+@derived
 def _host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    ranges = rank_trace.derive(_nested_ranges)
+    ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(is_node)
     nodes = ranges[rows]
@@ -106,17 +108,19 @@ def _host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
+@derived
 def _runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    ranges = rank_trace.derive(_nested_ranges)
+    ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(_is_call(ranges))
     around = nearest_above(ranges["parent"].to_numpy(), is_node, rows)
     return ranges[rows].select("event_index", pl.Series("node", _node_of_row(is_node)[around]), "of_parent_ns")
 
 
+@derived
 def _device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     nodes, calls = host_nodes(rank_trace), runtime_owner(rank_trace)
-    launched = rank_trace.derive(launches)
+    launched = launches(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     node = np.append(calls["node"].to_numpy(), NO_PARENT)[rows_of_events(calls, launched["launch_index"])]
     operator = itself_or_above(nodes["parent"].to_numpy(), is_operator, node)
@@ -128,6 +132,7 @@ def _device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     return launched.select("event_index", pl.Series("node", node), pl.Series("operator", operator), "launch_index")
 
 
+@derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return calls and modules, each behind all that contain it, with the row of its parent and whether it is a node.
 

@@ -10,6 +10,7 @@ from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 Rows = npt.NDArray[np.int64]
@@ -44,8 +45,9 @@ _DEVICE_TYPES = {
 """https://github.com/pytorch/pytorch/blob/v2.9.0/torch/headeronly/core/DeviceType.h, as `torch.device` prints them."""
 
 
+@derived
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the memory events with the total after each; use with `rank_trace.derive`.
+    """Return the memory events with the total after each.
 
     The total is the file's. Files of before 2022 have none: there it is the sum of all changes, on top of the least
     that must have been there for it never to be negative.
@@ -90,7 +92,7 @@ def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
     It is on the thread of the event, and has begun and not ended: intervals are half-open.
     """
-    return rank_trace.derive(_nodes)
+    return _nodes(rank_trace)
 
 
 def _total() -> pl.Expr:
@@ -100,8 +102,9 @@ def _total() -> pl.Expr:
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
 
 
+@derived
 def _nodes(rank_trace: RankTrace) -> Rows:
-    events = rank_trace.derive(memory_events)
+    events = memory_events(rank_trace)
     return innermost_nodes(host_nodes(rank_trace), events["track_id"].to_numpy(), events["time_ns"].to_numpy())
 
 

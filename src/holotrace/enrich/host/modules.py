@@ -11,6 +11,7 @@ from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -20,8 +21,9 @@ _ACCUMULATION = "autograd::engine::evaluate_function: torch::autograd::Accumulat
 _ENDS = {"node": "event", "forward": "forward"}
 
 
+@derived
 def module_of(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the innermost module call around each operator; use with `rank_trace.derive`.
+    """Return the innermost module call around each operator.
 
     Modules are Python functions that the profiler calls `nn.Module: Linear_3`; it records them with `with_stack=True`.
 
@@ -38,8 +40,9 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
     return nodes[rows].select("event_index", gathered(nodes["name"], around).alias("module")).drop_nulls()
 
 
+@derived
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the parts of the backward pass that compute the gradients of operators; use with `rank_trace.derive`.
+    """Return the parts of the backward pass that compute the gradients of operators.
 
     A part is the outermost `evaluate_function` of autograd around a backward operator whose forward operator is
     known, or that operator itself. Accumulations of gradients belong to the part before them on their thread.
@@ -50,7 +53,7 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
         node     int64  of the part
         forward  int64  node of the forward operator
     """
-    nodes, links = host_nodes(rank_trace), rank_trace.derive(forward_of)
+    nodes, links = host_nodes(rank_trace), forward_of(rank_trace)
     ends = {name: rows_of_events(nodes, links[f"{column}_index"]) for name, column in _ENDS.items()}
     known = pl.DataFrame(ends).filter((pl.col("node") != NO_PARENT) & (pl.col("forward") != NO_PARENT))
     backward = known["node"].to_numpy()

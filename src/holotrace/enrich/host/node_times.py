@@ -12,15 +12,16 @@ from holotrace.algorithms.nesting import NO_PARENT, levels, subtree_sums
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes, runtime_owner
-from holotrace.enrich.kernels.kernel_kind import active_rules as active_kernel_rules
-from holotrace.enrich.kernels.tensor_cores import active_rules, is_tensor_core_eligible, uses_tensor_cores
+from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible, uses_tensor_cores
 from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+@derived_under_rules
 def node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of every node of `host_nodes`, in its order.
 
@@ -43,17 +44,9 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
                                                      int64  the part in kernels whose name does not tell
         is_tensor_core_eligible                      bool
     """
-    remembered, key = rank_trace.derive(_times_by_rules), (active_rules(), active_kernel_rules())
-    if key not in remembered:
-        work = timed_work(device_owner(rank_trace), rank_trace.derive(device_durations), uses_tensor_cores(rank_trace))
-        nodes, calls = host_nodes(rank_trace), runtime_owner(rank_trace)
-        remembered[key] = summed_times(nodes, calls, work, eligible_by_name(rank_trace, nodes, is_tensor_core_eligible))
-    return remembered[key]
-
-
-def _times_by_rules(_: RankTrace) -> dict[object, pl.DataFrame]:
-    """Make the dictionary in which `node_times` keeps its results."""
-    return {}
+    work = timed_work(device_owner(rank_trace), device_durations(rank_trace), uses_tensor_cores(rank_trace))
+    nodes, calls = host_nodes(rank_trace), runtime_owner(rank_trace)
+    return summed_times(nodes, calls, work, eligible_by_name(rank_trace, nodes, is_tensor_core_eligible))
 
 
 def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
@@ -116,6 +109,7 @@ def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _In
     return whole, on_tensor_cores, on_unknown
 
 
+@derived
 def device_durations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return event_index uint32 and duration_ns int64 of every device row, in file order."""
     rows = event_ranges(rank_trace, DEVICE_WORK_KINDS, ["event_index", "start_ns", "end_ns"])

@@ -8,9 +8,9 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import properties_of
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.kernels import kernel_kind
-from holotrace.enrich.kernels.tensor_cores import active_rules, uses_tensor_cores
+from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _KERNEL_KINDS = (EventKind.KERNEL, EventKind.COLLECTIVE_COMM, EventKind.ACCELERATOR)
@@ -27,6 +27,7 @@ https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
 
 
+@derived_under_rules
 def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every kernel, without copies, memsets and synchronisations.
 
@@ -41,16 +42,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
         and the columns of `kernel_shapes`, null (is_estimated false) for a kernel without a shape.
     """
-    remembered, key = rank_trace.derive(_calls_by_rules), (kernel_kind.active_rules(), active_rules())
-    if key not in remembered:
-        shapes, uses = kernel_shapes(rank_trace), uses_tensor_cores(rank_trace)
-        remembered[key] = described_calls(_kernels(rank_trace), shapes, uses)
-    return remembered[key]
-
-
-def _calls_by_rules(_: RankTrace) -> dict[object, pl.DataFrame]:
-    """Make the dictionary in which `kernel_calls` keeps its results."""
-    return {}
+    return described_calls(_kernels(rank_trace), kernel_shapes(rank_trace), uses_tensor_cores(rank_trace))
 
 
 def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
@@ -84,9 +76,10 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         occupancy_fraction    float64  0..1, null if unknown
         is_estimated          bool     whether the last two were computed here
     """
-    return rank_trace.unselected.derive(_shapes)  # a kernel keeps its shape even if its launch is not selected
+    return _shapes(rank_trace.unselected)  # a kernel keeps its shape even if its launch is not selected
 
 
+@derived
 def written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns of `kernel_shapes` as the file has them."""
     return _described(rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
@@ -97,6 +90,7 @@ def _kernels(rank_trace: RankTrace) -> pl.DataFrame:
     return device_work(rank_trace).join(kinds, on="event_index", how="semi", maintain_order="left")
 
 
+@derived
 def _shapes(rank_trace: RankTrace) -> pl.DataFrame:
     blocks, occupancy = pl.col("blocks_per_sm"), pl.col("occupancy_fraction")
     table = _in_blocks(rank_trace, _with_shapes_of_launches(rank_trace))
@@ -127,7 +121,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
     if shapes.is_empty():
         return table
     own = table.filter(pl.col("grid_x").is_not_null()).select("event_index")
-    launched = rank_trace.derive(launches).select("event_index", "launch_index").join(own, on="event_index", how="anti")
+    launched = launches(rank_trace).select("event_index", "launch_index").join(own, on="event_index", how="anti")
     of_launches = shapes.rename({"event_index": "launch_index"})
     taken = launched.join(of_launches, on="launch_index", maintain_order="left").select(table.columns)
     return pl.concat([table.join(taken, on="event_index", how="anti", maintain_order="left"), taken])
@@ -135,7 +129,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
     """Let every grid count blocks."""
-    named = rank_trace.derive(launches).select("event_index", "launch_name").drop_nulls()
+    named = launches(rank_trace).select("event_index", "launch_name").drop_nulls()
     counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
     is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())
     return table.with_columns(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from holotrace.algorithms.signatures import function_name
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
 from holotrace.store.rule_table import RuleTable, checked_pattern
-from holotrace.store.trace import RankTrace
 
 T = TypeVar("T")
 
@@ -281,16 +280,6 @@ def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelK
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
     """Return `kind_of_name` for many names of one kind of event, with the rules as they are now."""
     return matcher(active_rules(), event_kind)
-
-
-def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
-    """Return the function as it is to run in a worker: under the rules in force here and now."""
-    return partial(_call_under, active_rules(), function)
-
-
-def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], rank_trace: RankTrace) -> T:
-    with _TABLE.in_force(rules):
-        return function(rank_trace)
 
 
 @lru_cache(maxsize=16)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from holotrace.algorithms.signatures import demangled, function_name
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
+from holotrace.store.derived import derived_under_rules
 from holotrace.store.rule_table import RuleTable, checked_pattern
 from holotrace.store.trace import RankTrace
 
@@ -307,8 +308,9 @@ _OPERATORS = (
 """Whole names of operators that the plugin did not know."""
 
 
+@derived_under_rules
 def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
-    """Say of each kernel whether it runs on tensor or matrix cores, under the rules in force at this call.
+    """Say of each kernel whether it runs on tensor or matrix cores.
 
     Returns:
         In file order, one row for each kernel:
@@ -316,10 +318,7 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
         event_index        uint32
         uses_tensor_cores  bool    null if the name does not tell
     """
-    answer, by_answer = _answer_in_force(), rank_trace.derive(_answers_by_matcher)
-    if answer not in by_answer:
-        by_answer[answer] = kernel_answers(rank_trace, answer)
-    return by_answer[answer]
+    return kernel_answers(rank_trace, _answer_in_force())
 
 
 def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
@@ -358,21 +357,6 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
         InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
     """
     return _TABLE.from_file(path)
-
-
-def with_current_rules(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
-    """Return the function as it is to run in a worker: under these rules and those for kinds of kernels."""
-    return kernel_kind.with_current_rules(partial(_call_under, active_rules(), function))
-
-
-def _call_under(rules: tuple[Rule, ...], function: Callable[[RankTrace], T], rank_trace: RankTrace) -> T:
-    with _TABLE.in_force(rules):
-        return function(rank_trace)
-
-
-def _answers_by_matcher(_: RankTrace) -> dict[Answer, pl.DataFrame]:
-    """Make the dictionary in which `uses_tensor_cores` keeps its results."""
-    return {}
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:

@@ -12,8 +12,8 @@ from holotrace.enrich.collectives.collectives import COLLECTIVE_CALL, HOST_COLLE
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass, classes_by_name, is_counted_name
-from holotrace.enrich.kernels.kernel_kind import active_rules
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
+from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
@@ -22,6 +22,7 @@ ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader",
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
+@derived_under_rules
 def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     """Return when the rank was in each of the `ROLES`, on any thread, stream or device: disjoint intervals in order.
 
@@ -32,10 +33,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     dataloader      the main process waits for its data loader
     cpu             operators
     """
-    remembered, key = rank_trace.derive(_roles_by_rules), active_rules()
-    if key not in remembered:
-        remembered[key] = {role: union(*intervals) for role, intervals in _roles(rank_trace).items()}
-    return remembered[key]
+    return {role: union(*intervals) for role, intervals in _roles(rank_trace).items()}
 
 
 def times_within(
@@ -61,11 +59,6 @@ def times_within(
         covered = covered_before(taken, ends) - covered_before(taken, starts)
         times[role], before = covered - before, covered
     return {**times, "other": ends - starts - before}
-
-
-def _roles_by_rules(_: RankTrace) -> dict[object, dict[str, Intervals]]:
-    """Make the dictionary in which `roles` keeps its results."""
-    return {}
 
 
 def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:

@@ -52,11 +52,11 @@ class PluginAttribution(Attribution):
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Drop what ends after its parent and most annotations, join threads of one number, add a root for each."""
-        return rank_trace.derive(plugin_host_nodes)
+        return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Sum over the trees as they were before the plugin moved backward operators to their modules."""
-        return rank_trace.derive(plugin_node_times)
+        return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Go by the external id of the launch alone.
@@ -64,11 +64,11 @@ class PluginAttribution(Attribution):
         Kernels without a known launch belong to every thread with steps, other such work to none. The column
         `operator` holds the node, operator or not.
         """
-        return rank_trace.derive(plugin_device_owner)
+        return plugin_device_owner(rank_trace)
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
         """Return the stacks that the file itself has."""
-        return rank_trace.derive(recorded_stacks)
+        return recorded_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
         """Return them in post-order."""
@@ -92,7 +92,7 @@ class PluginAttribution(Attribution):
 
     def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Return the kernels by the plugin's times, with their shapes as written and its answers on tensor cores."""
-        return rank_trace.derive(plugin_kernel_calls)
+        return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
         """Take the durations of the file: the difference of float ends counts only in sums by operator."""
@@ -131,11 +131,11 @@ class PluginAttribution(Attribution):
 
     def step_windows(self, rank_trace: RankTrace, _: str | None = None) -> pl.DataFrame:
         """Return the plugin's steps."""
-        return rank_trace.derive(plugin_steps)
+        return plugin_steps(rank_trace)
 
     def roles(self, rank_trace: RankTrace) -> dict[str, Intervals]:
         """Return the plugin's roles."""
-        return rank_trace.derive(plugin_roles)
+        return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
         """Forget the roles so far once they fill all steps, as the plugin did by mistake."""
@@ -157,7 +157,7 @@ class PluginAttribution(Attribution):
 
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
         """Return the libraries that the plugin's communication events name."""
-        names = rank_trace.derive(communication_events)["name"]
+        names = communication_events(rank_trace)["name"]
         return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
 
     def matched_operations(
@@ -182,7 +182,7 @@ class PluginAttribution(Attribution):
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
         """Return the devices of the events that the plugin kept."""
-        rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES)).select("event_index")
+        rows = plugin_events(rank_trace).filter(pl.col("type").is_in(DEVICE_TYPES)).select("event_index")
         of_events = rank_trace.table("events", ["event_index", "device"])
         devices = rows.join(of_events, on="event_index", how="left")["device"]
         return devices.drop_nulls().unique().sort().to_list()
@@ -207,7 +207,7 @@ class PluginAttribution(Attribution):
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
         """Know threads by their numbers alone, and times as floats."""
-        return rank_trace.derive(plugin_nodes_of_memory_events)
+        return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(
         self, parent: Rows, is_counted: np.ndarray[tuple[int], np.dtype[np.bool_]], node: Rows

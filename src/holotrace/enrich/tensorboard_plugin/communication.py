@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.enrich.tensorboard_plugin.events import COLLECTIVE_NAMES, PluginType, plugin_events
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _HOST_TYPES = (PluginType.OPERATOR, PluginType.USER_ANNOTATION)
@@ -29,31 +30,32 @@ _BYTES = {
 """Every other element type counts 0 bytes, `double` too."""
 
 
+@derived
 def communication_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events that the plugin takes for collectives; use with `rank_trace.derive`.
+    """Return the events that the plugin takes for collectives.
 
     Returns:
         In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64, null where
         there is none, name str.
     """
     ids = rank_trace.strings.is_in(list(COLLECTIVE_NAMES)).arg_true().cast(pl.UInt32)
-    events = rank_trace.derive(plugin_events).filter(
-        pl.col("type").is_in(_HOST_TYPES) & pl.col("name").is_in(ids.implode())
-    )
+    events = plugin_events(rank_trace).filter(pl.col("type").is_in(_HOST_TYPES) & pl.col("name").is_in(ids.implode()))
     return events.select(*_COLUMNS, rank_trace.texts(events["name"]))
 
 
+@derived
 def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the kernels with the external id of a communication event; use with `rank_trace.derive`.
+    """Return the kernels with the external id of a communication event.
 
     Returns:
         In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64 or null.
     """
-    ids = rank_trace.derive(communication_events)["external_id"].unique()
-    kernels = rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.KERNEL).select(_COLUMNS)
+    ids = communication_events(rank_trace)["external_id"].unique()
+    kernels = plugin_events(rank_trace).filter(pl.col("type") == PluginType.KERNEL).select(_COLUMNS)
     return kernels.join(ids.to_frame(), on="external_id", how="semi", nulls_equal=True, maintain_order="left")
 
 
+@derived
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication nodes, one for each external id; of events with one id the last counts.
 
@@ -63,7 +65,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
         null, byte_count int64.
     """
-    events = rank_trace.derive(communication_events)
+    events = communication_events(rank_trace)
     if events["name"].str.slice(0, 4).n_unique() > 1:
         return _with_bytes(rank_trace, events.clear())
     nodes = events.unique("external_id", keep="last", maintain_order=True)
@@ -74,6 +76,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     return _with_bytes(rank_trace, by_time)
 
 
+@derived
 def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the intervals of every communication node: the host event and, where it uses NCCL, its kernels.
 
@@ -81,9 +84,9 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
         Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 within the
         node, start_ns and end_ns int64.
     """
-    nodes = rank_trace.derive(communication_nodes).with_row_index("node")
+    nodes = communication_nodes(rank_trace).with_row_index("node")
     uses_nccl = nodes["name"].str.starts_with("nccl:").any()
-    kernels = rank_trace.derive(communication_kernels) if uses_nccl else nodes.clear()
+    kernels = communication_kernels(rank_trace) if uses_nccl else nodes.clear()
     of_nodes = kernels.select("external_id", "start_ns", "end_ns").join(
         nodes.select("external_id", "node"), on="external_id", nulls_equal=True
     )
@@ -98,9 +101,9 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 
     `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
-    nodes = rank_trace.derive(communication_nodes)
+    nodes = communication_nodes(rank_trace)
     with_step = nodes.with_columns(step_of_nodes(nodes, steps)).with_row_index("node")
-    ranges = rank_trace.derive(node_ranges).join(
+    ranges = node_ranges(rank_trace).join(
         with_step.select("node", "step", "name", "byte_count"), on="node", how="left", maintain_order="left"
     )
     return ranges.select(

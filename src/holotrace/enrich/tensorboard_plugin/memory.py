@@ -11,18 +11,20 @@ from holotrace.enrich.host.memory_blocks import TimeWindow, changes_by_address, 
 from holotrace.enrich.host.memory_events import Rows, innermost_nodes, memory_events
 from holotrace.enrich.tensorboard_plugin.events import rounded_ns
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes, plugin_trees
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 SHOWN_DEVICES = (0, 1)
 """Numbers of CPU and CUDA: the only devices whose memory the plugin showed; HIP has another number."""
 
 
+@derived
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
-    """Return `nodes_of_memory_events` of the plugin; use with `rank_trace.derive`.
+    """Return `nodes_of_memory_events` of the plugin.
 
     The plugin knows threads by their numbers alone, and times as floats.
     """
-    events, nodes = rank_trace.derive(memory_events), rank_trace.derive(plugin_host_nodes)
+    events, nodes = memory_events(rank_trace), plugin_host_nodes(rank_trace)
     return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
 
 
@@ -80,7 +82,7 @@ def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Se
 
 def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
     """Return the tree of the thread with the number of each event's thread, -1 if there is none."""
-    threads = rank_trace.derive(plugin_trees).select("thread", "tree").unique("thread", keep="first")
+    threads = plugin_trees(rank_trace).select("thread", "tree").unique("thread", keep="first")
     numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
     trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]
     return trees.fill_null(NO_PARENT).to_numpy()

@@ -48,7 +48,7 @@ def plugin_modules(rank_trace: RankTrace, separator: str) -> pl.DataFrame:
 
 
 def _sums(rank_trace: RankTrace) -> pl.DataFrame:
-    nodes = rank_trace.derive(plugin_host_nodes).hstack(rank_trace.derive(plugin_node_times))
+    nodes = plugin_host_nodes(rank_trace).hstack(plugin_node_times(rank_trace))
     wanted = NodeClass.LIGHTNING_MODULE if is_lightning(rank_trace) else NodeClass.MODULE
     in_backward = nearest_above(
         nodes["parent"].to_numpy(), (nodes["node_class"] == NodeClass.BACKWARD).to_numpy(), np.arange(nodes.height)
@@ -82,7 +82,7 @@ def _names(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
 
 
 def _by_dots(rank_trace: RankTrace) -> list[_Module]:
-    events = rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.LIGHTNING_MODULE)
+    events = plugin_events(rank_trace).filter(pl.col("type") == PluginType.LIGHTNING_MODULE)
     names = _names(rank_trace, events["name"]).unique(maintain_order=True).to_list()
     inside: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
@@ -100,7 +100,7 @@ def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
     """Return the different outermost modules, sorted by name; a module stands behind all that it calls."""
     types = [PluginType.PYTHON_FUNCTION, PluginType.MODULE]
     frames = (
-        rank_trace.derive(plugin_events)
+        plugin_events(rank_trace)
         .filter(pl.col("type").is_in(types))
         .join(rank_trace.table("python_frames"), on="event_index", maintain_order="left")
     )

@@ -15,13 +15,15 @@ from holotrace.enrich.tensorboard_plugin.trees import (
     summed_runtime_owner,
     summed_trees,
 )
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 
+@derived
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Sum over the trees before the plugin moves backward operators, then over its backward nodes."""
     summed = _summed(rank_trace)
-    trees = rank_trace.derive(plugin_trees)
+    trees = plugin_trees(rank_trace)
     is_made = (trees["summed_row"] == NO_PARENT).to_numpy()
     if not is_made.any():
         return summed
@@ -30,9 +32,9 @@ def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _summed(rank_trace: RankTrace) -> pl.DataFrame:
-    nodes, calls = rank_trace.derive(summed_trees), rank_trace.derive(summed_runtime_owner)
-    owners, durations = rank_trace.derive(summed_device_owner), rank_trace.derive(plugin_durations)
-    work = timed_work(owners, durations, rank_trace.derive(plugin_uses_tensor_cores))
+    nodes, calls = summed_trees(rank_trace), summed_runtime_owner(rank_trace)
+    owners, durations = summed_device_owner(rank_trace), plugin_durations(rank_trace)
+    work = timed_work(owners, durations, plugin_uses_tensor_cores(rank_trace))
     return summed_times(nodes, calls, work, eligible_by_name(rank_trace, nodes, plugin_is_eligible))
 
 

@@ -9,15 +9,17 @@ from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.steps.step_roles import host_class, intervals_of, intervals_where
 from holotrace.enrich.tensorboard_plugin.communication import communication_events, communication_kernels
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _HOST_TYPES = (PluginType.OPERATOR, PluginType.USER_ANNOTATION, PluginType.PYTHON)
 
 
+@derived
 def plugin_roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    """Return `roles` of the plugin; use with `rank_trace.derive`."""
-    events = rank_trace.derive(plugin_events)
-    asked, carried_out = rank_trace.derive(communication_events), rank_trace.derive(communication_kernels)
+    """Return `roles` of the plugin."""
+    events = plugin_events(rank_trace)
+    asked, carried_out = communication_events(rank_trace), communication_kernels(rank_trace)
     is_asked, is_carried_out = _is_one_of(asked), _is_one_of(carried_out)
     host = events.filter(pl.col("type").is_in(_HOST_TYPES))
     classed = host.with_columns(host_class(rank_trace, host["name"]))

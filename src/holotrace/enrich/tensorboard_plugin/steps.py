@@ -8,13 +8,15 @@ import polars as pl
 
 from holotrace.enrich.steps.steps import extended_by_work
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events, plugin_launches
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _MOST_BUCKETS = 100
 
 
+@derived
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the steps as the plugin showed them; use with `rank_trace.derive`.
+    """Return the steps as the plugin showed them.
 
     Every range named ProfilerStep#N counts, those of streams too; without any, a step 0 from the first to the last
     operator. A step lasts until the last work that it launched ends, and the next one begins then. Steps at the end
@@ -29,7 +31,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
         Empty where the trace has neither steps nor operators; the plugin gave such a step a length of -2**64 + 1.
     """
-    events, launched = rank_trace.derive(plugin_events), rank_trace.derive(plugin_launches)
+    events, launched = plugin_events(rank_trace), plugin_launches(rank_trace)
     host = _host_steps(events)
     row = _step_of_runtime(events, host).gather(launched["runtime_row"])
     return extended_by_work(host, events[launched["row"]].select("start_ns", "end_ns", row.alias("row")))
@@ -37,7 +39,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
     """Return the edges of the buckets of a time series: a power of ten microseconds long, the last takes the rest."""
-    events = rank_trace.derive(plugin_events)
+    events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
     chosen = named if len(named) else events

@@ -7,6 +7,7 @@ import re
 import polars as pl
 
 from holotrace.enrich.kernels.tensor_cores import PLUGIN_OPERATORS, SCANNED_LENGTH, kernel_answers
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _KERNELS = re.compile(
@@ -17,8 +18,9 @@ _KERNELS = re.compile(
 """Parts of kernel names: nothing after Ampere's first kernels, nothing of AMD."""
 
 
+@derived
 def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `uses_tensor_cores` of the plugin, never null; use with `rank_trace.derive`."""
+    """Return `uses_tensor_cores` of the plugin, never null."""
     return kernel_answers(rank_trace, _uses_tensor_cores)
 
 

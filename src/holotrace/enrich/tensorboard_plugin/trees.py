@@ -19,6 +19,7 @@ from holotrace.enrich.tensorboard_plugin.events import (
     plugin_events,
     plugin_launches,
 )
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -39,29 +40,32 @@ _NAMED_CLASSES = (NodeClass.DATALOADER, NodeClass.OPTIMIZER)
 """The only classes that the plugin gave by name; steps are types of their own."""
 
 
+@derived
 def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_nodes` of the plugin; use with `rank_trace.derive`."""
-    return rank_trace.derive(plugin_trees).select(*HOST_NODE_COLUMNS)
+    """Return `host_nodes` of the plugin."""
+    return plugin_trees(rank_trace).select(*HOST_NODE_COLUMNS)
 
 
+@derived
 def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the plugin's trees at their last; use with `rank_trace.derive`.
+    """Return the plugin's trees at their last.
 
     The plugin sums over the trees, then takes the backward operators out of their place and puts what it knows the
     modules of elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
     """
-    return with_backward_modules(rank_trace, rank_trace.derive(summed_trees))
+    return with_backward_modules(rank_trace, summed_trees(rank_trace))
 
 
+@derived
 def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the trees that the plugin sums over; use with `rank_trace.derive`.
+    """Return the trees that the plugin sums over.
 
     Of an operator and its only child of the same name one node remains, the outer one.
 
     Returns:
         The columns of `host_nodes`, and thread, int64: the tid.
     """
-    placed = rank_trace.derive(_placed)
+    placed = _placed(rank_trace)
     remains = np.flatnonzero(_remains(placed))
     parent = _row_that_remains(placed)[placed["parent"].to_numpy()[remains]]
     nodes = placed[remains].with_columns(
@@ -73,13 +77,14 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
     return nodes.select("thread", *(pl.col(name).cast(kind) for name, kind in HOST_NODE_COLUMNS.items()))
 
 
+@derived
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the columns of `runtime_owner` with rows of `summed_trees`; use with `rank_trace.derive`.
+    """Return the columns of `runtime_owner` with rows of `summed_trees`.
 
     All calls with an external id belong to the first host range with that id, thread after thread, wherever it is; no
     id counts as an id. Calls with id 0 belong to the root of their thread as well.
     """
-    calls = rank_trace.derive(plugin_events).filter(pl.col("type") == PluginType.RUNTIME)
+    calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
     first = _first_of_external_ids(rank_trace)
     by_id = calls.join(first, on="external_id", how="left", nulls_equal=True, maintain_order="left")
@@ -91,10 +96,11 @@ def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
+@derived
 def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `plugin_device_owner` with rows of `summed_trees`; use with `rank_trace.derive`."""
-    launched = rank_trace.derive(plugin_launches).select("event_index", "type", "launch_index")
-    calls = rank_trace.derive(summed_runtime_owner).select(pl.col("event_index").alias("launch_index"), "node")
+    """Return `plugin_device_owner` with rows of `summed_trees`."""
+    launched = plugin_launches(rank_trace).select("event_index", "type", "launch_index")
+    calls = summed_runtime_owner(rank_trace).select(pl.col("event_index").alias("launch_index"), "node")
     known = launched.filter(pl.col("launch_index").is_not_null()).join(
         calls, on="launch_index", how="left", maintain_order="left"
     )
@@ -108,27 +114,29 @@ def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     return owners.select("event_index", "node", pl.col("node").alias("operator"), "launch_index")
 
 
+@derived
 def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_owner` of the plugin; use with `rank_trace.derive`."""
-    return _at_their_last(rank_trace, rank_trace.derive(summed_device_owner), ["node", "operator"])
+    """Return `device_owner` of the plugin."""
+    return _at_their_last(rank_trace, summed_device_owner(rank_trace), ["node", "operator"])
 
 
+@derived
 def plugin_durations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return event_index uint32 and duration_ns int64 of every device row, by the plugin's times."""
-    rows = rank_trace.derive(plugin_events).filter(pl.col("type").is_in(DEVICE_TYPES))
+    rows = plugin_events(rank_trace).filter(pl.col("type").is_in(DEVICE_TYPES))
     return rows.select("event_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
 
 
 def _at_their_last(rank_trace: RankTrace, owners: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    summed_row = rank_trace.derive(plugin_trees)["summed_row"].to_numpy()
-    row = np.full(rank_trace.derive(summed_trees).height + 1, NO_PARENT, np.int64)
+    summed_row = plugin_trees(rank_trace)["summed_row"].to_numpy()
+    row = np.full(summed_trees(rank_trace).height + 1, NO_PARENT, np.int64)
     row[summed_row[summed_row != NO_PARENT]] = np.flatnonzero(summed_row != NO_PARENT)
     return owners.with_columns(pl.Series(column, row[owners[column].to_numpy()]) for column in columns)
 
 
 def _roots(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the root of each thread, without Lightning's own trees, and whether steps run on the thread."""
-    placed, trees = rank_trace.derive(_placed), rank_trace.derive(summed_trees)
+    placed, trees = _placed(rank_trace), summed_trees(rank_trace)
     with_steps = placed.filter(pl.col("type") == PluginType.STEP)["tree"].implode()
     lightning = placed.filter(pl.col("type") == PluginType.LIGHTNING_PROFILE)["tree"].implode()
     roots = trees.filter((pl.col("node_class") == NodeClass.ROOT) & ~pl.col("tree").is_in(lightning))
@@ -137,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node of `summed_trees` that takes the calls of each external id; -1 where that node is lost."""
-    placed = rank_trace.derive(_placed)
+    placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
     takes[placed["parent"].to_numpy() == _DISCARDED] = NO_PARENT
@@ -148,6 +156,7 @@ def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
     return in_order.unique("external_id", keep="first", maintain_order=True).select("external_id", "node")
 
 
+@derived
 def _placed(rank_trace: RankTrace) -> pl.DataFrame:
     """Return a root for each thread and behind it its ranges, with the row of their parent or `_DISCARDED`."""
     ranges = _host_ranges(rank_trace)
@@ -160,7 +169,7 @@ def _placed(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events that become nodes, in the plugin's order, with the tree each belongs to."""
-    events = rank_trace.derive(plugin_events).filter(pl.col("type").is_in([int(each) for each in _CLASS_OF_TYPE]))
+    events = plugin_events(rank_trace).filter(pl.col("type").is_in([int(each) for each in _CLASS_OF_TYPE]))
     by_type = np.zeros(max(PluginType) + 1, np.uint8)
     by_type[list(_CLASS_OF_TYPE)] = list(_CLASS_OF_TYPE.values())
     own_class, strings = by_type[events["type"].to_numpy()], rank_trace.strings

@@ -73,7 +73,7 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
         launched = launches(rank_trace).filter(pl.col("launch_index") == event)
         yield from _each("work", launched["event_index"])
     if kind == EventKind.CPU_OP:
-        pairs = rank_trace.derive(forward_of)
+        pairs = forward_of(rank_trace)
         yield from _each("forward", pairs.filter(pl.col("event_index") == event)["forward_index"])
         yield from _each("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
         owned = (pl.col("operator_index") == event) | (pl.col("top_operator_index") == event)

@@ -14,7 +14,6 @@ import polars as pl
 
 from holotrace.analyses.queue_length.compute import queue_series
 from holotrace.enrich.job.job_time import duration_ns
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.errors import InvalidOptionError
 from holotrace.store.trace import RankTrace, Trace
 from hta.facade.results.describe import described
@@ -34,7 +33,7 @@ _BLOCKED = {
 def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
     """Return a frame for each rank that launches work; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
-    tables = chosen.map(with_current_rules(queue_series))
+    tables = chosen.map(queue_series)
     return {rank: _frame(chosen.ranks[rank], table, origin_ns) for rank, table in tables.items() if len(table)}
 
 
