@@ -8,7 +8,6 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
-from holotrace.enrich.kernels.kernel_kind import with_current_rules
 from holotrace.store.trace import RankTrace, Trace
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
@@ -37,7 +36,7 @@ def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     A rank that stays longer than another waits for it. Returns the waits of at least `shortest_ns`, at most `most` for a
     rank.
     """
-    matched, _ = comparable(of_ranks(trace.map(with_current_rules(_matchable))))
+    matched, _ = comparable(of_ranks(trace.map(_matchable)))
     compared = matched.join(_per_operation(matched), on=OPERATION).select(
         "rank",
         "family",

@@ -24,7 +24,7 @@ def longest_idle_gaps(rank_trace: RankTrace, *, shortest_ns: int, most: int) -> 
         launch_start_ns  int64  when the host launched the work that ends the gap; null where no launch was recorded
     """
     work = device_work(rank_trace)
-    launch = rank_trace.derive(launches).select("event_index", "launch_start_ns")
+    launch = launches(rank_trace).select("event_index", "launch_start_ns")
     launched = work.join(launch, on="event_index", how="left", maintain_order="left")
     per_device = [_gaps_of(device, rows, most) for device, rows in by_device(launched)] if len(work) else []
     table = pl.concat([pl.DataFrame(schema=_SCHEMA), *per_device])
