@@ -32,20 +32,20 @@ def rows(*arguments: str) -> dict:
     return json.loads(result.stdout)
 
 
-def test_steps_are_chosen_like_ranks(job) -> None:
+def test_the_steps_option_selects_steps(job) -> None:
     """`--steps 2` leaves the collective of step 1 out."""
     assert [row["last_count"] for row in rows("stragglers", job, "--steps", "2")["per_rank"]] == [1, 0]
 
 
-def test_an_annotation_stands_in_for_steps(job) -> None:
-    """Its first range is number 0."""
-    found = rows("stragglers", job, "--annotation", "part", "--steps", "0")
-    assert [(row["step"], row["last_count"]) for row in found["per_step"]] == [(0, 0), (0, 1)]
+def test_annotations_can_replace_steps(job) -> None:
+    """The first range of the annotation has number 0."""
+    result = rows("stragglers", job, "--annotation", "part", "--steps", "0")
+    assert [(row["step"], row["last_count"]) for row in result["per_step"]] == [(0, 0), (0, 1)]
 
 
-def test_annotations_are_chosen_and_steps_merged(job) -> None:
-    """Expressions may be repeated."""
-    found = rows("user-annotations", job, "--allow", "^Prof", "--allow", "x", "--merge-steps", "--ranks", "0")
-    assert [(row["side"], row["name"], row["call_count"]) for row in found["per_annotation"]] == [
+def test_patterns_choose_annotations_and_steps_are_merged(job) -> None:
+    """`--allow` may be repeated."""
+    result = rows("user-annotations", job, "--allow", "^Prof", "--allow", "x", "--merge-steps", "--ranks", "0")
+    assert [(row["side"], row["name"], row["call_count"]) for row in result["per_annotation"]] == [
         ("cpu", "ProfilerStep", 2)
     ]

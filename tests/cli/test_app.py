@@ -21,7 +21,7 @@ def run_main(monkeypatch, *arguments: str) -> int:
 
 
 def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
-    """What is missing, and no traceback."""
+    """It says what is missing, without a traceback."""
     code = run_main(monkeypatch, "summary", str(tmp_path / "missing"))
     captured = capsys.readouterr()
     assert (code, captured.out) == (1, "")
@@ -30,42 +30,42 @@ def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
 
 
 def test_a_missing_rank_is_an_error(monkeypatch, capsys, tmp_path) -> None:
-    """The ranks there are get named."""
+    """The message lists the ranks of the job."""
     gpu_job().write(tmp_path)
     assert run_main(monkeypatch, "summary", str(tmp_path), "--ranks", "5", "--no-cache") == 1
     assert capsys.readouterr().err == "holotrace: there is no rank 5 in this trace; its ranks are: 0, 1\n"
 
 
-def test_missing_gpu_work_is_an_error_of_a_single_analysis(monkeypatch, capsys, tmp_path) -> None:
-    """Its table would be empty; the message says what to record."""
+def test_a_single_analysis_fails_without_gpu_work(monkeypatch, capsys, tmp_path) -> None:
+    """The message says what to record."""
     cpu_job().write(tmp_path)
     assert run_main(monkeypatch, "idle-time", str(tmp_path), "--no-cache") == 1
     assert "ProfilerActivity.CUDA" in capsys.readouterr().err
 
 
 def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_path) -> None:
-    """The path and the reason."""
+    """The message has the path and the reason."""
     gpu_job().write(tmp_path)
     path = tmp_path / "missing" / "report.html"
     assert run_main(monkeypatch, "report", str(tmp_path), "-o", str(path), "--no-cache") == 1
     assert capsys.readouterr().err == f"holotrace: {path.parent} is not a folder; create it first, or choose another\n"
 
 
-def test_a_wrong_option_has_exit_code_2(monkeypatch, capsys) -> None:
-    """As is usual for the use of a command."""
+def test_a_usage_error_has_exit_code_2(monkeypatch, capsys) -> None:
+    """An unknown option, for example."""
     assert run_main(monkeypatch, "summary", "x", "--ranks", "1-") == 2
     assert "0-7,9" in capsys.readouterr().err
 
 
 def test_without_a_command_the_help_is_shown(monkeypatch, capsys) -> None:
-    """Every command with a line on what it does."""
+    """It lists every command with one line."""
     run_main(monkeypatch)
     captured = capsys.readouterr()
     output = captured.out + captured.err
     assert all(name in output for name in ("summary", "report", "check", "idle-time"))
 
 
-def test_the_version_is_there_at_once() -> None:
+def test_the_version_loads_no_commands() -> None:
     """`holotrace --version` loads neither the commands nor the libraries that tables and figures need."""
     program = (
         "import sys; sys.argv = ['holotrace', '--version'];"
@@ -78,7 +78,7 @@ def test_the_version_is_there_at_once() -> None:
 
 
 def test_tables_need_no_drawing_libraries(tmp_path) -> None:
-    """plotly, jinja2 and pandas are loaded by the report and by the facade alone."""
+    """Only the report and HTA's interface load plotly, jinja2 and pandas."""
     gpu_job().write(tmp_path)
     program = (
         "import sys; from holotrace.cli.commands import app;"
@@ -98,8 +98,8 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
     assert (done.stderr, "\x1b" in done.stdout) == ("", False)
 
 
-def test_a_pipe_that_knows_fewer_characters_gets_the_rest(tmp_path) -> None:
-    """Where stdout is ASCII or a Windows code page, what it cannot show is a question mark, not a traceback."""
+def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) -> None:
+    """On ASCII or a Windows code page there is no traceback."""
     gpu_job().write(tmp_path)
     command = [sys.executable, "-m", "holotrace", "summary", str(tmp_path), "--no-cache"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}

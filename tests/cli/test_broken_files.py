@@ -1,4 +1,4 @@
-"""Every command on every broken file: it answers or ends with one line, and says what the damage cost."""
+"""Every command on every broken file: it answers or fails with one line, and reports the loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.cli.app import main
 ONE_OF_EACH = {
     **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
     "check --strict": ["check", "{job}", "--strict"],
-    **{each.command: [each.command, "{job}"] for each in ANALYSES},
+    **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
     "report": ["report", "{job}", "-o", "{out}.html"],
     "export csv": ["export", "{job}", "--to", "csv", "-o", "{out}"],
     "export perfetto": ["export", "{job}", "--to", "perfetto", "-o", "{out}"],
@@ -27,8 +27,8 @@ ONE_OF_EACH = {
 }
 FURTHER = {
     **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
-    **{f"{each.command} --json": [each.command, "{job}", "--json"] for each in ANALYSES},
-    **{f"{each.command} --figure": [each.command, "{job}", "--figure", "{out}.html"] for each in ANALYSES},
+    **{f"{analysis.command} --json": [analysis.command, "{job}", "--json"] for analysis in ANALYSES},
+    **{f"{analysis.command} --figure": [analysis.command, "{job}", "--figure", "{out}.html"] for analysis in ANALYSES},
     **{
         f"{name} --compat": [name, "{job}", "--compat", "torch_tb_profiler"]
         for name in ("kernels", "operators", "distributed", "step-time", "gpu-summary", "modules")
@@ -39,7 +39,7 @@ FURTHER = {
     "sql of operators": ["sql", "{job}", "SELECT * FROM operators", "--format", "json"],
 }
 QUICK = ("far_waits.json", "odd_inputs.json")
-"""One file whose times and one whose arguments are damaged; the others together are slow."""
+"""One file with damaged times, one with damaged arguments; all others together are slow."""
 
 REPAIRED = ("stray_bracket.json", "stray_bracket.json.gz", "two_documents.json", "two_lists.json")
 LOSING = (
@@ -63,10 +63,10 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def run(command: list[str], places: dict[str, Path], monkeypatch, capsys) -> tuple[int, str, str]:
-    """Run a command in this process; return its exit code, and what it prints."""
+def run(command: list[str], paths: dict[str, Path], monkeypatch, capsys) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, stdout and stderr."""
     monkeypatch.setattr(
-        sys, "argv", ["holotrace", *(each.format(**places) if "{" in each else each for each in command)]
+        sys, "argv", ["holotrace", *(argument.format(**paths) if "{" in argument else argument for argument in command)]
     )
     code = 0
     try:
@@ -78,27 +78,27 @@ def run(command: list[str], places: dict[str, Path], monkeypatch, capsys) -> tup
 
 
 def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, capsys) -> dict[str, tuple[int, str]]:
-    """Run commands on a job; return the code and the errors of each that neither answers nor ends with one line."""
-    found = {}
+    """Run commands on a job; return the exit code and stderr of each that neither answers nor fails with one line."""
+    failed = {}
     for number, (name, command) in enumerate(commands.items()):
-        places = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
-        code, printed, said = run(command, places, monkeypatch, capsys)
-        is_check = name == "check --strict"  # it says what is wrong on stdout, and fails
-        lines = said.count("\n")
+        paths = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
+        code, printed, errors = run(command, paths, monkeypatch, capsys)
+        is_check = name == "check --strict"  # reports on stdout, and fails
+        lines = errors.count("\n")
         if (
             code not in {0, 1}
             or (lines != code and not (is_check and lines == 0))
-            or "a bug of holotrace" in said
-            or "Traceback" in printed + said
+            or "a bug of holotrace" in errors
+            or "Traceback" in printed + errors
         ):
-            found[name] = (code, said)
-    return found
+            failed[name] = (code, errors)
+    return failed
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in BROKEN]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BROKEN]
 )
-def test_every_command_answers_or_says_why_not(name, folder, tmp_path, monkeypatch, capsys) -> None:
+def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, monkeypatch, capsys) -> None:
     """Exit code 0, or 1 with one line; never a traceback."""
     assert failures(ONE_OF_EACH, folder / name, tmp_path, monkeypatch, capsys) == {}
 
@@ -106,24 +106,24 @@ def test_every_command_answers_or_says_why_not(name, folder, tmp_path, monkeypat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_every_form_of_an_answer(name, folder, tmp_path, monkeypatch, capsys) -> None:
-    """JSON, figures, and the tables as the TensorBoard plugin has them, likewise."""
+    """The same holds for JSON, figures, and the tables of the TensorBoard plugin."""
     assert failures(FURTHER, folder / name, tmp_path, monkeypatch, capsys) == {}
 
 
 @pytest.mark.parametrize("name", LOSING)
-def test_a_loss_is_said_first(name, folder, monkeypatch, capsys) -> None:
-    """`holotrace check --strict` fails, and the summary begins with what is wrong with the file."""
+def test_the_summary_begins_with_the_loss(name, folder, monkeypatch, capsys) -> None:
+    """`holotrace check --strict` fails, and the first line of the summary says what was lost."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
-    _, summary, said = run(["summary", "{job}"], {"job": folder / name}, monkeypatch, capsys)
-    first = (said + summary).splitlines()[0]
-    assert (code, said) == (1, "")
+    _, summary, errors = run(["summary", "{job}"], {"job": folder / name}, monkeypatch, capsys)
+    first = (errors + summary).splitlines()[0]
+    assert (code, errors) == (1, "")
     assert re.search(r"lost\b", checked)
     assert first.startswith(("Rank 0's file is cut off after ", "The file could be read only in part (rank 0): "))
 
 
 @pytest.mark.parametrize("name", REPAIRED)
 def test_a_repair_that_may_be_wrong_fails_the_check(name, folder, monkeypatch, capsys) -> None:
-    """All events are read, but whether the file was meant so is a guess."""
+    """All events are read, but the repair is a guess."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
     assert code == 1
     assert "this had to be repaired as the file was read; nothing is lost" in checked

@@ -21,13 +21,13 @@ from holotrace.testing.synthetic import write_job
 
 
 def terminal() -> tuple[Progress, io.StringIO]:
-    """Return bars on a console that believes to be a terminal, and what it wrote."""
+    """Return progress bars on a console that acts as a terminal, and its output."""
     stream = io.StringIO()
     return bars_on(Console(file=stream, force_terminal=True, width=100)), stream
 
 
-def test_a_bar_names_the_file_and_goes_away() -> None:
-    """The name is text, whatever it holds; afterwards the bar can be started anew."""
+def test_a_bar_names_the_file_and_disappears() -> None:
+    """Markup in the name stays text; the bar can be started again."""
     bars, stream = terminal()
     progress = TerminalProgress(bars)
     with bars:
@@ -43,14 +43,14 @@ def test_a_bar_names_the_file_and_goes_away() -> None:
 
 
 def test_a_bar_that_was_not_started_does_nothing() -> None:
-    """Order of calls is not ours to choose."""
+    """Callers may call `advance` or `finish` first."""
     progress = TerminalProgress(terminal()[0])
     progress.advance(1)
     progress.finish()
 
 
-def test_without_a_terminal_there_is_silence(capsys) -> None:
-    """Logs and pipes hold no bars."""
+def test_without_a_terminal_there_are_no_bars(capsys) -> None:
+    """Logs and pipes get none."""
     with terminal_display() as display:
         assert display.reading is SILENT
         assert display.counted(IN_PROCESS, 8) is IN_PROCESS
@@ -58,7 +58,7 @@ def test_without_a_terminal_there_is_silence(capsys) -> None:
 
 
 def test_the_bar_counts_ranks() -> None:
-    """Each rank that is done moves the bar; an analysis that goes over the ranks again counts them again."""
+    """Each finished rank moves the bar; a second pass over the ranks counts them again."""
     bars, stream = terminal()
     executor = CountingExecutor(IN_PROCESS, bars, 2)
     with bars:
@@ -78,7 +78,7 @@ def test_one_rank_has_no_bar() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -> None:
-    """The answer on stdout is that of a run without a terminal."""
+    """The output on stdout is the same as without a terminal."""
     write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
     command = [
         sys.executable,
@@ -106,10 +106,10 @@ def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -
 
 
 def _everything(terminal_end: int) -> bytes:
-    """Return what is written to the terminal until the other end is closed."""
-    seen = b""
-    with suppress(OSError):  # which is how Linux says that the other end was closed
+    """Return the output of the terminal until the other end is closed."""
+    output = b""
+    with suppress(OSError):  # Linux raises this when the other end is closed
         while select.select([terminal_end], [], [], 60)[0]:
-            seen += os.read(terminal_end, 65_536)
+            output += os.read(terminal_end, 65_536)
     os.close(terminal_end)
-    return seen
+    return output

@@ -1,4 +1,4 @@
-"""The commands: what they print, and the JSON they print."""
+"""The output of the commands, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ def job(tmp_path) -> str:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in a folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def run(*arguments: str) -> str:
-    """Run a command that succeeds; return what it prints on stdout."""
+    """Run a command that succeeds; return its stdout."""
     result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_the_summary_begins_with_the_verdict(job) -> None:
-    """One sentence first, then a table of each analysis."""
+    """The verdict is one sentence; the tables of the analyses follow."""
     output = run("summary", job)
     assert output.startswith("The GPUs are idle 19 % of the time")
-    assert [analysis.question in output for analysis in ANALYSES] == [place < 4 for place in range(len(ANALYSES))]
+    assert [analysis.question in output for analysis in ANALYSES] == [index < 4 for index in range(len(ANALYSES))]
     assert all(analysis.command in output for analysis in ANALYSES[4:])
 
 
 def test_the_summary_as_json_has_stable_keys(job) -> None:
-    """Programs read every table in ns and fractions of 1."""
-    found = json.loads(run("summary", job, "--json"))
+    """All tables are included, in nanoseconds and fractions of 1."""
+    answer = json.loads(run("summary", job, "--json"))
     keys = ["doubts", "verdict", "ranks", "analyses", "missing", "cpu_side", "advice", "findings", "skipped_files"]
-    assert list(found) == keys
-    assert found["doubts"] == []
-    assert found["ranks"] == [0, 1]
-    assert found["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
-    assert list(found["analyses"]) == [analysis.name for analysis in ANALYSES]
+    assert list(answer) == keys
+    assert answer["doubts"] == []
+    assert answer["ranks"] == [0, 1]
+    assert answer["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
+    assert list(answer["analyses"]) == [analysis.name for analysis in ANALYSES]
 
 
 def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
-    """No GPU work is no error."""
+    """A job without GPU work is not an error."""
     cpu_job().write(tmp_path / "cpu")
     output = run("summary", str(tmp_path / "cpu"))
     assert output.startswith("No GPU work was recorded")
@@ -75,10 +75,10 @@ def test_every_analysis_prints_a_table(job, command) -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_analysis_prints_json(job, analysis) -> None:
-    """Its name, the ranks, its tables under the names of the result, and the findings."""
-    found = json.loads(run(analysis.command, job, "--json"))
-    tables = {name: table for name, table in found.items() if name not in {"analysis", "ranks", "findings"}}
-    assert (found["analysis"], found["ranks"]) == (analysis.name, [0, 1])
+    """The keys are the analysis, the ranks, the tables of the result, and the findings."""
+    answer = json.loads(run(analysis.command, job, "--json"))
+    tables = {name: table for name, table in answer.items() if name not in {"analysis", "ranks", "findings"}}
+    assert (answer["analysis"], answer["ranks"]) == (analysis.name, [0, 1])
     assert tables
     assert all(isinstance(row, dict) for table in tables.values() for row in table)
 
@@ -91,7 +91,7 @@ def test_unknown_numbers_are_null_in_json(job) -> None:
 
 @each_command(ANALYSIS_COMMANDS)
 def test_every_analysis_writes_its_figure(job, tmp_path, command) -> None:
-    """A page of its own that works offline."""
+    """The figure is an HTML page that works offline."""
     path = tmp_path / "figure.html"
     run(command, job, "--figure", str(path))
     assert "plotly.js" in path.read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ def test_ranks_can_be_chosen(job) -> None:
 
 
 def test_the_gap_threshold_is_in_microseconds(job) -> None:
-    """The wait of 20 µs from launch to start is a kernel's start below 20 µs, else something else."""
+    """A launch delay of 20 µs is not below a threshold of 20 µs, so that gap counts as `other`."""
     rows = json.loads(run("idle-time", job, "--gap-threshold-us", "20", "--json"))["per_device"]
     assert {row["category"]: row["idle_ns"] for row in rows[:3]} == {
         "host_wait": 20_000,
@@ -113,31 +113,31 @@ def test_the_gap_threshold_is_in_microseconds(job) -> None:
 
 
 def test_workers_give_the_same_answer(job) -> None:
-    """Processes are a matter of speed."""
+    """Worker processes change the speed only."""
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
 
 
 @each_command(["summary", *ANALYSIS_COMMANDS])
-def test_a_file_that_turns_out_unreadable_hides_no_other(job, command) -> None:
-    """Its name says a rank and its beginning looks like a trace, but it holds none; the others are answered for."""
+def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
+    """The file is named and begins like a trace, but is not one; the other ranks are analysed."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     assert json.loads(run(command, job, "--json"))["ranks"] == [0, 1]
     assert "1 unreadable" in run("check", job)
 
 
-def test_a_report_shows_the_file_that_turns_out_unreadable(job, tmp_path) -> None:
-    """Figures of the ranks that can be read, and the error of the one that cannot."""
+def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
+    """It has figures of the readable ranks, and the error of the other."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
-    said = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
+    lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
     doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."
-    assert said[0] == doubt
-    assert said[1].startswith("The GPUs are idle")
+    assert lines[0] == doubt
+    assert lines[1].startswith("The GPUs are idle")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.index(doubt) < page.index("The GPUs are idle")
 
 
-def test_a_summary_begins_with_what_is_wrong_with_the_files(job) -> None:
-    """Before any number: which file is cut off, which cannot be read, and that the ranks are no job."""
+def test_a_summary_begins_with_problems_of_the_files(job) -> None:
+    """Which file is cut off, which cannot be read, and that the ranks are not from one job."""
     folder = Path(job)
     other = (
         TraceBuilder()
@@ -158,12 +158,12 @@ def test_a_summary_begins_with_what_is_wrong_with_the_files(job) -> None:
 
 
 def test_several_files_are_one_job(tmp_path) -> None:
-    """As a shell expands `*.json`."""
+    """A shell passes several paths for `*.json`."""
     paths = gpu_job().write(tmp_path / "job")
     assert json.loads(run("temporal-breakdown", *map(str, paths), "--json"))["ranks"] == [0, 1]
 
 
-def test_the_cache_can_be_left_alone(job, tmp_path) -> None:
+def test_the_cache_can_be_turned_off(job, tmp_path) -> None:
     """`--no-cache` writes nothing."""
     run("summary", job, "--no-cache")
     assert not (tmp_path / "cache").exists()
@@ -171,14 +171,14 @@ def test_the_cache_can_be_left_alone(job, tmp_path) -> None:
     assert (tmp_path / "cache").exists()
 
 
-def test_names_from_a_trace_are_printed_as_they_are(job) -> None:
-    """Neither rich's markup nor HTML; a name that steers the terminal is disarmed."""
+def test_names_from_a_trace_are_plain_text(job) -> None:
+    """Names are not rich markup or HTML, and control characters are made visible."""
     assert MARKUP in run("kernel-breakdown", job)
 
 
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "\x1b[2Jgone", "[link=http://x]y"])
-def test_names_cannot_steer_the_terminal(tmp_path, name) -> None:
-    """Escape sequences and markup in a kernel's name stay letters."""
+def test_names_cannot_control_the_terminal(tmp_path, name) -> None:
+    """Escape sequences and markup in a kernel's name stay text."""
     TraceBuilder().kernel(name, start_us=0, duration_us=1).write(tmp_path / "job")
     output = run("kernel-breakdown", str(tmp_path / "job"))
     assert "\x1b" not in output
@@ -186,7 +186,7 @@ def test_names_cannot_steer_the_terminal(tmp_path, name) -> None:
 
 
 def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path) -> None:
-    """The sentence, then where the file is."""
+    """The verdict is one sentence; the path of the file follows."""
     path = tmp_path / "out.html"
     output = run("report", job, "-o", str(path))
     assert output.startswith("The GPUs are idle 19 %")
@@ -195,7 +195,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """Rank and where it came from, options, size, events, and what was left out and why."""
+    """Rank and its origin, options, size, events, and skipped files with the reason."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
@@ -206,8 +206,8 @@ def test_check_describes_each_file(tmp_path) -> None:
     assert "notes.txt" in output
 
 
-def test_check_tells_what_was_repaired_and_where(tmp_path) -> None:
-    """Kind, count and byte offsets."""
+def test_check_lists_repairs(tmp_path) -> None:
+    """Each has its kind, count and byte offsets."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     output = run("check", str(tmp_path))
@@ -217,18 +217,18 @@ def test_check_tells_what_was_repaired_and_where(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """The same for programs."""
+    """The JSON has the same facts."""
     gpu_job().write(tmp_path / "job")
-    found = json.loads(run("check", str(tmp_path / "job"), "--json"))
-    assert list(found) == ["verdict", "files", "skipped_files"]
-    assert [(file["rank"], file["rank_origin"]) for file in found["files"]] == [
+    answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
+    assert list(answer) == ["verdict", "files", "skipped_files"]
+    assert [(file["rank"], file["rank_origin"]) for file in answer["files"]] == [
         (0, "distributedInfo"),
         (1, "distributedInfo"),
     ]
 
 
-def test_check_fails_only_where_nothing_can_be_read(job, monkeypatch) -> None:
-    """One unreadable file of two is told; no readable file is a failure."""
+def test_check_fails_only_if_no_file_can_be_read(job, monkeypatch) -> None:
+    """One unreadable file of two is reported."""
     good, bad = FileHealth("a.json", 0, "file name"), FileHealth("b.json", 1, "file name", error="b.json: denied")
     for files, code, verdict in (
         ((good, bad), 0, "2 files: 1 clean, 1 unreadable."),
@@ -241,12 +241,12 @@ def test_check_fails_only_where_nothing_can_be_read(job, monkeypatch) -> None:
 
 @each_command(["summary", "report", "check", *ANALYSIS_COMMANDS])
 def test_every_command_has_help(command) -> None:
-    """What it does and what it takes."""
+    """It says what the command does and which arguments it takes."""
     output = run(command, "--help")
     assert "--ranks" in output
     assert "--workers" in output
 
 
 def test_the_version_is_an_option_of_the_application() -> None:
-    """Also where it is found by its typer option."""
+    """It also works through typer's parser."""
     assert run("--version").startswith("holotrace ")

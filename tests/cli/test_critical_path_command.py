@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in a folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -36,20 +36,20 @@ def job(tmp_path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    """Run `holotrace critical-path`; return what it prints."""
+    """Run `holotrace critical-path`; return its stdout."""
     result = CliRunner().invoke(app, ["critical-path", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def found(*arguments: object) -> dict:
-    """Run it with `--json`."""
+def answer_of(*arguments: object) -> dict:
+    """Run it with `--json`; return the answer."""
     return json.loads(run(*arguments, "--json"))
 
 
-def test_the_step_before_the_last_is_taken_and_adds_up(job) -> None:
-    """100 µs a rank, in ten classes."""
-    answer = found(job)
+def test_the_default_is_the_step_before_the_last(job) -> None:
+    """Its ten classes add up to 100 µs per rank."""
+    answer = answer_of(job)
     assert [(row["rank"], row["window"], row["duration_ns"]) for row in answer["per_rank"]] == [
         (0, "ProfilerStep#2", 100_000),
         (1, "ProfilerStep#2", 100_000),
@@ -68,18 +68,18 @@ def test_the_step_before_the_last_is_taken_and_adds_up(job) -> None:
         (["--annotation", "ProfilerStep", "--instance", "0"], "ProfilerStep, instance 0", 100_000),
         (["--annotation", "ProfilerStep", "--instance", "0-1"], "ProfilerStep, instances 0 to 1", 200_000),
         (["--annotation", ""], "whole recording", 300_000),
-        (["--time-range-ms", "0.05-0.15"], "time range", 130_000),  # to the end of what is launched in it
+        (["--time-range-ms", "0.05-0.15"], "time range", 130_000),  # ends with the last kernel launched in the range
     ],
 )
 def test_windows_are_chosen_by_options(job, options, window, duration_ns) -> None:
-    """A step, several in a row, annotations, everything, or a range of time from the first event on."""
-    (row,) = found(job, "--ranks", "0", *options)["per_rank"]
+    """One step, consecutive steps, annotations, everything, or a time range relative to the first event."""
+    (row,) = answer_of(job, "--ranks", "0", *options)["per_rank"]
     assert (row["window"], row["duration_ns"]) == (window, duration_ns)
 
 
-def test_patterns_say_what_loads_data(job) -> None:
-    """20 µs of mm before its launch, the launch itself, and after."""
-    per_class = found(job, "--ranks", "1", "--data-loading", "aten::m")["per_class"]
+def test_a_pattern_marks_data_loading(job) -> None:
+    """The 20 µs of mm count: before its launch, the launch, and after it."""
+    per_class = answer_of(job, "--ranks", "1", "--data-loading", "aten::m")["per_class"]
     assert {row["path_class"]: row["duration_ns"] for row in per_class}["data_loading"] > 0
 
 
@@ -92,8 +92,8 @@ def test_patterns_say_what_loads_data(job) -> None:
         (["--time-range-ms", "5000-6000"], "is no part of the recording"),
     ],
 )
-def test_what_is_not_there_is_an_error_that_says_what_is(job, options, message) -> None:
-    """Before anything is printed."""
+def test_an_unknown_window_is_an_error_that_lists_the_known_ones(job, options, message) -> None:
+    """Nothing is printed before."""
     with pytest.raises(InvalidOptionError, match=message):
         run(job, *options)
 
@@ -110,14 +110,14 @@ def test_what_is_not_there_is_an_error_that_says_what_is(job, options, message) 
         ["--remove", "["],
     ],
 )
-def test_options_that_mean_nothing_are_usage_errors(job, options) -> None:
-    """With the exit code of wrong options."""
+def test_malformed_options_are_usage_errors(job, options) -> None:
+    """The exit code is 2."""
     result = CliRunner().invoke(app, ["critical-path", str(job), *options])
     assert result.exit_code == 2
 
 
 def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
-    """Into folders that are made; a second time only with --force."""
+    """Missing folders are created; existing files are replaced only with --force."""
     options = (job, "--overlay", tmp_path / "copies", "--save", tmp_path / "graphs")
 
     output = run(*options)
@@ -127,11 +127,11 @@ def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
     assert all(path.is_file() and str(path) in output for path in written)
     with pytest.raises(InvalidOptionError, match="already exists"):
         run(*options)
-    assert sorted(found(*options, "--force")["written"]) == sorted(map(str, written))
+    assert sorted(answer_of(*options, "--force")["written"]) == sorted(map(str, written))
 
 
 def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
-    """All edges bring all events."""
+    """--all-edges includes --all-events."""
 
     def size(*options: str) -> int:
         folder = tmp_path / "-".join(["out", *options])
@@ -142,35 +142,35 @@ def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
 
 
 def test_folders_are_checked_before_any_work(job, tmp_path) -> None:
-    """Nothing is written where one of them cannot be."""
+    """If one folder cannot be written, nothing is."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(job, "--save", tmp_path / "graphs", "--overlay", tmp_path / "missing" / "out")
     assert not (tmp_path / "graphs").exists()
 
 
 def test_predictions_are_made_for_each_rank(job) -> None:
-    """A gemm of 20 µs instead of 40 saves 20; so does half the time; without launch delay 20 more."""
-    halved = found(job, "--scale", "^gemm$=0.5")["what_if"]
+    """A gemm of 20 µs instead of 40 saves 20 µs, by --replace and by --scale."""
+    halved = answer_of(job, "--scale", "^gemm$=0.5")["what_if"]
     assert [(row["rank"], row["predicted_ns"], row["replayed_ns"]) for row in halved] == [
         (0, 80_000, 100_000),
         (1, 80_000, 100_000),
     ]
-    (replaced,) = found(job, "--ranks", "1", "--replace", "gemm=20")["what_if"]
+    (replaced,) = answer_of(job, "--ranks", "1", "--replace", "gemm=20")["what_if"]
     assert (replaced["saved_ns"], replaced["saved_fraction"]) == (20_000, 0.2)
-    assert found(job, "--no-launch-overhead", "--perfect-overlap")["what_if"][0]["saved_ns"] > 0
+    assert answer_of(job, "--no-launch-overhead", "--perfect-overlap")["what_if"][0]["saved_ns"] > 0
     assert "What if" in run(job, "--remove", "gemm")
 
 
-def test_a_change_of_nothing_is_told(job) -> None:
-    """The path is printed all the same."""
-    answer = found(job, "--remove", "nothing like it")
+def test_a_change_that_matches_no_kernel_is_a_finding(job) -> None:
+    """The path is still printed."""
+    answer = answer_of(job, "--remove", "nothing like it")
     assert answer["what_if"] == []
     assert "none of the" in answer["findings"][-1]
     assert len(answer["per_rank"]) == 2
 
 
-def test_the_figure_is_written_and_not_over_another_file(job, tmp_path) -> None:
-    """As for every analysis."""
+def test_the_figure_replaces_a_file_only_with_force(job, tmp_path) -> None:
+    """As with every analysis."""
     run(job, "--figure", tmp_path / "path.html")
     assert "What bounds the step?" in (tmp_path / "path.html").read_text(encoding="utf-8")
     with pytest.raises(InvalidOptionError, match="already exists"):

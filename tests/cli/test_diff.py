@@ -21,14 +21,14 @@ def pair(tmp_path, monkeypatch) -> tuple[str, str]:
 
 
 def run(*arguments: str) -> str:
-    """Run `holotrace diff` with success; return what it prints."""
+    """Run `holotrace diff` with success; return its stdout."""
     result = CliRunner().invoke(app, ["diff", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_it_prints_both_tables(pair) -> None:
-    """The question, the size of each trace, then the names."""
+    """The question, the size of each trace, and the names."""
     output = run(*pair)
     assert output.startswith("What changed from control to test?")
     assert "30 µs" in output
@@ -36,20 +36,20 @@ def test_it_prints_both_tables(pair) -> None:
 
 def test_it_prints_json(pair) -> None:
     """All rows, in nanoseconds."""
-    found = json.loads(run(*pair, "--json", "--device", "gpu", "--workers", "2"))
-    assert list(found) == ["comparison", "per_name", "sides", "findings"]
-    assert [row["difference_ns"] for row in found["per_name"]] == [30_000]
+    answer = json.loads(run(*pair, "--json", "--device", "gpu", "--workers", "2"))
+    assert list(answer) == ["comparison", "per_name", "sides", "findings"]
+    assert [row["difference_ns"] for row in answer["per_name"]] == [30_000]
 
 
 def test_it_takes_ranks_and_steps_of_each_side(pair) -> None:
-    """Each side has its own."""
+    """Each trace has its own options."""
     options = ("--control-ranks", "0", "--test-ranks", "0", "--control-steps", "1", "--test-steps", "1")
-    found = json.loads(run(*pair, *options, "--json", "--no-cache"))
-    assert [side["step_count"] for side in found["sides"]] == [1, 1]
+    answer = json.loads(run(*pair, *options, "--json", "--no-cache"))
+    assert [side["step_count"] for side in answer["sides"]] == [1, 1]
 
 
 def test_it_writes_its_figure(pair, tmp_path) -> None:
-    """A page that works offline."""
+    """The figure is an HTML page that works offline."""
     run(*pair, "--figure", str(tmp_path / "diff.html"))
     assert "plotly.js" in (tmp_path / "diff.html").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from jobs import gpu_job
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in a folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -26,7 +26,7 @@ def job(tmp_path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    """Run `holotrace export`; return what it prints."""
+    """Run `holotrace export`; return its stdout."""
     result = CliRunner().invoke(app, ["export", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -36,15 +36,15 @@ def run(*arguments: object) -> str:
     ("to", "pattern"), [("perfetto", "*_with_counters.json*"), ("csv", "*/*.csv"), ("parquet", "*/*.parquet")]
 )
 def test_files_are_written_and_listed(job, tmp_path, to, pattern) -> None:
-    """In a folder that is made; each with its size."""
+    """The folder is created; the output lists each file with its size."""
     output = run(job, "--to", to, "-o", tmp_path / "out")
-    found = list((tmp_path / "out").glob(pattern))
-    assert len(found) >= 2
-    assert all(str(path) in output for path in found)
+    exported = list((tmp_path / "out").glob(pattern))
+    assert len(exported) >= 2
+    assert all(str(path) in output for path in exported)
 
 
 def test_a_second_run_needs_force(job, tmp_path) -> None:
-    """Nothing is overwritten without it."""
+    """Existing files are not overwritten without it."""
     arguments = (job, "--to", "perfetto", "-o", tmp_path / "out", "--ranks", "1")
     run(*arguments)
     with pytest.raises(InvalidOptionError, match="already exists"):
@@ -53,6 +53,6 @@ def test_a_second_run_needs_force(job, tmp_path) -> None:
 
 
 def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
-    """Not even the traces are looked for."""
+    """The error comes before the traces are opened."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")

@@ -1,4 +1,4 @@
-"""A file that a command writes is what its name says."""
+"""The name of an output file decides its format."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from jobs import gpu_job
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> str:
-    """A small job, with a cache of the test."""
+    """A small job, with a temporary cache."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "job")
     return str(tmp_path / "job")
 
 
 def run(*arguments: str) -> None:
-    """Run a command; its error is raised."""
+    """Run a command; errors are raised."""
     CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
 @pytest.fixture
 def kaleido(monkeypatch) -> list[str]:
-    """As if kaleido were installed and drew; the formats it was asked for."""
-    asked: list[str] = []
+    """Replace kaleido; return the list of requested formats."""
+    formats: list[str] = []
     monkeypatch.setattr(figure_files, "can_draw", lambda: True)
-    monkeypatch.setattr(go.Figure, "to_image", lambda _, format: asked.append(format) or b"a picture")  # noqa: A006
-    return asked
+    monkeypatch.setattr(go.Figure, "to_image", lambda _, format: formats.append(format) or b"a picture")  # noqa: A006
+    return formats
 
 
 SOURCES = {"critical-path": 1, "diff": 2}
@@ -40,8 +40,8 @@ SOURCES = {"critical-path": 1, "diff": 2}
 
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
-def test_without_kaleido_a_picture_is_refused_before_any_work(command, ending, job, tmp_path, monkeypatch) -> None:
-    """The line says what to install, or how to do without."""
+def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, job, tmp_path, monkeypatch) -> None:
+    """The message says what to install, or to write a page instead."""
     monkeypatch.setattr(figure_files, "can_draw", lambda: False)
     path = tmp_path / f"f{ending}"
     with pytest.raises(
@@ -54,15 +54,15 @@ def test_without_kaleido_a_picture_is_refused_before_any_work(command, ending, j
 
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
-def test_with_kaleido_a_picture_is_one(command, ending, job, tmp_path, kaleido) -> None:
-    """Of the kind that its name says."""
+def test_kaleido_draws_pictures(command, ending, job, tmp_path, kaleido) -> None:
+    """The suffix is the format."""
     path = tmp_path / f"f{ending.upper()}"
     run(command, *[job] * SOURCES[command], "--figure", str(path))
     assert (path.read_bytes(), kaleido) == (b"a picture", [ending.removeprefix(".")])
 
 
-def test_a_picture_that_cannot_be_drawn_is_one_line(job, tmp_path, kaleido, monkeypatch) -> None:
-    """Without a browser, for instance, kaleido has its own way to say so."""
+def test_a_failure_of_kaleido_is_a_one_line_error(job, tmp_path, kaleido, monkeypatch) -> None:
+    """For example, if there is no browser."""
 
     def fail(*_: object, **__: object) -> bytes:
         message = "\n\nno\nChrome"
@@ -76,21 +76,21 @@ def test_a_picture_that_cannot_be_drawn_is_one_line(job, tmp_path, kaleido, monk
 
 
 @pytest.mark.parametrize("name", ["f", "f.txt", "f.json", "f.html.gz", "f.csv"])
-def test_a_figure_is_nothing_else(name, job, tmp_path) -> None:
-    """A name that says nothing, or something else."""
+def test_other_suffixes_of_a_figure_are_refused(name, job, tmp_path) -> None:
+    """No suffix, or one of another format."""
     with pytest.raises(InvalidOptionError, match=r"a figure is a page, \.html, or a picture"):
         run("idle-time", job, "--figure", str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["f", "f.pdf", "f.png", "f.html.gz"])
-def test_a_report_is_a_page(name, job, tmp_path) -> None:
-    """Its name says so."""
+def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
+    """Other suffixes are refused."""
     with pytest.raises(InvalidOptionError, match=r"would hold HTML; let its name end in \.html"):
         run("report", job, "-o", str(tmp_path / name))
 
 
-def test_sql_does_not_write_one_format_under_the_name_of_another(job, tmp_path) -> None:
-    """Where the name and --format say different things, neither is done."""
+def test_the_format_and_the_suffix_of_sql_output_must_agree(job, tmp_path) -> None:
+    """Otherwise nothing is written."""
     with pytest.raises(
         InvalidOptionError, match=r"rows\.parquet says parquet, and --format csv; let both say the same"
     ):

@@ -1,4 +1,4 @@
-"""Names from a trace must act nowhere: on a terminal, in an error, in JSON, in a spreadsheet."""
+"""Names from a trace are harmless text on a terminal, in an error, in JSON, and in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from matrices import QUICK_COMMANDS, slow_except
 NAMES_IN_SQL = "SELECT name AS \"=cmd()\", name || chr(27) || '[31m' AS n FROM kernels ORDER BY ALL"
 
 COMMANDS: dict[str, list[str]] = {
-    **{each.command: [each.command, "{job}"] for each in ANALYSES},
-    **{f"{each.command} --json": [each.command, "{job}", "--json"] for each in ANALYSES},
+    **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
+    **{f"{analysis.command} --json": [analysis.command, "{job}", "--json"] for analysis in ANALYSES},
     **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
     **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
     "check --strict": ["check", "{job}", "--strict"],
@@ -50,20 +50,20 @@ COMMANDS: dict[str, list[str]] = {
 QUICK = [
     name
     for name in COMMANDS
-    if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {each.command for each in ANALYSES}
+    if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {analysis.command for analysis in ANALYSES}
 ]
-"""Of the analyses a few; of everything else all."""
+"""A few analyses, and everything else."""
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """A cache of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """The hostile job, in a folder whose name acts as well, beside another and a file that is no trace."""
+    """The hostile job, in a folder with a hostile name, beside another job and a file that is not a trace."""
     folder = tmp_path_factory.mktemp("traces") / f"job{ACTING.replace('/', '')}"
     hostile_job().write(folder)
     hostile_job(ranks=1).write(folder.with_name("other"))
@@ -73,17 +73,17 @@ def job(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("on_terminal", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "pipe"])
 @pytest.mark.parametrize("command", slow_except(COMMANDS, QUICK))
-def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
-    """Neither on stdout nor on stderr; CSV keeps names exact on its way to programs, which are no terminals."""
+def test_no_name_controls_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
+    """Neither stdout nor stderr has control sequences; only CSV written to a pipe keeps names exact."""
     if command == "sql --format csv" and not on_terminal:
         return
-    places = {
+    paths = {
         "job": job,
         "other": job.with_name("other"),
         "out": tmp_path / "out",
         "wrong": job.with_name(f"wrong{ACTING}.json"),
     }
-    arguments = [each.format(**places) if each.startswith("{") else each for each in COMMANDS[command]]
+    arguments = [argument.format(**paths) if argument.startswith("{") else argument for argument in COMMANDS[command]]
     code, output = run(monkeypatch, capsys, arguments, on_terminal=on_terminal)
     assert code in {0, 1, 2}
     assert steering(output) == set()
@@ -92,7 +92,7 @@ def test_no_name_steers_a_terminal(command, on_terminal, job, tmp_path, monkeypa
 
 
 def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tuple[int, str]:
-    """Run a command, as if on a terminal without colours; return its exit code and all that it prints."""
+    """Run a command, as if on a terminal without colours; return its exit code and all output."""
     monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
@@ -106,8 +106,8 @@ def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tupl
     return code, captured.out + captured.err
 
 
-def test_a_progress_bar_shows_a_name_letter_by_letter() -> None:
-    """Its own sequences move the cursor; those of a name do not arrive."""
+def test_a_progress_bar_shows_names_as_text() -> None:
+    """The bar itself moves the cursor; control characters in the name are replaced."""
     stream = io.StringIO()
     bars = bars_on(Console(file=stream, force_terminal=True, width=200, no_color=True))
     with bars:
@@ -118,15 +118,15 @@ def test_a_progress_bar_shows_a_name_letter_by_letter() -> None:
 
 
 def test_json_keeps_names_exact(job, monkeypatch, capsys) -> None:
-    """Escapes of JSON, which programs undo."""
+    """JSON escapes control characters, and parsers restore them."""
     code, output = run(monkeypatch, capsys, ["kernels", str(job), "--json"], on_terminal=False)
     assert code == 0
     assert f"gemm{ACTING}" in {row["name"] for row in json.loads(output)["per_kernel"]}
 
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["escaped", "raw"])
-def test_formulas_in_csv(is_raw, job, tmp_path, monkeypatch, capsys) -> None:
-    """An apostrophe goes before texts that a spreadsheet would run, in `sql` and in `export`; --raw-text leaves it out."""
+def test_csv_disarms_formulas(is_raw, job, tmp_path, monkeypatch, capsys) -> None:
+    """`sql` and `export` put an apostrophe before text that a spreadsheet would run, except with --raw-text."""
     options = ["--raw-text"] if is_raw else []
     code, output = run(
         monkeypatch,

@@ -1,4 +1,4 @@
-"""Whatever a file says, and wherever the output goes, a command answers or ends with one line."""
+"""Invalid values in a file and a broken stdout: a command answers or fails with one line."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ KEYS = (
     "computeMinor",
     "warpSize",
 )
-COMMANDS = ["summary", "advice", "check", *(each.command for each in ANALYSES)]
+COMMANDS = ["summary", "advice", "check", *(analysis.command for analysis in ANALYSES)]
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """A cache of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """One job for each kind of impossible values, which all properties of its device and of the job have."""
+    """One job per kind of impossible value; all its device properties and job properties have that value."""
     folder = tmp_path_factory.mktemp("jobs")
     for name, value in IMPOSSIBLE.items():
         builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)
@@ -53,8 +53,8 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("kind", IMPOSSIBLE)
 @each_command(COMMANDS)
-def test_impossible_values_of_a_header_end_no_command(command, kind, folder, monkeypatch, capsys) -> None:
-    """They count as missing; where that is what was asked for, one line says so."""
+def test_impossible_values_in_a_header_break_no_command(command, kind, folder, monkeypatch, capsys) -> None:
+    """They count as missing; a command that needs them fails with one line."""
     monkeypatch.setattr(sys, "argv", ["holotrace", command, str(folder / kind)])
     code = 0
     try:
@@ -68,11 +68,11 @@ def test_impossible_values_of_a_header_end_no_command(command, kind, folder, mon
     assert "Traceback" not in captured.err
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is one of Linux")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
-    """Whether writing fails in the midst of the output or at its end."""
+    """Writing fails in the middle of the output, or at its end."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object"), *options]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -85,7 +85,7 @@ def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
     )
 
 
-def test_a_reader_that_goes_away_is_no_error_to_tell(folder, tmp_path) -> None:
+def test_a_closed_pipe_prints_no_error(folder, tmp_path) -> None:
     """As in `holotrace … | head`."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object")]

@@ -20,7 +20,7 @@ QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in a folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -41,14 +41,14 @@ def store(job, tmp_path_factory) -> Path:
 
 
 def run(*arguments: object) -> str:
-    """Run a command that succeeds; return what it prints on stdout."""
+    """Run a command that succeeds; return its stdout."""
     result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_ingest_says_what_it_did(job, tmp_path) -> None:
-    """And, again, that nothing was left to do."""
+def test_ingest_counts_its_ranks(job, tmp_path) -> None:
+    """A second run finds nothing to do; --force writes again."""
     first, second = (run("ingest", job, "-o", tmp_path / "s") for _ in range(2))
     assert "s: 2 ranks; 2 ranks written (" in first
     assert "0 unchanged, 0 files left out" in first
@@ -56,8 +56,8 @@ def test_ingest_says_what_it_did(job, tmp_path) -> None:
     assert "2 ranks written" in run("ingest", job, "-o", tmp_path / "s", "--force")
 
 
-def test_ingest_tells_what_is_left_out(tmp_path) -> None:
-    """A file that cannot be read costs its rank alone; `check` tells it from the store as well."""
+def test_ingest_reports_skipped_files(tmp_path) -> None:
+    """An unreadable file loses only its rank; `check` reports it from the store, too."""
     gpu_job().write(tmp_path / "job")
     (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
@@ -66,17 +66,17 @@ def test_ingest_tells_what_is_left_out(tmp_path) -> None:
         assert "rank1.pt.trace.json: not a profiler trace" in text
 
 
-@each_command(["summary", "check", "advice", *(each.command for each in ANALYSES)])
-def test_commands_print_the_same_of_a_store(command, job, store) -> None:
-    """Whatever they print of the traces, or the error they end with."""
+@each_command(["summary", "check", "advice", *(analysis.command for analysis in ANALYSES)])
+def test_commands_print_the_same_for_a_store(command, job, store) -> None:
+    """The output and errors equal those for the traces."""
     runner = CliRunner()
-    traces, stored = (runner.invoke(app, [command, str(each)]) for each in (job, store))
+    traces, stored = (runner.invoke(app, [command, str(path)]) for path in (job, store))
     assert stored.stdout == traces.stdout
     assert str(stored.exception) == str(traces.exception)
 
 
 def test_commands_that_write(job, store, tmp_path) -> None:
-    """A report, tables and copies for Perfetto come out of a store as out of its traces."""
+    """Reports, tables and copies for Perfetto can be written from a store, too."""
     run("report", store, "-o", tmp_path / "of_store.html")
     for name, source in (("of_traces", job), ("of_store", store)):
         run("export", source, "--to", "csv", "-o", tmp_path / name)
@@ -89,7 +89,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """Numbers as they are, names letter by letter; the same from the store."""
+    """Numbers are exact and names plain text; a store gives the same."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]
@@ -98,15 +98,15 @@ def test_sql_prints_a_table(job, store) -> None:
     assert run("sql", store, QUERY).splitlines() == lines
 
 
-def test_sql_prints_many_rows_in_part(job) -> None:
-    """And says how to get all."""
+def test_sql_prints_the_first_of_many_rows(job) -> None:
+    """The output says how to get all rows."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
     assert output.startswith("100 rows of 4,000, the first 100\n")
     assert "--format and --output give all of them" in output
 
 
 def test_sql_prints_text_formats(job) -> None:
-    """All rows, for other programs."""
+    """These have all rows."""
     rows = json.loads(run("sql", job, QUERY, "--format", "json"))
     assert rows[0] == {"rank": 0, "name": "gemm", "duration_ns": 40_000}
     assert run("sql", job, QUERY, "--format", "csv").splitlines()[:2] == ["rank,name,duration_ns", "0,gemm,40000"]
@@ -121,7 +121,7 @@ def test_sql_prints_text_formats(job) -> None:
     [("csv", pl.read_csv), ("json", pl.read_json), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc)],
 )
 def test_sql_writes_files(ending, read, job, tmp_path) -> None:
-    """In the format that the name says, or --format; never over another file unless asked."""
+    """The suffix or --format decides the format; existing files are replaced only with --force."""
     target = tmp_path / f"rows.{ending}"
     assert run("sql", job, QUERY, "-o", target) == ""
     assert read(target).rows()[0] == (0, "gemm", 40_000)
@@ -140,14 +140,14 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
         (["-o", "rows.csv", "--format", "table"], "may be .csv"),
     ],
 )
-def test_sql_refuses_what_means_nothing(arguments, reason, job, tmp_path, monkeypatch) -> None:
-    """Before anything is read."""
+def test_sql_refuses_contradictory_options(arguments, reason, job, tmp_path, monkeypatch) -> None:
+    """The error comes before anything is read."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidOptionError, match=reason):
         run("sql", job, QUERY, *arguments)
 
 
-def test_the_order_of_the_arguments_is_told(job) -> None:
-    """The trace first, the query last."""
+def test_swapped_arguments_are_an_error(job) -> None:
+    """The message says that the trace comes first and the query last."""
     with pytest.raises(InvalidOptionError, match="name the trace first and the query last"):
         run("sql", QUERY, job)

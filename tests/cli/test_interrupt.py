@@ -1,4 +1,4 @@
-"""Ctrl-C, and being told to end, in the middle of the work: nothing half-written, no process left."""
+"""Ctrl-C and SIGTERM during the work: no partial file and no process stays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANKS = 24
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A job that takes seconds to read: one file of 35 MB under many names."""
+    """A job that takes seconds to read: many links to one file of 35 MB."""
     folder = tmp_path_factory.mktemp("job")
     event = '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":1,"args":{"stream":7,"x":"%0128d"}}'
     events = ",\n".join(event % (number, number) for number in range(150_000))
@@ -38,7 +38,7 @@ def job(tmp_path_factory) -> Path:
     ],
 )
 def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, number) -> None:
-    """Entries of ranks that were done stay in the cache, whole; the one under way is removed."""
+    """Cache entries of finished ranks stay complete; the unfinished one is removed."""
     environment = {
         **os.environ,
         "HOLOTRACE_CACHE_DIR": str(tmp_path / "cache"),
@@ -47,17 +47,17 @@ def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, nu
     command = [sys.executable, "-m", "holotrace", "temporal-breakdown", job, "--workers", workers]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)  # noqa: S603
     wait_for_draft(tmp_path / "cache")
-    os.killpg(process.pid, number)  # as a terminal does, to all processes of the command
-    _, told = process.communicate(timeout=60)
+    os.killpg(process.pid, number)  # to all processes of the command, as a terminal does
+    _, errors = process.communicate(timeout=60)
     wait_for_end_of_group(process.pid)
     assert process.returncode == 128 + number
-    assert b"Traceback" not in told
+    assert b"Traceback" not in errors
     assert list((tmp_path / "cache").glob("*/.tmp-*")) == []
     assert len(list((tmp_path / "cache").glob("*/*/manifest.json"))) < RANKS
 
 
 def wait_for_draft(cache: Path) -> None:
-    """Wait until an entry is being written after at least one is there."""
+    """Wait until one entry is complete and another is being written."""
     deadline = time.monotonic() + 60
     while not (list(cache.glob("*/*/manifest.json")) and list(cache.glob("*/.tmp-*"))):
         assert time.monotonic() < deadline
@@ -65,7 +65,7 @@ def wait_for_draft(cache: Path) -> None:
 
 
 def wait_for_end_of_group(group: int) -> None:
-    """Wait until no process of the command is left."""
+    """Wait until all processes of the command have ended."""
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Where commands work, and what becomes of ranks on which work fails."""
+"""Where commands run their work, and how they treat ranks that fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holotrace.testing.synthetic import write_job
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in a folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -33,7 +33,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """Starting a worker takes longer than four ranks; of many ranks or bytes as many as the machine has room for."""
+    """Starting a worker takes longer than reading four small ranks; large jobs get as many workers as fit."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1
@@ -49,12 +49,12 @@ def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
 
 
 def grow(path: Path, size: int) -> None:
-    """Make a file larger, without writing so much."""
+    """Make a file larger without writing content."""
     os.truncate(path, size)
 
 
-def test_plain_json_counts_less_than_what_is_compressed(tmp_path) -> None:
-    """Its bytes are read sixteen times as fast."""
+def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
+    """They are read sixteen times as fast."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)
@@ -63,16 +63,16 @@ def test_plain_json_counts_less_than_what_is_compressed(tmp_path) -> None:
     assert worthwhile_workers([trace]) == 1
 
 
-def test_workers_asked_for_are_used(job) -> None:
-    """One of them is this process."""
+def test_a_given_number_of_workers_is_used(job) -> None:
+    """One worker means this process."""
     trace = open_trace(job)
     assert isinstance(Execution(workers=1)._executor([trace]), nullcontext)
     with Execution(workers=2)._executor([trace]) as executor:
         assert isinstance(executor, RetryingExecutor)
 
 
-def test_one_place_to_work_is_enough(job) -> None:
-    """The message names those that were given."""
+def test_two_executors_are_refused(job) -> None:
+    """The message names both options."""
     result = CliRunner().invoke(app, ["summary", str(job), "--workers", "2", "--dask", "tcp://127.0.0.1:1"])
     assert isinstance(result.exception, InvalidOptionError)
     assert str(result.exception).startswith("--workers and --dask are different places")
@@ -80,7 +80,7 @@ def test_one_place_to_work_is_enough(job) -> None:
 
 @pytest.mark.parametrize("option", ["--dask=tcp://127.0.0.1:1", "--ray=127.0.0.1:1", "--mpi"])
 def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> None:
-    """One clear line, before anything is read."""
+    """The error is one line and comes before anything is read."""
     for name in ("distributed", "ray", "mpi4py.futures"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     result = CliRunner().invoke(app, ["summary", str(job), option])
@@ -90,8 +90,8 @@ def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> 
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_failing_rank_is_left_out_or_ends_the_command(job, workers, caplog) -> None:
-    """As asked; by default it is reported and the others are answered for."""
+def test_a_failing_rank_is_skipped_or_ends_the_command(job, workers, caplog) -> None:
+    """By default it is skipped with a warning; `--on-error fail` stops the command."""
     (job / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     command = ["temporal-breakdown", str(job), "--json", "--workers", workers]
     assert json.loads(CliRunner().invoke(app, command).stdout)["ranks"] == [0, 1, 2, 3]
@@ -103,6 +103,8 @@ def test_a_failing_rank_is_left_out_or_ends_the_command(job, workers, caplog) ->
 
 
 def test_ranks_can_be_sampled(job) -> None:
-    """Single ones, ranges, and every n-th of a range."""
-    asked = json.loads(CliRunner().invoke(app, ["temporal-breakdown", str(job), "--json", "--ranks", "0-3:3,1"]).stdout)
-    assert asked["ranks"] == [0, 1, 3]
+    """`--ranks` takes single ranks, ranges, and every n-th rank of a range."""
+    answer = json.loads(
+        CliRunner().invoke(app, ["temporal-breakdown", str(job), "--json", "--ranks", "0-3:3,1"]).stdout
+    )
+    assert answer["ranks"] == [0, 1, 3]

@@ -25,14 +25,14 @@ def pair(tmp_path, monkeypatch) -> tuple[str, str]:
 
 
 def run(*arguments: str) -> str:
-    """Run a command with success; return what it prints."""
+    """Run a command with success; return its stdout."""
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_the_comparison_prints_its_tables(pair) -> None:
-    """The question, both traces, the tree, and the operators."""
+    """It prints the question, both traces, the tree, and the operators."""
     output = run("compare-operators", *pair)
     assert output.startswith("Where did control and test come to differ?")
     assert "· · gemm" in output
@@ -40,22 +40,22 @@ def test_the_comparison_prints_its_tables(pair) -> None:
 
 
 def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> None:
-    """All rows, in nanoseconds; ranks of each side; another measure."""
+    """The JSON has all rows, in nanoseconds; the options choose ranks per trace and another measure."""
     options = ("--control-ranks", "0", "--test-ranks", "0", "--by", "host", "--figure", str(tmp_path / "figure.html"))
-    found = json.loads(run("compare-operators", *pair, *options, "--json"))
-    assert list(found) == ["comparison", "tree", "per_operator", "sides", "findings"]
-    assert [row["difference_ns"] for row in found["tree"]] == [0, 0, 0]
+    answer = json.loads(run("compare-operators", *pair, *options, "--json"))
+    assert list(answer) == ["comparison", "tree", "per_operator", "sides", "findings"]
+    assert [row["difference_ns"] for row in answer["tree"]] == [0, 0, 0]
     assert (tmp_path / "figure.html").is_file()
 
 
-def test_the_comparison_can_be_the_plugins(pair) -> None:
-    """One pair, of the only operator."""
-    found = json.loads(run("compare-operators", *pair, "--compat", "torch_tb_profiler", "--json"))
-    assert [(row["kind"], row["name"]) for row in found["tree"]] == [("pair", "aten::mm")]
+def test_the_comparison_can_follow_the_plugin(pair) -> None:
+    """The tree of the TensorBoard plugin has one pair: the only operator."""
+    answer = json.loads(run("compare-operators", *pair, "--compat", "torch_tb_profiler", "--json"))
+    assert [(row["kind"], row["name"]) for row in answer["tree"]] == [("pair", "aten::mm")]
 
 
-def test_memory_of_operators_takes_a_window(pair) -> None:
-    """Printed in KiB; before the allocation there is nothing."""
+def test_operator_memory_takes_a_time_window(pair) -> None:
+    """The table is in KiB; before the allocation it is empty."""
     assert "1 KiB" in run("operator-memory", pair[0])
-    found = json.loads(run("operator-memory", pair[0], "--end-ns", "2000", "--json"))
-    assert (found["per_operator"], found["blocks"]) == ([], [])
+    answer = json.loads(run("operator-memory", pair[0], "--end-ns", "2000", "--json"))
+    assert (answer["per_operator"], answer["blocks"]) == ([], [])

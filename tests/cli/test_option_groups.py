@@ -1,4 +1,4 @@
-"""Options that come in groups."""
+"""Groups of options that several commands share."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Outer:
     size: Annotated[int | None, typer.Option("--size")] = None
 
 
-def test_each_option_of_a_group_is_one_of_the_command() -> None:
-    """Its own come first in the help; the command gets the groups, with the defaults of their fields."""
-    got = []
+def test_a_command_has_all_options_of_its_groups() -> None:
+    """Its own options come first in the help; it receives the groups, with the defaults of their fields."""
+    calls = []
 
     @with_option_groups
     def command(outer: Outer, *, own: Annotated[str | None, typer.Option("--own", "-o")] = None) -> None:
         """Say what it does."""
-        got.append((outer, own))
+        calls.append((outer, own))
 
     app = typer.Typer()
     app.command()(command)
     assert CliRunner().invoke(app, ["a", "b", "--loud", "-o", "y"]).exit_code == 0
     assert CliRunner().invoke(app, ["c", "--size", "3"]).exit_code == 0
-    assert got == [(Outer(Inner(["a", "b"], loud=True)), "y"), (Outer(Inner(["c"]), 3), None)]
-    told = CliRunner().invoke(app, ["--help"]).stdout
-    assert "Say what it does." in told
-    assert told.index("--own") < told.index("--loud") < told.index("--size")
+    assert calls == [(Outer(Inner(["a", "b"], loud=True)), "y"), (Outer(Inner(["c"]), 3), None)]
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
+    assert "Say what it does." in help_text
+    assert help_text.index("--own") < help_text.index("--loud") < help_text.index("--size")
     assert CliRunner().invoke(app, []).exit_code == 2

@@ -13,7 +13,7 @@ from holotrace.cli.options import parse_ranks
     [("3", [3]), ("0-2", [0, 1, 2]), ("9,0-2,1", [0, 1, 2, 9]), ("4-4", [4]), ("0-9:4,1", [0, 1, 4, 8])],
 )
 def test_ranks_are_numbers_and_ranges(text, ranks) -> None:
-    """Each rank once, in rising order."""
+    """The result has each rank once, in ascending order."""
     assert parse_ranks(text) == ranks
 
 
@@ -21,6 +21,6 @@ def test_ranks_are_numbers_and_ranges(text, ranks) -> None:
     "text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "3:2", "0-3:", "0-99999999999", "0-2000000", "1" * 5_000]
 )
 def test_other_texts_are_refused(text) -> None:
-    """With the form that is understood."""
+    """The message shows the accepted form."""
     with pytest.raises(typer.BadParameter):
         parse_ranks(text)

@@ -22,7 +22,7 @@ def table(columns: int = 6) -> PrintedTable:
 
 
 def printed(shown: PrintedTable, width: int) -> list[str]:
-    """Return the lines of a table on a terminal of that width."""
+    """Return the lines of a table on a terminal of this width."""
     stream = io.StringIO()
     print_table(Console(file=stream, width=width), shown)
     return stream.getvalue().splitlines()
@@ -30,51 +30,51 @@ def printed(shown: PrintedTable, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_a_table_fits_the_terminal(width) -> None:
-    """No line is wider, and numbers are never cut."""
+    """No line is wider than the terminal, and numbers are never cut."""
     lines = printed(table(), width)
     assert max(map(len, lines)) <= width
     assert not any("123.…" in line for line in lines)
 
 
-def test_a_wide_terminal_shows_all() -> None:
-    """The whole name and every column."""
+def test_a_wide_terminal_shows_everything() -> None:
+    """The name is complete, and no column is missing."""
     lines = printed(table(), 200)
     assert NAME in lines[3]
     assert lines[3].count("123.4 ms") == 5
 
 
-def test_a_long_name_gives_way_first() -> None:
-    """Of 90 characters, the numbers get what they need."""
+def test_long_names_are_cut_before_numbers() -> None:
+    """With 90 characters, the numbers are complete."""
     lines = printed(table(), 90)
     assert "…" in lines[3]
     assert lines[3].count("123.4 ms") == 5
 
 
 def test_columns_without_room_are_named() -> None:
-    """What a narrow terminal does not show is said."""
+    """A narrow terminal lists the columns that it does not show."""
     assert printed(table(), 50)[-1] == "no room for: n3, n4, n5"
 
 
 def test_left_out_rows_are_counted() -> None:
-    """The reader knows that there is more, and how to get it."""
+    """The last line says how many rows are missing, and how to get them."""
     shown = PrintedTable("Kernels", ("n",), ((Cell("1", is_number=True),),), left_out=3, chosen_by="n")
     assert printed(shown, 80)[-1] == "1 of 4 rows, those with the largest “n”; --json prints all"
 
 
 def test_an_empty_table_is_printed() -> None:
-    """Headings alone."""
+    """It has headings only."""
     assert any("kernel" in line for line in printed(PrintedTable("Kernels", ("kernel",), ()), 80))
 
 
 def test_lines_are_text_and_not_markup() -> None:
-    """Square brackets in a finding stay."""
+    """Square brackets in a finding are not rich markup."""
     stream = io.StringIO()
     print_line(Console(file=stream, width=80), "leave the rank out with ranks=[1] [bold]x[/bold]")
     assert stream.getvalue() == "leave the rank out with ranks=[1] [bold]x[/bold]\n"
 
 
 def test_many_findings_are_counted() -> None:
-    """A job of thousands of ranks has thousands of findings; the verdict must stay in sight."""
+    """A job of thousands of ranks has thousands of findings; the verdict must stay visible."""
     stream = io.StringIO()
     print_findings(Console(file=stream, width=80), [f"rank {rank} is silent" for rank in range(100)])
     lines = stream.getvalue().splitlines()
@@ -82,6 +82,6 @@ def test_many_findings_are_counted() -> None:
 
 
 def test_json_is_valid_everywhere(capsys) -> None:
-    """Not a number and infinity become null, at any depth."""
+    """NaN and infinity become null, at any depth."""
     print_json({"a": [float("nan"), {"b": float("inf")}], "c": ("x", 1.5)})
     assert json.loads(capsys.readouterr().out) == {"a": [None, {"b": None}], "c": ["x", 1.5]}

@@ -1,4 +1,4 @@
-"""What a command writes to a pipe or a file: every line whole, whatever the width of any terminal."""
+"""Output to a pipe or a file: lines are never cut or wrapped, whatever the width of the terminal."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ WIDTHS = ("10", "80", "100000")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """A cache of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """Long names of kernels, operators and annotations."""
+    """A job with long names of kernels, operators and annotations."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 1_000).step(2, 1_000, 1_000)
         for start in (0, 1_000):
             builder.annotation(f"annotated {OPERATOR}", start_us=start + 5, duration_us=900)
             builder.operator(OPERATOR, start_us=start + 10, duration_us=500)
-            for place in range(4):
-                at = start + 100 + 50 * place
-                builder.kernel(f"{LONG}#{place}", start_us=at, duration_us=20, launch_us=start + 20 + place)
+            for index in range(4):
+                at = start + 100 + 50 * index
+                builder.kernel(f"{LONG}#{index}", start_us=at, duration_us=20, launch_us=start + 20 + index)
     folder = tmp_path_factory.mktemp("traces") / "job"
     builder.write(folder)
     return folder
 
 
 def printed(*arguments: object) -> str:
-    """Run a command; return what it prints on stdout, which is no terminal."""
+    """Run a command; return its stdout, which is not a terminal."""
     return CliRunner().invoke(app, list(map(str, arguments))).stdout
 
 
-@each_command(["summary", "advice", "check", "runs", *(each.command for each in ANALYSES)])
-def test_a_pipe_gets_whole_lines(command, job, monkeypatch) -> None:
-    """The same for any COLUMNS, without an ellipsis, a line cut off or blanks at its end."""
+@each_command(["summary", "advice", "check", "runs", *(analysis.command for analysis in ANALYSES)])
+def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
+    """COLUMNS changes nothing; no line is cut or ends with spaces."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)
@@ -72,13 +72,13 @@ def test_a_pipe_gets_whole_lines(command, job, monkeypatch) -> None:
         ("user-annotations", f"annotated {OPERATOR}"),
     ],
 )
-def test_a_name_can_be_found_in_a_pipe(command, name, job) -> None:
-    """As `holotrace … | grep NAME` does."""
+def test_grep_finds_a_name(command, name, job) -> None:
+    """The output of `holotrace … | grep NAME` has the name."""
     assert name in printed(command, job)
 
 
-def test_sql_prints_every_column_whole(job) -> None:
-    """However many there are."""
+def test_sql_prints_every_column(job) -> None:
+    """No column is left out or cut."""
     lines = printed("sql", job, "SELECT * FROM kernels ORDER BY name DESC LIMIT 1").splitlines()
     assert len(lines[1].split()) > 20
     assert f"{LONG}#3" in lines[3]
@@ -87,23 +87,23 @@ def test_sql_prints_every_column_whole(job) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", [[], ["idle-time"], ["sql"]])
 def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
-    """An option or a command has one line, with all that is said of it."""
+    """Each option and each command has one line with its complete description."""
     monkeypatch.setenv("COLUMNS", width)
     lines = printed(*command, "--help").splitlines()
     assert not any(line.endswith("...") for line in lines if not line.startswith("Usage"))
     if command == ["idle-time"]:
         assert (
             sum(
-                "Leave a rank out that cannot be worked on, and say so, or end with its error." in each
-                for each in lines
+                "Leave a rank out that cannot be worked on, and say so, or end with its error." in line
+                for line in lines
             )
             == 1
         )
 
 
 @pytest.mark.parametrize("arguments", [["summary"], ["summary", "x", "--ranks", "1-"], ["nothing"], ["summary", "--x"]])
-def test_a_wrong_use_is_one_line(arguments, monkeypatch, capsys) -> None:
-    """What is wrong, and how to see what is right."""
+def test_a_usage_error_is_one_line(arguments, monkeypatch, capsys) -> None:
+    """It says what is wrong, and to use --help."""
     monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("COLUMNS", "20")
     with pytest.raises(SystemExit) as ending:
@@ -115,8 +115,8 @@ def test_a_wrong_use_is_one_line(arguments, monkeypatch, capsys) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 20, 57, 58, 59, 60, 61, 120, 200])
-def test_paths_of_any_length_are_whole(length, tmp_path) -> None:
-    """A path is one word of one line, however long the folder's name is."""
+def test_long_paths_are_not_wrapped(length, tmp_path) -> None:
+    """A path stays on one line, however long the folder's name is."""
     folder = tmp_path / ("f" * length)
     folder.mkdir()
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), folder / "job.store")

@@ -1,4 +1,4 @@
-"""`holotrace runs`: what a log folder holds."""
+"""`holotrace runs` lists the runs in a log folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jobs import gpu_job
 
 
 def run(*arguments: str) -> str:
-    """Run a command that succeeds; return what it prints on stdout."""
+    """Run a command that succeeds; return its stdout."""
     result = CliRunner().invoke(app, ["runs", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def job(folder) -> str:
-    """Two runs: five ranks in one, and in the other two spans of which b has only the first."""
+    """Write two runs: one has five ranks, the other two spans; worker b has only the first span."""
     builder = TraceBuilder()
     for rank in range(5):
         builder.rank(rank).kernel("k", start_us=0, duration_us=1)
@@ -34,7 +34,7 @@ def job(folder) -> str:
 
 
 def test_every_span_has_a_line(tmp_path) -> None:
-    """Ranks in a row are a range; who is missing is named; so is what is left out."""
+    """Consecutive ranks are a range; missing workers and skipped files are named."""
     lines = run(job(tmp_path)).splitlines()
     assert lines[0].endswith(": 2 runs of 8 traces, 1 file left out.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
@@ -44,14 +44,14 @@ def test_every_span_has_a_line(tmp_path) -> None:
 
 
 def test_json_has_every_recording(tmp_path) -> None:
-    """Under stable keys."""
-    found = json.loads(run(job(tmp_path), "--json"))
-    assert list(found) == ["folder", "runs", "skipped_files"]
-    assert [(each["name"], each["workers"][:2], each["spans"]) for each in found["runs"]] == [
+    """Its keys are stable."""
+    answer = json.loads(run(job(tmp_path), "--json"))
+    assert list(answer) == ["folder", "runs", "skipped_files"]
+    assert [(run["name"], run["workers"][:2], run["spans"]) for run in answer["runs"]] == [
         ("five", ["rank0", "rank1"], [1]),
         ("two", ["a", "b"], [1, 2]),
     ]
-    assert list(found["runs"][0]["recordings"][0]) == [
+    assert list(answer["runs"][0]["recordings"][0]) == [
         "path",
         "worker",
         "span",
@@ -62,13 +62,13 @@ def test_json_has_every_recording(tmp_path) -> None:
     ]
 
 
-def test_an_empty_folder_is_said(tmp_path) -> None:
-    """It is no error."""
+def test_an_empty_folder_is_reported(tmp_path) -> None:
+    """An empty folder is not an error."""
     assert run(str(tmp_path)).strip().endswith("no trace, 0 files left out.")
 
 
-def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
-    """It is named, and what is in it is not."""
+def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
+    """The store is listed, its files are not."""
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))
@@ -76,8 +76,8 @@ def test_a_store_is_no_folder_of_runs(tmp_path) -> None:
         assert "job.store: a store of a whole job; open it by its path" in text
 
 
-def test_a_run_that_cannot_be_read_stays_in_the_list(tmp_path) -> None:
-    """With the reason, in the first lines; other files of such folders stay what they are."""
+def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
+    """The first lines give the reason; other files in its folder are skipped as usual."""
     gpu_job().write(tmp_path / "good")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rank0.json.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 50)
@@ -89,8 +89,8 @@ def test_a_run_that_cannot_be_read_stays_in_the_list(tmp_path) -> None:
     assert lines[0] == f"{tmp_path}: 2 runs of 2 traces, 1 file that cannot be read, 2 files left out."
     assert lines[1].startswith(f"unreadable  {tmp_path / 'bad' / 'rank0.json.gz'}: cannot be read: ")
     assert [line.split()[0] for line in lines if line.startswith(("bad", "good", "neither"))] == ["bad", "good"]
-    found = json.loads(run(str(tmp_path), "--json"))
-    assert [(each["name"], len(each["recordings"]), len(each["unreadable"])) for each in found["runs"]] == [
+    answer = json.loads(run(str(tmp_path), "--json"))
+    assert [(run["name"], len(run["recordings"]), len(run["unreadable"])) for run in answer["runs"]] == [
         ("bad", 0, 1),
         ("good", 2, 0),
     ]

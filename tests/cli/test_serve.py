@@ -1,4 +1,4 @@
-"""`holotrace serve`: what it says before it serves, and that it then does."""
+"""`holotrace serve`: errors before it serves, and the server itself."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ serve_module = import_module("holotrace.cli.serve")
 
 
 def refused(*arguments: str) -> BaseException | None:
-    """Run a command that fails at once."""
+    """Run a command that fails at once; return its error."""
     return CliRunner().invoke(app, ["serve", *arguments]).exception
 
 
-def test_a_path_without_a_trace_is_told_at_once(tmp_path) -> None:
-    """A folder without one, a path that does not exist, and a file that is none."""
+def test_a_path_without_a_trace_is_an_error_at_once(tmp_path) -> None:
+    """A folder without a trace, a path that does not exist, and a file that is not a trace."""
     (tmp_path / "notes.md").write_text("x")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "notes.md"):
         error = refused(str(path))
@@ -41,8 +41,8 @@ def test_a_path_without_a_trace_is_told_at_once(tmp_path) -> None:
         assert str(path) in str(error)
 
 
-def test_a_port_that_is_taken_is_told_at_once(tmp_path) -> None:
-    """With the way out."""
+def test_a_port_in_use_is_an_error_at_once(tmp_path) -> None:
+    """The message suggests --port."""
     gpu_job().write(tmp_path)
     session = Session([tmp_path], cache=False)
     with bound_server(session, Address(port=0, has_token=False)) as server:
@@ -54,8 +54,8 @@ def test_a_port_that_is_taken_is_told_at_once(tmp_path) -> None:
             pass
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch) -> None:
-    """The core comes without it."""
+def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch) -> None:
+    """The core does not install Dash."""
     monkeypatch.setattr(serve_module, "_MODULES", ("dash", "no_such_module_of_holotrace"))
     error = refused(str(tmp_path))
     assert str(error) == "holotrace serve needs no_such_module_of_holotrace: pip install 'holotrace[web]'"
@@ -73,7 +73,7 @@ def serving(*arguments: str) -> Iterator[str]:
 
 
 def status_of(url: str, **headers: str) -> int:
-    """Return the status of an answer, after the redirects that a browser without cookies can follow."""
+    """Return the HTTP status, after redirects that need no cookies."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:  # noqa: S310
             return answer.status
@@ -82,14 +82,14 @@ def status_of(url: str, **headers: str) -> int:
         return error.code
 
 
-def test_it_answers_whoever_has_its_address_and_no_other_name(tmp_path) -> None:
-    """The command, waitress, the guard and the pages together: other users of this machine get nothing."""
+def test_it_answers_only_with_the_token_and_under_its_own_host(tmp_path) -> None:
+    """The command, waitress, the guard and the pages together; other users of this machine get nothing."""
     gpu_job().write(tmp_path)
     with serving(str(tmp_path)) as url:
-        place = url.partition("?token=")[0]
+        base = url.partition("?token=")[0]
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         with browser.open(url, timeout=60) as answer:
-            assert answer.url == place
+            assert answer.url == base
             assert b"react-entry-point" in answer.read()
             assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
         paths = (
@@ -99,12 +99,12 @@ def test_it_answers_whoever_has_its_address_and_no_other_name(tmp_path) -> None:
             "timeline/file?rank=0",
             "download/csv/health.files?view=health",
         )
-        assert {status_of(place + path) for path in paths} == {401}
+        assert {status_of(base + path) for path in paths} == {401}
         assert status_of(url, Host="evil.example") == 403
 
 
-def test_the_token_can_be_left_out_on_this_machine_alone(tmp_path) -> None:
-    """Where nobody else works on it; not on an address that other machines reach."""
+def test_only_a_local_address_can_do_without_the_token(tmp_path) -> None:
+    """`--no-token` is refused for an address that other machines reach."""
     gpu_job().write(tmp_path)
     with serving(str(tmp_path), "--no-token") as url:
         assert url.endswith("/")
@@ -115,26 +115,26 @@ def test_the_token_can_be_left_out_on_this_machine_alone(tmp_path) -> None:
 
 
 def test_the_browser_is_opened_without_showing_the_token_to_other_users(tmp_path, monkeypatch) -> None:
-    """Everyone sees the commands that run, so they name a file that leads to the pages and only its owner reads."""
+    """All users can see command lines, so the browser opens a private file that redirects to the pages."""
     gpu_job().write(tmp_path)
-    seen = []
+    opened_files = []
 
     def opened(address: str) -> None:
         path = Path(address.removeprefix("file://"))
-        seen.append((path.read_text(), path.parent.stat().st_mode & 0o077, path))
+        opened_files.append((path.read_text(), path.parent.stat().st_mode & 0o077, path))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(serve_module.webbrowser, "open", opened)
     CliRunner().invoke(app, ["serve", str(tmp_path), "--port", "0", "--open"])
 
-    [(page, rights_of_others, path)] = seen
+    [(page, rights_of_others, path)] = opened_files
     assert re.search(r"url=http://127\.0\.0\.1:\d+/\?token=[\w-]{32}", page)
     assert (rights_of_others, path.exists()) == (0, False)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104
 def test_an_address_carries_a_token(tmp_path, host) -> None:
-    """Printed once, different each time."""
+    """The token is different each time."""
     gpu_job().write(tmp_path)
     urls = set()
     for _ in range(2):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def killed_once(mark: Path) -> str:
-    """Kill the worker, unless `mark` says that this has happened before."""
+    """Kill the worker the first time; `mark` is a file that remembers it."""
     if not mark.exists():
         mark.touch()
         kill()

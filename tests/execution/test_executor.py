@@ -16,13 +16,13 @@ def test_a_call_runs_at_once_in_the_callers_thread() -> None:
     assert future.result() == threading.get_ident()
 
 
-def test_an_error_waits_in_the_future() -> None:
+def test_an_error_is_kept_in_the_future() -> None:
     """As with every executor, `result()` raises the error."""
     future = IN_PROCESS.submit(int, "no number")
     assert isinstance(future.exception(), ValueError)
 
 
-def test_an_interrupt_is_not_kept() -> None:
+def test_an_interrupt_propagates() -> None:
     """Ctrl-C stops the program, not only the call."""
 
     def interrupt() -> None:

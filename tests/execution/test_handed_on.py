@@ -9,29 +9,29 @@ import pytest
 from holotrace.execution.handed_on import handed_on
 
 
-def told(error: BaseException) -> BaseException:
+def translated(error: BaseException) -> BaseException:
     """Translate an error."""
-    return RuntimeError(f"told: {error}")
+    return RuntimeError(f"translated: {error}")
 
 
 def test_a_result_is_handed_on() -> None:
     """The result is passed on unchanged."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, told)
+    outer = handed_on(inner, translated)
     inner.set_result(3)
     assert outer.result() == 3
 
 
-def test_an_error_is_told() -> None:
-    """The error is translated."""
+def test_an_error_is_translated() -> None:
+    """The caller gets the translation."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, told)
+    outer = handed_on(inner, translated)
     inner.set_exception(ValueError("theirs"))
-    with pytest.raises(RuntimeError, match="told: theirs"):
+    with pytest.raises(RuntimeError, match="translated: theirs"):
         outer.result()
 
 
-def test_an_error_that_cannot_be_told_is_handed_on() -> None:
+def test_an_error_that_cannot_be_translated_is_handed_on() -> None:
     """The original error is raised, so that no caller waits forever."""
     inner: Future[int] = Future()
     outer = handed_on(inner, lambda error: error.args[7])
@@ -40,10 +40,10 @@ def test_an_error_that_cannot_be_told_is_handed_on() -> None:
         outer.result(timeout=10)
 
 
-def test_cancelling_goes_both_ways() -> None:
+def test_cancelling_works_in_both_directions() -> None:
     """Cancelling the future cancels the work; work cancelled by the engine raises CancelledError for the caller."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, told)
+    outer = handed_on(inner, translated)
     assert outer.cancel()
     assert inner.cancelled()
     inner = Future()

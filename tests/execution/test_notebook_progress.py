@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_long_file_has_a_bar_that_goes_away(shown: list[str], clock: list[float]) -> None:
+def test_a_long_file_has_a_bar_that_disappears(shown: list[str], clock: list[float]) -> None:
     """It appears after a second, moves, and is empty at the end."""
     bar = NotebookProgress()
     bar.start(200, "rank0.json")
@@ -78,8 +78,8 @@ def test_a_short_file_has_no_bar(shown: list[str], clock: list[float]) -> None:
     assert shown == []
 
 
-def test_names_of_files_are_text(shown: list[str], clock: list[float]) -> None:
-    """Neither markup nor control characters of a name reach the page."""
+def test_file_names_are_plain_text(shown: list[str], clock: list[float]) -> None:
+    """Markup is escaped, and control characters are made visible."""
     bar = NotebookProgress()
     bar.start(100, "<img src=x>\x1b[2J.json")
     clock[0] = 2.0

@@ -7,7 +7,7 @@ import pytest
 from holotrace.execution.progress import SILENT
 
 
-def test_silence_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_default_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """The default writes neither to the terminal nor anywhere else."""
     SILENT.start(100, "a file")
     SILENT.advance(100)

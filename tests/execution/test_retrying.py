@@ -31,7 +31,7 @@ def test_a_lost_worker_changes_no_result(tmp_path) -> None:
         assert [future.result() for future in futures] == [*range(6), "done", *range(6, 12)]
 
 
-def test_a_call_that_kills_every_worker_is_given_up_alone() -> None:
+def test_only_the_call_that_kills_its_workers_fails() -> None:
     """The other calls succeed; its error says how often it was tried and the likely cause."""
     with processes(2) as pool:
         before, culprit = [pool.submit(slow, number) for number in range(3)], pool.submit(kill)
@@ -41,7 +41,7 @@ def test_a_call_that_kills_every_worker_is_given_up_alone() -> None:
         assert [future.result() for future in (*before, *after)] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_pool_that_cannot_be_made_is_an_error() -> None:
+def test_a_pool_that_cannot_start_is_an_error() -> None:
     """The error is raised, so that no caller waits forever."""
 
     def refused() -> Pool:
@@ -77,7 +77,7 @@ class LosingPool:
         self.lose()
 
 
-def test_what_waits_for_another_try_is_cancelled_too() -> None:
+def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:
     """Calls that are running or between two tries are cancelled, so that no caller waits forever."""
     pools = [LosingPool(), LosingPool(), LosingPool()]
     executor = RetryingExecutor(iter(pools).__next__, at_once=2)
@@ -91,14 +91,14 @@ def test_what_waits_for_another_try_is_cancelled_too() -> None:
     assert all(isinstance(future.exception(), CancelledError) for future in futures[:2])
 
 
-def test_an_error_is_not_tried_again() -> None:
-    """Only a lost worker is."""
+def test_errors_are_not_retried() -> None:
+    """Only calls of a lost worker are."""
     with processes(1) as pool:
         assert isinstance(pool.submit(int, "no number").exception(), ValueError)
         assert pool.submit(abs, -1).result() == 1
 
 
-def test_leaving_through_an_error_interrupts_what_runs(tmp_path) -> None:
+def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
     """A running call of one minute stops at once and removes its file, and pending calls are cancelled."""
     started = time.monotonic()
     with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
@@ -110,7 +110,7 @@ def test_leaving_through_an_error_interrupts_what_runs(tmp_path) -> None:
     assert all(future.done() for future in futures)
 
 
-def test_what_was_shut_down_takes_no_calls() -> None:
+def test_after_shutdown_no_calls_are_accepted() -> None:
     """As with every executor; calls submitted before are completed."""
     pool = processes(1)
     future = pool.submit(slow, 1)
@@ -137,10 +137,10 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> Non
     _wait_until(lambda: len(list((tmp_path / "out").iterdir())) == 2)
     workers = [int(draft.name.split("-")[1]) for draft in (tmp_path / "out").iterdir()]
     driver.send_signal(number)
-    _, told = driver.communicate(timeout=30)
+    _, errors = driver.communicate(timeout=30)
     _wait_until(lambda: not any(map(_is_running, workers)))
     assert list((tmp_path / "out").iterdir()) == []
-    assert told.count(b"Traceback") == (1 if number == signal.SIGINT else 0)
+    assert errors.count(b"Traceback") == (1 if number == signal.SIGINT else 0)
 
 
 def _is_running(process_id: int) -> bool:

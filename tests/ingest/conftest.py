@@ -1,4 +1,4 @@
-"""Traces on disk and a cache of their own for every test."""
+"""Traces on disk and a separate cache for every test."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def write_trace(tmp_path: Path) -> Callable[..., Path]:
         file_name: str, *, rank: int | None = None, collective_ranks: tuple[int, ...] = (), **header: Any
     ) -> Path:
         path = tmp_path / file_name
-        args = [{"Collective name": "allreduce", "Rank": each} for each in collective_ranks] or [{"stream": 7}]
+        args = [{"Collective name": "allreduce", "Rank": named} for named in collective_ranks] or [{"stream": 7}]
         common = {"ph": "X", "cat": "kernel", "name": file_name, "pid": 0, "tid": 7, "ts": 1, "dur": 1}
         info = {} if rank is None else {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 8}}
-        events = [common | {"args": each} for each in args]
+        events = [common | {"args": event_args} for event_args in args]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(info | header | {"traceEvents": events}), encoding="utf-8")
         return path

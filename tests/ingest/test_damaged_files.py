@@ -38,7 +38,7 @@ def names(rank_trace: RankTrace) -> list[str]:
 
 def lost(rank_trace: RankTrace) -> dict[str, tuple[str, int, int]]:
     """Return {kind: (severity, events lost, bytes lost)}."""
-    return {each.kind: (each.severity, each.events_lost, each.bytes_lost) for each in rank_trace.health.findings}
+    return {loss.kind: (loss.severity, loss.events_lost, loss.bytes_lost) for loss in rank_trace.health.findings}
 
 
 def job(*kernels: str) -> bytes:
@@ -59,15 +59,15 @@ def job(*kernels: str) -> bytes:
         '{"ph":"M","pid":1,"tid":1,"ts":1,"name":"m","args":{"stream":7,"name":{}}}',
     ],
 )
-def test_no_event_costs_the_file(tmp_path, event) -> None:
+def test_odd_events_do_not_lose_the_file(tmp_path, event) -> None:
     """Args without a column and repeated keys are kept, and so are the other events."""
     rank_trace = opened(tmp_path / "rank0.json", HEAD + event.encode() + b"]}")
     assert "a" in names(rank_trace)
     assert rank_trace.health.event_count == 2
-    assert all(each.severity != "dropped" for each in rank_trace.health.findings)
+    assert all(finding.severity != "dropped" for finding in rank_trace.health.findings)
 
 
-def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
+def test_a_stray_bracket_is_skipped(tmp_path) -> None:
     """The events after it are read, the health record reports it, and `--strict` fails."""
     content = job("a", "b", "c")
     comma = content.index(b",", content.index(b"}", content.index(b'"a"')))
@@ -79,20 +79,20 @@ def test_a_bracket_among_the_events_is_read_over(tmp_path) -> None:
 
 def rules(path: Path) -> list[tuple[str, str]]:
     """Return the rules that a file breaks, with their severities."""
-    return [(each.rule, each.severity) for each in validate(holotrace.open_trace(path, cache=False))]
+    return [(violation.rule, violation.severity) for violation in validate(holotrace.open_trace(path, cache=False))]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_documents_behind_the_first_are_read(tmp_path, pack) -> None:
-    """Several whole files in one, as `cat` joins them, compressed or not."""
+def test_concatenated_documents_are_all_read(tmp_path, pack) -> None:
+    """`cat` makes such files, compressed or not."""
     rank_trace = opened(tmp_path / "rank0.json", pack(job("a", "b")) + pack(job("c")))
     assert names(rank_trace) == ["a", "b", "c"]
     assert lost(rank_trace) == {"another_document": ("repaired", 0, 0)}
     assert ("another_document", "error") in rules(tmp_path / "rank0.json")
 
 
-def test_what_is_passed_over_is_counted(tmp_path) -> None:
-    """In events and in bytes; `holotrace check` and `--strict` report it."""
+def test_skipped_input_is_counted(tmp_path) -> None:
+    """The health record counts events and bytes; `holotrace check` and `--strict` report them."""
     broken = b'{"ph":"X","name":"b"'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + broken + b',{"ph":"X","name":"c","ts":1,"dur":1}]}')
     assert names(rank_trace) == ["a", "c"]
@@ -110,7 +110,7 @@ def test_what_is_passed_over_is_counted(tmp_path) -> None:
         b'"schemaVersion":1,"traceEvents":[',
     ],
 )
-def test_a_damaged_head_costs_no_event(tmp_path, head) -> None:
+def test_a_damaged_header_loses_no_event(tmp_path, head) -> None:
     """The reader finds the events after the damage."""
     rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
     assert names(rank_trace) == ["a"]
@@ -139,7 +139,7 @@ def test_durations_of_months_are_dropped(tmp_path) -> None:
     assert lost(rank_trace)["time_overflow"][:2] == ("dropped", 3)
 
 
-def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
+def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
     """The value stays in the event's extra args."""
     kernel = (
         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
@@ -149,7 +149,7 @@ def test_a_device_that_is_no_number_is_unknown(tmp_path) -> None:
     assert json.loads(rank_trace.table("extra_args")["json"][0]) == {"device": {"a": 1}}
 
 
-def test_tables_that_do_not_fit_memory_are_an_error_of_ours(tmp_path, monkeypatch) -> None:
+def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) -> None:
     """Without a cache the tables must fit in memory."""
     monkeypatch.setattr(kineto._native, "read_trace", failing)
     with pytest.raises(UnreadableTraceError, match="too many"):
@@ -184,7 +184,7 @@ def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list
 
 @pytest.mark.parametrize("threads", slow_except([1, 16], [16]))
 def test_a_hole_in_a_file_takes_little_memory(tmp_path, threads) -> None:
-    """A sparse file: 1 GiB of zeros between the beginning of a trace and its end."""
+    """A sparse file has 1 GiB of zeros between the beginning and the end of a trace."""
     path = tmp_path / "rank0.json"
     with path.open("wb") as file:
         file.write(HEAD)
@@ -193,7 +193,7 @@ def test_a_hole_in_a_file_takes_little_memory(tmp_path, threads) -> None:
         file.write(b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
     peak, findings = memory_of_reading(path, tmp_path / "tables", threads)
     assert peak < MEMORY_LIMIT
-    assert [each["kind"] for each in findings] == ["zero_bytes"]
+    assert [finding["kind"] for finding in findings] == ["zero_bytes"]
     assert findings[0]["bytes_lost"] == (1 << 30) - len(HEAD)
 
 
@@ -201,15 +201,15 @@ ENDLESS = [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":
 
 
 @pytest.mark.parametrize("piece", slow_except(ENDLESS, ENDLESS[:1]))
-def test_a_value_without_end_takes_little_memory(tmp_path, piece) -> None:
-    """100 MB in one name, number, list, or between two events."""
+def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
+    """100 MB are in one name, number, list, or between two events."""
     letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
     path = tmp_path / "rank0.json"
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
     peak, findings = memory_of_reading(path, tmp_path / "tables", 16)
     assert peak < MEMORY_LIMIT
     least = 0 if piece == b" " else 50 << 20  # commas between elements are not counted
-    assert sum(each["bytes_lost"] for each in findings) >= least  # type: ignore[misc]
+    assert sum(finding["bytes_lost"] for finding in findings) >= least  # type: ignore[misc]
 
 
 READING = """
@@ -222,8 +222,8 @@ _native.read_trace(sys.argv[1], None, 1)
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_reading(tmp_path, number) -> None:
-    """Even while the reader waits for bytes that never arrive."""
+def test_a_signal_stops_the_reader(tmp_path, number) -> None:
+    """It works even while the reader waits for bytes that never arrive."""
     path = tmp_path / "rank0.json"
     os.mkfifo(path)
     started = subprocess.Popen(  # noqa: S603
@@ -241,7 +241,7 @@ def test_a_signal_ends_the_reading(tmp_path, number) -> None:
         assert process.wait(timeout=30) != 0
 
 
-def test_a_very_long_name_is_cut_where_it_is_shown(tmp_path) -> None:
+def test_a_very_long_name_is_shortened_for_display(tmp_path) -> None:
     """The report and the summary of a file with a name of 4 MB stay small."""
     TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")
     environment = {

@@ -42,7 +42,7 @@ def found_names(source: TraceSource) -> dict[int, str]:
 
 def skipped_names(source: TraceSource) -> dict[str, str]:
     """Return {file name: reason}."""
-    return {Path(each.path).name: each.reason for each in discover(source, read_nothing).skipped}
+    return {Path(file.path).name: file.reason for file in discover(source, read_nothing).skipped}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
     assert rank_in_name(f"runs/rank9/{name}") == rank
 
 
-def test_numbers_in_names_sort_as_numbers() -> None:
+def test_file_names_sort_in_natural_order() -> None:
     """a2 comes before a10, with and without leading zeros; numbers sort before letters."""
     names = ["b", "a10", "a2", "a", "a02b", "10", "9"]
     assert sorted(names, key=natural_order) == ["9", "10", "a", "a2", "a02b", "a10", "b"]
@@ -97,24 +97,24 @@ def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
     assert found_names(str(write_trace("other.json", rank=5))) == {5: "other.json"}
 
 
-def test_the_header_counts_before_the_name(write_trace: WriteTrace) -> None:
-    """The rank in distributedInfo takes precedence over the file name."""
+def test_the_header_takes_precedence_over_the_name(write_trace: WriteTrace) -> None:
+    """This is the rank in distributedInfo."""
     assert found_names(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
 
 
-def test_a_rank_that_was_never_set_is_no_rank(write_trace: WriteTrace) -> None:
-    """The -1 that a process without a process group writes leaves the rank to the name."""
+def test_rank_minus_one_does_not_count(write_trace: WriteTrace) -> None:
+    """A process without a process group writes -1; then the file name gives the rank."""
     assert found_names(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
 
 
-def test_a_number_too_large_for_a_rank_is_no_rank(write_trace: WriteTrace) -> None:
+def test_a_number_too_large_for_a_rank_does_not_count(write_trace: WriteTrace) -> None:
     """Tables keep ranks as int32; a damaged header must not break them."""
     assert found_names(write_trace("rank3.json", rank=2**31)) == {3: "rank3.json"}
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n", " : ")])
-def test_minified_and_spread_headers_say_the_same(tmp_path: Path, separators: tuple[str, str]) -> None:
-    """White space around the rank does not matter; a number called rank elsewhere is ignored."""
+def test_white_space_in_the_header_does_not_matter(tmp_path: Path, separators: tuple[str, str]) -> None:
+    """The rank of distributedInfo counts; a number called rank elsewhere is ignored."""
     event = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "args": {"rank": 7}}
     for name, info in (("a.json", {"distributedInfo": {"rank": 4}}), ("b.json", {"user": {"rank": 9}})):
         document = json.dumps(info | {"traceEvents": [event]}, separators=separators)
@@ -122,7 +122,7 @@ def test_minified_and_spread_headers_say_the_same(tmp_path: Path, separators: tu
     assert found_names(tmp_path) == {0: "b.json", 4: "a.json"}
 
 
-def test_a_header_longer_than_the_first_look(write_trace: WriteTrace) -> None:
+def test_a_header_longer_than_the_first_piece(write_trace: WriteTrace) -> None:
     """Thousands of process groups before the events do not hide that a file is a trace, nor its rank."""
     groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
     path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
@@ -130,8 +130,8 @@ def test_a_header_longer_than_the_first_look(write_trace: WriteTrace) -> None:
     assert found_names(path) == {6: "a.json"}
 
 
-def test_ranks_nobody_says_are_the_free_ones(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Files without a rank get the smallest numbers left, in the natural order of their names."""
+def test_files_without_a_rank_get_free_numbers(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """They get the smallest numbers left, in the natural order of their names."""
     for name in ("t10.json", "t9.json", "t1.json"):
         write_trace(name)
     write_trace("rank1.json")
@@ -139,26 +139,26 @@ def test_ranks_nobody_says_are_the_free_ones(write_trace: WriteTrace, tmp_path: 
     assert found_names(tmp_path) == {0: "z.json", 1: "rank1.json", 2: "t1.json", 3: "t9.json", 4: "t10.json"}
 
 
-def test_reading_is_the_last_resort(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Only a file whose beginning and name state no rank is read for it, before free numbers are assigned."""
+def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """If neither its beginning nor its name has a rank, the file is read before free numbers are assigned."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
     write_trace("c.json", rank=1)
-    asked: list[str] = []
+    files_read: list[str] = []
 
     def read_rank(path: str) -> int | None:
-        asked.append(Path(path).name)
+        files_read.append(Path(path).name)
         return 7 if path.endswith("a.json") else None
 
-    found = discover(tmp_path, read_rank)
-    assert {rank: Path(path).name for rank, path in found.files.items()} == {
+    job = discover(tmp_path, read_rank)
+    assert {rank: Path(path).name for rank, path in job.files.items()} == {
         0: "rank0.json",
         1: "c.json",
         2: "b.json",
         7: "a.json",
     }
-    assert asked == ["a.json", "b.json"]
+    assert files_read == ["a.json", "b.json"]
 
 
 def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path
     assert skipped_names(tmp_path) == {}
 
 
-def test_what_is_no_trace_is_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Every skipped file has a reason that says what it is."""
+def test_other_files_are_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """The reason says what the file is."""
     write_trace("rank0.json")
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
@@ -214,7 +214,7 @@ def rank_0_again(folder: Path) -> str:
 def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
     """The newest span of a schedule, by the time in the name, is opened; the reason says how to open the others."""
     times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
-    spans = {unit: write_trace(f"worker0.{moment}.pt.trace.json") for unit, moment in times.items()}
+    spans = {unit: write_trace(f"worker0.{time}.pt.trace.json") for unit, time in times.items()}
     write_trace("worker1.1694128201545.pt.trace.json")
     assert found_names(tmp_path) == {0: spans["ms"].name, 1: "worker1.1694128201545.pt.trace.json"}
     reasons = skipped_names(tmp_path)
@@ -227,8 +227,8 @@ def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_p
 def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_path: Path) -> None:
     """Without times in the names, the file written last is the newest."""
     for age_s, name in enumerate(["b.json", "c.json", "a.json"]):
-        moment = 1_700_000_000 - age_s
-        os.utime(write_trace(name, rank=4), (moment, moment))
+        time_s = 1_700_000_000 - age_s
+        os.utime(write_trace(name, rank=4), (time_s, time_s))
     assert found_names(tmp_path) == {4: "b.json"}
     assert set(skipped_names(tmp_path)) == {"a.json", "c.json"}
 
@@ -244,7 +244,7 @@ def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path
 
 
 def test_a_name_with_brackets_is_a_name(write_trace: WriteTrace) -> None:
-    """A path that exists is never taken for a pattern."""
+    """An existing path is never a pattern."""
     assert found_names(write_trace("run[1]*.json")) == {0: "run[1]*.json"}
 
 
@@ -266,14 +266,14 @@ def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> 
     )
 
 
-def test_a_dict_has_the_last_word(write_trace: WriteTrace) -> None:
-    """A rank given by the caller takes precedence over everything in the file."""
+def test_the_ranks_of_a_dict_take_precedence(write_trace: WriteTrace) -> None:
+    """The caller's rank overrides the file's."""
     first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
     assert discover({9: second, 4: first}, read_nothing) == JobFiles({4: first, 9: second})
 
 
 def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
-    """Ranks that come out of an array are ranks."""
+    """A dict may have ranks from an array."""
     path = str(write_trace("a.json"))
     assert discover({np.int64(3): path}, read_nothing).files == {3: path}
 
@@ -295,7 +295,7 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
             discover(source, read_nothing)
 
 
-def test_a_pipe_is_no_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
     """A pipe is never opened, as reading it might block: in a folder it is skipped like a broken link."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
@@ -326,13 +326,13 @@ def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_pat
 
 
 @pytest.mark.parametrize("source", ["/no/such/*.json", [], {}, "", " ", "a\0b.json"])
-def test_nothing_found_is_an_error(source: TraceSource) -> None:
+def test_a_source_without_files_is_an_error(source: TraceSource) -> None:
     """A pattern without a match, an empty list or dict, and an empty or invalid name raise TraceNotFoundError."""
     with pytest.raises(TraceNotFoundError):
         discover(source, read_nothing)
 
 
-def test_a_folder_without_traces_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
     """The message differs for an empty folder, one with only subfolders, and one with other files."""
     with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
@@ -375,13 +375,13 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
             raise UnreadableTraceError(message)
         return None
 
-    found = discover(tmp_path, read_rank)
-    assert {rank: Path(path).name for rank, path in found.files.items()} == {0: "b.json"}
-    assert [Path(each.path).name for each in found.skipped] == ["a.json"]
+    job = discover(tmp_path, read_rank)
+    assert {rank: Path(path).name for rank, path in job.files.items()} == {0: "b.json"}
+    assert [Path(file.path).name for file in job.skipped] == ["a.json"]
 
 
 @given(st.text())
-def test_any_text_is_a_path_or_an_error_of_ours(text: str) -> None:
+def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
     """Any text as a path raises nothing but HolotraceError."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)

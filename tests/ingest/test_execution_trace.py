@@ -1,4 +1,4 @@
-"""Execution traces, and how they join a profiler trace."""
+"""Execution traces, and joining them with a profiler trace."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
     assert execution_nodes(rank_trace, et).rows() == [(0, *ROW)]
 
 
-def test_the_nodes_are_htas(real_traces, goldens) -> None:
+def test_the_nodes_equal_those_of_hta(real_traces, goldens) -> None:
     """Every operator of the sample, with each column that HTA adds."""
     folder = real_traces / "execution_trace"
     view = TraceView(open_trace(folder, cache=False), str(folder))
@@ -99,8 +99,8 @@ def test_the_nodes_are_htas(real_traces, goldens) -> None:
     pd.testing.assert_series_equal(ours["et_node"], theirs.set_index("index")["et_node"], check_index_type=False)
     for column in ("op_schema", "input_shapes", "output_types", "et_node_name"):
         add_et_column(ours, et, column)
-        found = [str(value) for value in ours[column] if value is not None and value != ""]
-        assert found == [value for value in theirs[column].dropna() if value], column
+        texts = [str(value) for value in ours[column] if value is not None and value != ""]
+        assert texts == [value for value in theirs[column].dropna() if value], column
 
 
 def test_a_column_that_does_not_exist_is_an_error(tmp_path) -> None:

@@ -40,7 +40,7 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
         holotrace.open_trace(bomb, cache=cache).ranks[0].table("events")
 
     assert bomb.stat().st_size < 4 << 20
-    assert [each for each in cache.rglob("*") if each.is_file()] == []
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(
@@ -48,27 +48,27 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     [(b'{"traceEvents":[', EVENT), (b'{"traceEvents":[{"args":', b'{"a":'), (b'{"other":"', b" "), (b"", b"[")],
     ids=["events", "nested", "before the events", "lists"],
 )
-def test_whatever_it_is_filled_with(tmp_path, monkeypatch, head, unit) -> None:
+def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> None:
     """With a small limit, the file is refused with and without a cache, and the others stay readable."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)
     trace = holotrace.open_trace(tmp_path, cache=False)
-    states = {Path(each.path).name: each.state for each in file_health(trace)}
-    skipped = {Path(each.path).name: each.reason for each in trace.skipped}
+    states = {Path(file.path).name: file.state for file in file_health(trace)}
+    skipped = {Path(file.path).name: file.reason for file in trace.skipped}
 
     assert "clean" in states.values()
     assert states.get("rank-1.json.gz", "skipped") in {"unreadable", "skipped"}
     assert len(states) + len(skipped) == 2
 
 
-def test_health_says_why(tmp_path, monkeypatch) -> None:
+def test_the_health_record_gives_the_reason(tmp_path, monkeypatch) -> None:
     """The message names the file, the limit, and how to raise it."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)
     [error] = [
-        each.error for each in file_health(holotrace.open_trace(tmp_path, cache=False)) if each.state == "unreadable"
+        file.error for file in file_health(holotrace.open_trace(tmp_path, cache=False)) if file.state == "unreadable"
     ]
 
     assert "rank-1.json.gz was not read: it decompresses to more than" in error

@@ -18,7 +18,7 @@ def health_of(path) -> FileHealth:
 
 
 def test_a_clean_file_is_described(tmp_path) -> None:
-    """Format, size, events, GPU work, options, and where the rank came from."""
+    """Its health has format, size, events, GPU work, options, and the origin of the rank."""
     builder = TraceBuilder().rank(3).header(record_shapes=1, with_stack=1)
     content = builder.kernel("gemm", start_us=0, duration_us=1, launch_us=-1).json(3)
     path = tmp_path / "t.json.gz"
@@ -36,8 +36,8 @@ def test_a_clean_file_is_described(tmp_path) -> None:
     )
 
 
-def test_the_origin_of_a_rank_is_told(tmp_path) -> None:
-    """The file's name, or else a free number."""
+def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
+    """The rank comes from the file name, else it is a free number."""
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)
@@ -54,7 +54,7 @@ def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
     assert (file.rank, file.rank_origin) == (6, "collectives")
 
 
-def test_a_file_that_lost_something_says_so(tmp_path) -> None:
+def test_a_loss_is_reported(tmp_path) -> None:
     """A truncated file is read up to the break."""
     content = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=2, duration_us=1).json()
     (tmp_path / "rank0.json").write_bytes(content[: content.index(b'"b"')])
@@ -62,8 +62,8 @@ def test_a_file_that_lost_something_says_so(tmp_path) -> None:
     assert (file.state, file.error) == ("with losses", None)
 
 
-def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> None:
-    """One unreadable file does not hide the health of the others."""
+def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
+    """It has its error, and the others have their health."""
     paths = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1)
@@ -83,7 +83,7 @@ def test_an_unreadable_file_has_its_error_and_spares_the_others(tmp_path) -> Non
     ("severities", "state"),
     [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
 )
-def test_the_worst_finding_makes_the_state(severities, state) -> None:
+def test_the_worst_finding_determines_the_state(severities, state) -> None:
     """Notes do not count, and a loss is worse than a repair."""
     findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
     assert FileHealth("a.json", 0, "file name", findings=findings).state == state

@@ -62,7 +62,7 @@ def document(*events: Any, **header: Any) -> bytes:
 
 def findings(rank_trace: RankTrace) -> dict[str, tuple[str, int]]:
     """Return {kind: (severity, count)}."""
-    return {each.kind: (each.severity, each.count) for each in rank_trace.health.findings}
+    return {finding.kind: (finding.severity, finding.count) for finding in rank_trace.health.findings}
 
 
 def event_indices(rank_trace: RankTrace) -> list[int]:
@@ -71,7 +71,7 @@ def event_indices(rank_trace: RankTrace) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "description"),
     [
         (b"", "an empty file"),
         (b" \n\t", "an empty file"),
@@ -87,16 +87,16 @@ def event_indices(rank_trace: RankTrace) -> list[int]:
         (gzip.compress(b"hello", mtime=0), 'it begins with "hello"'),
     ],
 )
-def test_what_is_no_trace_is_named(open_bytes: Open, content: bytes, found: str) -> None:
+def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content: bytes, description: str) -> None:
     """The error says what was found instead of a trace."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
     assert "trace.json is not a profiler trace: found " in str(caught.value)
-    assert found in str(caught.value)
+    assert description in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b'{"traceEvents": []}', b"[]", b'{"traceEvents": [ ], "traceName": "a"}'])
-def test_a_trace_without_events_is_a_trace(open_bytes: Open, content: bytes) -> None:
+def test_a_trace_may_be_without_events(open_bytes: Open, content: bytes) -> None:
     """An empty recording is valid: every table exists, without rows."""
     rank_trace = open_bytes(content)
     assert all(rank_trace.table(name).is_empty() for name in TABLES)
@@ -104,7 +104,7 @@ def test_a_trace_without_events_is_a_trace(open_bytes: Open, content: bytes) -> 
     assert rank_trace.event_counts() == {}
 
 
-def test_metadata_events_alone_are_a_trace(open_bytes: Open) -> None:
+def test_a_trace_may_have_metadata_events_only(open_bytes: Open) -> None:
     """A file with only process names has no events, and the names are kept."""
     name = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 0, "args": {"name": "python"}}
     rank_trace = open_bytes(document(name))
@@ -129,14 +129,14 @@ def test_a_gzip_cut_before_any_content_cannot_be_read(open_bytes: Open) -> None:
         open_bytes(gzip.compress(document(KERNEL))[:10])
 
 
-def test_a_file_that_breaks_off_keeps_its_whole_events(open_bytes: Open) -> None:
+def test_a_truncated_file_keeps_its_complete_events(open_bytes: Open) -> None:
     """A killed process leaves an unfinished file; only the event it was writing is lost."""
     rank_trace = open_bytes(document(*[KERNEL] * 10)[:-40])
     assert event_indices(rank_trace) == list(range(9))
     assert findings(rank_trace)["truncated_json"] == ("dropped", 1)
 
 
-def test_an_unreadable_file_is_named() -> None:
+def test_an_unreadable_file_is_a_clear_error() -> None:
     """An error of the operating system comes with the path and the system's message."""
     unreadable = "/proc/self/mem"
     if not Path(unreadable).exists():
@@ -184,7 +184,7 @@ def test_numbers_beyond_64_bits(open_bytes: Open) -> None:
     assert findings(rank_trace) == {"time_overflow": ("dropped", 3), "unexpected_value": ("note", 1)}
 
 
-def test_a_damaged_event_costs_no_other(open_bytes: Open) -> None:
+def test_a_damaged_event_loses_no_other(open_bytes: Open) -> None:
     """Unescaped quotes, bare NaN, and junk between events are repaired or dropped one by one, and reported."""
     good = json.dumps(KERNEL)
     odd_ones = [
@@ -205,12 +205,12 @@ def test_compressed_files_read_the_same(open_bytes: Open) -> None:
     plain = document(*[KERNEL] * 100)
     contents = [plain, gzip.compress(plain), gzip.compress(plain[:1_000]) + gzip.compress(plain[1_000:])]
     opened = [open_bytes(content) for content in contents]
-    assert [each.health.format for each in opened] == ["plain", "gzip", "gzip"]
-    assert all(each.table(name).equals(opened[0].table(name)) for each in opened for name in TABLES)
+    assert [rank_trace.health.format for rank_trace in opened] == ["plain", "gzip", "gzip"]
+    assert all(rank_trace.table(name).equals(opened[0].table(name)) for rank_trace in opened for name in TABLES)
 
 
 def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
-    """Tables in memory and in a folder are equal."""
+    """The cache changes no value."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number}"} for number in range(10_000)]))
     in_memory, in_folder = (open_trace({0: path}, cache=cache).ranks[0] for cache in (False, True))
@@ -219,8 +219,8 @@ def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
         assert in_memory.table(name).schema == table_types(name)
 
 
-def test_one_thread_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables do not depend on the number of threads."""
+def test_threads_do_not_change_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread reads the same as several."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number % 1_000}"} for number in range(50_000)]))
     on_all_cores = read(path)
@@ -240,15 +240,15 @@ def test_one_thread_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (("Operators", ""), EventKind.OTHER),
     ],
 )
-def test_a_kind_has_had_many_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
+def test_a_kind_has_several_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
     """Other PyTorch versions and vendors spell the same kind differently."""
     events = [{**KERNEL, "cat": category} for category in categories]
     rank_trace = open_bytes(json.dumps({"traceEvents": events}).encode())
     assert rank_trace.event_counts() == {kind: len(categories)}
 
 
-def test_a_look_at_the_beginning(tmp_path: Path) -> None:
-    """A peek tells traces with their rank from other files."""
+def test_a_peek_recognises_traces(tmp_path: Path) -> None:
+    """It returns their rank; for other files it says what they are."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(KERNEL, distributedInfo={"rank": 3}))
     assert peek(str(path)) == Peek(is_trace=True, rank=3, what="a profiler trace")
@@ -323,10 +323,10 @@ def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 @given(st.lists(events, max_size=5), headers, headers, layouts)
-def test_valid_json_reads_as_json_says(
+def test_valid_json_is_read_like_pythons_parser(
     written: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any], layout: dict[str, Any]
 ) -> None:
-    """Names, times, ids, unknown args and header keys equal those of Python's parser, to the nanosecond."""
+    """Names, times, ids, unknown args and header keys are equal, to the nanosecond."""
     keys = before | {"baseTimeNanoseconds": 7, "traceEvents": written} | after
     text = json.dumps(keys, **layout)
     expected = json.loads(text, parse_float=Decimal)["traceEvents"]
@@ -353,7 +353,7 @@ def test_valid_json_reads_as_json_says(
 
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
-def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
     """Removed, added or changed bytes give a trace or a HolotraceError, and the tables keep their types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
@@ -374,7 +374,7 @@ def test_broken_bytes_raise_nothing_but_our_errors(written: list[dict[str, Any]]
 
 
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_raise_nothing_but_our_errors(content: bytes) -> None:
+def test_arbitrary_bytes_raise_only_holotrace_errors(content: bytes) -> None:
     """Any content gives a trace or a HolotraceError."""
     try:
         opened(b"[{" + content)

@@ -19,11 +19,11 @@ class Recorder:
     """A progress display that records the file names it receives."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start with no files."""
         self.files: list[str] = []
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Remember a file."""
+        """Record a file name."""
         assert total_bytes > 0
         self.files.append(description)
 
@@ -40,18 +40,18 @@ def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> No
         write_trace(f"rank{rank}.json", rank=rank)
     (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
     trace = open_trace(tmp_path)
-    assert {rank: Path(each.source).name for rank, each in trace.ranks.items()} == {
+    assert {rank: Path(rank_trace.source).name for rank, rank_trace in trace.ranks.items()} == {
         0: "rank0.json",
         2: "rank2.json",
         10: "rank10.json",
     }
-    assert [(Path(each.path).name, each.reason) for each in trace.skipped] == [
+    assert [(Path(file.path).name, file.reason) for file in trace.skipped] == [
         ("notes.txt", "not a profiler trace: a text file")
     ]
 
 
-def test_it_is_the_name_users_know() -> None:
-    """holotrace.open_trace is the function."""
+def test_the_public_name_is_this_function() -> None:
+    """It is `holotrace.open_trace`."""
     assert holotrace.open_trace is open_trace
 
 
@@ -75,7 +75,7 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
     assert progress.files == ["a.json"]
 
 
-def test_the_rank_most_collectives_name(write_trace: WriteTrace) -> None:
+def test_the_rank_that_most_collectives_name(write_trace: WriteTrace) -> None:
     """If neither header nor name states a rank, the one most collectives name wins, else the smaller; -1 does not count."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
@@ -83,8 +83,8 @@ def test_the_rank_most_collectives_name(write_trace: WriteTrace) -> None:
     assert list(open_trace(write_trace("d.json", collective_ranks=(-1,))).ranks) == [0]
 
 
-def test_the_rank_behind_the_events(tmp_path: Path) -> None:
-    """On-demand captures write distributedInfo last; it still counts."""
+def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
+    """On-demand captures write distributedInfo last."""
     event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
     path = tmp_path / "libkineto_activities_1234.json"
     path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")
@@ -118,7 +118,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
     assert open_trace("~/a.json").ranks[0].table("events").height == 1
 
 
-def test_a_trace_that_breaks_off_late_is_an_error_when_read(tmp_path: Path) -> None:
+def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
     """A file in a dict that is not a trace raises an error at once, not halfway through an analysis."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
@@ -141,4 +141,4 @@ REAL_JOBS = {
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
     """Folders of real recordings give their ranks, and skip other files and older spans."""
     trace = open_trace(real_traces / folder)
-    assert (list(trace.ranks), [Path(each.path).name for each in trace.skipped]) == expected
+    assert (list(trace.ranks), [Path(file.path).name for file in trace.skipped]) == expected

@@ -29,16 +29,18 @@ REAL = {
 
 def spans_of(run: Run) -> dict[str, list[int]]:
     """Return {worker: spans}."""
-    return {worker: [each.span for each in run.recordings if each.worker == worker] for worker in run.workers}
+    return {
+        worker: [recording.span for recording in run.recordings if recording.worker == worker] for worker in run.workers
+    }
 
 
 def reasons(runs: Runs) -> dict[str, str]:
     """Return {file name: why it is skipped}."""
-    return {Path(each.path).name: each.reason for each in runs.skipped}
+    return {Path(file.path).name: file.reason for file in runs.skipped}
 
 
 def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
-    """Named by its path; the files beside the folders make a run of the folder's name; run 10 comes after run 2."""
+    """A run is named by its path; files beside the folders form a run with the folder's name; run 10 follows run 2."""
     for folder in ("", "a/b/", "run10/", "run2/"):
         write_trace(f"{folder}w.1.pt.trace.json")
     (tmp_path / "empty").mkdir()
@@ -50,11 +52,11 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
     for stamp in (10, 9, 100):
         write_trace(f"w.{stamp}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
-    assert [(each.span, each.stamp) for each in run.recordings] == [(1, 9), (2, 10), (3, 100)]
+    assert [(recording.span, recording.stamp) for recording in run.recordings] == [(1, 9), (2, 10), (3, 100)]
     assert run.spans == (1, 2, 3)
 
 
-def test_a_missing_recording_moves_no_other(write_trace: WriteTrace, tmp_path) -> None:
+def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
     """Worker b did not write its second recording; its third was made at the time of a's third."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
@@ -63,8 +65,8 @@ def test_a_missing_recording_moves_no_other(write_trace: WriteTrace, tmp_path) -
     assert spans_of(run) == {"a": [1, 2, 3], "b": [1, 3]}
 
 
-def test_numbers_that_are_no_times_are_counted(write_trace: WriteTrace, tmp_path) -> None:
-    """Spans follow the order of the recordings when the numbers do not say when they were made."""
+def test_numbers_that_are_not_times_give_the_order(write_trace: WriteTrace, tmp_path) -> None:
+    """If the numbers in the names are not times, spans follow the order of the recordings."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -84,7 +86,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
         assert spans == sorted(set(spans))
 
 
-def test_any_trace_counts_and_the_rest_has_a_reason(write_trace: WriteTrace, tmp_path) -> None:
+def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: WriteTrace, tmp_path) -> None:
     """Names without `.pt.trace` and gzip without `.gz` count; a text file, a broken link and other JSON do not."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
@@ -93,32 +95,35 @@ def test_any_trace_counts_and_the_rest_has_a_reason(write_trace: WriteTrace, tmp
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     (tmp_path / ".hidden.json").write_bytes(text)
     runs = find_runs(tmp_path)
-    assert [(each.worker, each.rank) for each in runs.runs[0].recordings] == [("first", 4), ("packed", 4)]
+    assert [(recording.worker, recording.rank) for recording in runs.runs[0].recordings] == [
+        ("first", 4),
+        ("packed", 4),
+    ]
     assert reasons(runs).keys() == {"notes.md", "other.json", "gone.json"}
     assert reasons(runs)["gone.json"].endswith("a link to a file that does not exist")
 
 
-def test_a_second_copy_is_named_and_left_out(write_trace: WriteTrace, tmp_path) -> None:
-    """Plain and gzip files of one recording; the plugin silently takes one of them."""
+def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
+    """Of a plain and a gzip file of one recording, the newer counts; the plugin silently takes one of them."""
     old = write_trace("w.1.pt.trace.json")
     (tmp_path / "w.1.pt.trace.json.gz").write_bytes(gzip.compress(old.read_bytes()))
     os.utime(old, ns=(0, 0))
     runs = find_runs(tmp_path)
-    assert [Path(each.path).name for each in runs.runs[0].recordings] == ["w.1.pt.trace.json.gz"]
+    assert [Path(recording.path).name for recording in runs.runs[0].recordings] == ["w.1.pt.trace.json.gz"]
     assert reasons(runs) == {"w.1.pt.trace.json": "same worker and span as w.1.pt.trace.json.gz, which is newer"}
 
 
 def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None:
-    """Otherwise from its name; otherwise opening the span reads the whole file."""
+    """Else it comes from the file name; else opening the span reads the whole file."""
     write_trace("rank7.1.pt.trace.json", rank=3)
     write_trace("rank5.1.pt.trace.json")
     write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
     (run,) = find_runs(tmp_path).runs
-    assert {each.worker: each.rank for each in run.recordings} == {"rank7": 3, "rank5": 5, "late": None}
+    assert {recording.worker: recording.rank for recording in run.recordings} == {"rank7": 3, "rank5": 5, "late": None}
     assert list(run.open(cache=False).ranks) == [3, 5, 6]
 
 
-def test_opening_takes_the_last_span_or_the_one_asked_for(write_trace: WriteTrace, tmp_path) -> None:
+def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_path) -> None:
     """An unknown span or run is an error that lists the existing ones."""
     for stamp in (1, 2):
         write_trace(f"rank0.{stamp}.pt.trace.json")
@@ -130,7 +135,7 @@ def test_opening_takes_the_last_span_or_the_one_asked_for(write_trace: WriteTrac
         find_runs(tmp_path).run("other")
 
 
-def test_two_jobs_in_one_folder_are_told(write_trace: WriteTrace, tmp_path) -> None:
+def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) -> None:
     """Both are rank 0; the newest is opened, and the other is listed as skipped."""
     for host in ("a", "b"):
         os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
@@ -139,7 +144,7 @@ def test_two_jobs_in_one_folder_are_told(write_trace: WriteTrace, tmp_path) -> N
     assert "another recording of rank 0" in trace.skipped[0].reason
 
 
-def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
+def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
     """A server refreshes the folder again and again."""
     first = write_trace("run/w.1.pt.trace.json")
     before = find_runs(tmp_path)
@@ -165,24 +170,24 @@ def test_new_files_are_seen_without_opening_the_old_ones(write_trace: WriteTrace
     assert (changes.added, changes.changed, changes.removed) == ((), (str(first),), (str(second),))
 
 
-def test_links_in_a_circle_end(write_trace: WriteTrace, tmp_path) -> None:
-    """And a folder reachable by two paths is one run."""
+def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> None:
+    """A folder reachable by two paths is one run."""
     write_trace("run/w.1.pt.trace.json")
     (tmp_path / "run" / "back").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "run")
     assert len(find_runs(tmp_path).runs) == 1
 
 
-def test_an_empty_folder_has_no_runs_and_may_fill_later(write_trace: WriteTrace, tmp_path) -> None:
-    """No error: a server may start before the job."""
+def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> None:
+    """It is not an error: a server may start before the job."""
     empty = find_runs(tmp_path)
     assert (empty.runs, empty.skipped) == ((), ())
     write_trace("w.json")
     assert len(empty.refresh().runs) == 1
 
 
-def test_what_is_no_folder_is_an_error(write_trace: WriteTrace, tmp_path) -> None:
-    """A path that does not exist, a file, and a folder that was deleted."""
+def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> None:
+    """A missing path, a file, and a deleted folder are errors."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -195,21 +200,21 @@ def test_what_is_no_folder_is_an_error(write_trace: WriteTrace, tmp_path) -> Non
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_folders_have_the_workers_and_spans_of_the_plugin(name, real_traces, goldens) -> None:
-    """Except for the plugin's reserved worker `All`."""
+def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
+    """The plugin's reserved worker `All` is the only exception."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
-    found = spans_of(find_runs(real_traces).run(name))
-    assert {worker: list(map(str, spans)) for worker, spans in found.items()} == {
+    spans_by_worker = spans_of(find_runs(real_traces).run(name))
+    assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {
         worker: spans for worker, spans in expected.items() if worker != "All"
     }
 
 
-def test_no_edge_case_of_the_plugin_is_left_out(goldens) -> None:
+def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
     """Bare lists, wrong escapes, strings for numbers: 59 small files, several of which the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")
-    found = {Path(each.path).parent.name for run in runs.runs for each in run.recordings if "input" in each.worker}
-    assert found == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
-    assert len(found) == 59
+    folders = {Path(item.path).parent.name for run in runs.runs for item in run.recordings if "input" in item.worker}
+    assert folders == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
+    assert len(folders) == 59
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
@@ -217,13 +222,13 @@ def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")
-    found = find_runs(tmp_path)
-    (run,) = found.runs
+    runs = find_runs(tmp_path)
+    (run,) = runs.runs
 
     assert (run.name, run.recordings, run.workers, run.spans) == ("run", (), (), ())
-    assert [each.path for each in run.unreadable] == [str(path)]
+    assert [file.path for file in run.unreadable] == [str(path)]
     with pytest.raises(UnreadableTraceError, match=rf"run run has no readable file: {path.name} \(.*an empty file\)"):
         run.open()
     path.write_bytes(content)
-    (run,) = found.refresh().runs
+    (run,) = runs.refresh().runs
     assert (len(run.recordings), run.unreadable) == (1, ())

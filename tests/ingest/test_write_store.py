@@ -1,4 +1,4 @@
-"""A job as one store: the same tables and results; after any interruption, whole ranks or none."""
+"""The store of a job has the same tables and results; after any interruption, ranks are complete or absent."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ def outcome(analysis, trace: Trace) -> object:
 
 
 def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
-    """Every table and every finding is the same."""
-    expected, found = outcome(analysis, first), outcome(analysis, second)
-    assert expected.keys() == found.keys()
+    """Check that every table and every finding is the same."""
+    expected, actual = outcome(analysis, first), outcome(analysis, second)
+    assert expected.keys() == actual.keys()
     for name, value in expected.items():
         if isinstance(value, pl.DataFrame):
-            assert_frame_equal(found[name], value)
+            assert_frame_equal(actual[name], value)
         else:
-            assert found[name] == value
+            assert actual[name] == value
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_store_gives_what_its_traces_give(name, real_traces, tmp_path) -> None:
+def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> None:
     """Tables, headers, health records and the results of every analysis are equal, for all kinds of devices."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     again = stored(trace, tmp_path)
     assert list(again.ranks) == list(trace.ranks)
     for rank, expected in trace.ranks.items():
-        found = again.ranks[rank]
-        assert (found.header, found.health, found.source) == (expected.header, expected.health, expected.source)
+        actual = again.ranks[rank]
+        assert (actual.header, actual.health, actual.source) == (expected.header, expected.health, expected.source)
         for table in TABLES:
-            assert_frame_equal(found.table(table), expected.table(table))
+            assert_frame_equal(actual.table(table), expected.table(table))
     for analysis in ANALYSES:
         assert_equal_results(analysis, trace, again)
 
@@ -89,8 +89,8 @@ def test_workers_read_the_store(tmp_path) -> None:
     """A rank of a store pickles as its address."""
     trace = stored(gpu_job().build(), tmp_path)
     with holotrace.processes(2) as executor:
-        found = holotrace.temporal_breakdown(trace, executor=executor)
-    assert_frame_equal(found.per_device, holotrace.temporal_breakdown(gpu_job().build()).per_device)
+        result = holotrace.temporal_breakdown(trace, executor=executor)
+    assert_frame_equal(result.per_device, holotrace.temporal_breakdown(gpu_job().build()).per_device)
 
 
 def is_kernel(rank_trace) -> object:
@@ -105,7 +105,7 @@ def test_events_of_a_store_can_be_selected(tmp_path) -> None:
     assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
 
 
-def test_other_engines_read_it(tmp_path) -> None:
+def test_other_engines_can_read_a_store(tmp_path) -> None:
     """Texts are dictionary-encoded strings, and the folders are Hive partitions."""
     stored(gpu_job().build(), tmp_path)
     pattern = str(tmp_path / "job.store" / "rank=*" / "events.parquet")
@@ -115,13 +115,13 @@ def test_other_engines_read_it(tmp_path) -> None:
     assert scanned.filter(pl.col("rank") == 1).select("kind", "name").collect().rows() == [("kernel", "gemm")]
     file = tmp_path / "job.store" / "rank=1" / "events.parquet"
     assert pd.read_parquet(file)["name"].tolist() == ["gemm"]
-    encodings = {each.path_in_schema: each.encodings for each in _columns(pq.ParquetFile(file))}
+    encodings = {column.path_in_schema: column.encodings for column in _columns(pq.ParquetFile(file))}
     assert "RLE_DICTIONARY" in encodings["name"]
 
 
 def _columns(file: pq.ParquetFile) -> list:
     group = file.metadata.row_group(0)
-    return [group.column(place) for place in range(group.num_columns)]
+    return [group.column(index) for index in range(group.num_columns)]
 
 
 def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
@@ -137,13 +137,13 @@ def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
     assert_frame_equal(again.ranks[0].table("events"), trace.ranks[0].table("events"))
 
 
-def test_a_second_run_leaves_what_is_there(tmp_path) -> None:
+def test_a_second_run_changes_nothing(tmp_path) -> None:
     """Files that have not changed are not read again, and no byte of the store changes."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = snapshot(tmp_path / "job.store")
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([], [0, 1])
+    assert ([rank.rank for rank in done.written], [rank.rank for rank in done.unchanged]) == ([], [0, 1])
     assert snapshot(tmp_path / "job.store") == before
 
 
@@ -164,7 +164,7 @@ def test_a_changed_file_is_read_again(tmp_path) -> None:
     (new,) = (tmp_path / "new").iterdir()
     shutil.move(new, paths[1])
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
+    assert ([rank.rank for rank in done.written], [rank.rank for rank in done.unchanged]) == ([1], [0])
     again = holotrace.open_trace(tmp_path / "job.store").ranks[1]
     assert again.texts(again.table("events")["name"]).to_list() == ["other"]
 
@@ -189,15 +189,15 @@ def test_two_jobs_do_not_mix(tmp_path) -> None:
     assert list(holotrace.open_trace(tmp_path / "job.store").ranks) == [0, 1]
 
 
-def test_a_file_that_cannot_be_read_is_left_out_and_told(tmp_path) -> None:
-    """With on_error="skip", the store contains the others, and states which rank is missing and why."""
+def test_an_unreadable_file_is_skipped_and_listed(tmp_path) -> None:
+    """With on_error="skip", the store has the other ranks, and says which file is missing and why."""
     paths = gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
     done = holotrace.write_store(trace, tmp_path / "job.store")
-    assert [each.rank for each in done.written] == [0]
+    assert [rank.rank for rank in done.written] == [0]
     again = holotrace.open_trace(tmp_path / "job.store")
-    assert (list(again.ranks), [Path(each.path).name for each in again.skipped]) == ([0], [paths[1].name])
+    assert (list(again.ranks), [Path(file.path).name for file in again.skipped]) == ([0], [paths[1].name])
     assert not (tmp_path / "job.store" / "rank=1").exists()
 
 
@@ -223,7 +223,7 @@ holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 """
 
 
-def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
+def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
     """After SIGKILL in the middle of a table, the rank does not count, the store reports it, and the next run continues."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
@@ -234,11 +234,11 @@ def test_a_killed_run_leaves_no_half_rank(tmp_path) -> None:
     assert (store / "rank=0" / "_holotrace_rank.json").is_file()
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
-        pq.ParquetFile(path)  # every file that has its name is whole
+        pq.ParquetFile(path)  # a file with its final name is complete
     with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are complete, and these are missing: 1"):
         holotrace.open_trace(store)
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store)
-    assert ([each.rank for each in done.written], [each.rank for each in done.unchanged]) == ([1], [0])
+    assert ([rank.rank for rank in done.written], [rank.rank for rank in done.unchanged]) == ([1], [0])
     assert sorted(path.name for path in store.iterdir()) == [
         "_holotrace_ranks",
         "_holotrace_store.json",
@@ -263,12 +263,12 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
     ):
         holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert [each.rank for each in done.written] == [0]
+    assert [rank.rank for rank in done.written] == [0]
     holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
 
 
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
-    """With the size unchanged, the error names the file and what to do, and doing that repairs it."""
+    """If the size is the same, the error still names the file and what to do; the next run repairs it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
     holotrace.write_store(trace, store)
     before = everything(holotrace.open_trace(store))
@@ -285,13 +285,17 @@ def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
 def everything(trace: Trace) -> list[object]:
     """Return all tables, headers and health records of a job."""
     return [
-        [{name: each.table(name).to_dict(as_series=False) for name in TABLES}, each.header, each.health]
-        for each in trace.ranks.values()
+        [
+            {name: rank_trace.table(name).to_dict(as_series=False) for name in TABLES},
+            rank_trace.header,
+            rank_trace.health,
+        ]
+        for rank_trace in trace.ranks.values()
     ]
 
 
 @pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
-def test_sql_is_not_asked_of_damaged_files(address, tmp_path) -> None:
+def test_sql_refuses_damaged_files(address, tmp_path) -> None:
     """DuckDB reads the files itself, so their checksums are verified first."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
     holotrace.write_store(gpu_job().build(), store)
@@ -338,13 +342,13 @@ def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path) -> None:
     with pytest.raises(InvalidOptionError, match=r"already has rank 0 from .*first.*, not from .*second"):
         holotrace.write_store(holotrace.open_trace(tmp_path / "second"), store, executor=Late())
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), store)
-    assert {each.source for each in read_contents(store).ranks.values()} == {
+    assert {rank.source for rank in read_contents(store).ranks.values()} == {
         str(path) for path in (tmp_path / "first").iterdir()
     }
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
+def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
     """Its files have the permissions of the trace, within the umask; users who may read a folder may enter it."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
@@ -359,19 +363,19 @@ def test_a_store_is_for_those_who_may_read_the_traces(mode, tmp_path) -> None:
     assert (files, folders) == ({mode}, {mode | (mode & 0o444) >> 2})
 
 
-def test_a_rank_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch) -> None:
+def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
     """For safety in a power cut, every file and the folder are synced, then renamed, then recorded in the manifest."""
-    happened: list[str] = []
+    calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
-    monkeypatch.setattr(os, "fsync", lambda number: happened.append(named(number)) or sync(number))
-    monkeypatch.setattr(Path, "rename", lambda path, to: happened.append(f"to {to.name}") or rename(path, to))
-    monkeypatch.setattr(Path, "replace", lambda path, to: happened.append(f"to {to.name}") or replace(path, to))
+    monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
+    monkeypatch.setattr(Path, "rename", lambda path, to: calls.append(f"to {to.name}") or rename(path, to))
+    monkeypatch.setattr(Path, "replace", lambda path, to: calls.append(f"to {to.name}") or replace(path, to))
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store")
-    renamed, said = happened.index("to rank=0"), len(happened) - happened[::-1].index("to 0.json")
-    synced = {*happened[:renamed]}
+    renamed, recorded = calls.index("to rank=0"), len(calls) - calls[::-1].index("to 0.json")
+    synced = {*calls[:renamed]}
     assert {path.name for path in (tmp_path / "job.store" / "rank=0").iterdir()} <= synced
     assert any(name.startswith(".tmp-") for name in synced)
-    assert "job.store" in happened[renamed:said]
+    assert "job.store" in calls[renamed:recorded]
 
 
 def named(number: int) -> str:
@@ -380,7 +384,7 @@ def named(number: int) -> str:
 
 
 def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
-    """With the length unchanged, only Parquet's own structure reveals the damage."""
+    """If the length is the same, only Parquet's own structure shows the damage."""
     stored(gpu_job().build(), tmp_path)
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
     content = bytearray(broken.read_bytes())
@@ -393,7 +397,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
-    """And the next run repairs it from the records of the ranks."""
+    """The next run repairs it from the records of the ranks."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
@@ -407,8 +411,8 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
-def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
-    """A store may come from anyone; its records must not lead to other folders."""
+def test_an_invalid_rank_is_damage(name, value, tmp_path) -> None:
+    """A store may come from strangers; its records must not lead to other folders."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
@@ -416,8 +420,8 @@ def test_a_rank_that_is_none_is_damage(name, value, tmp_path) -> None:
         holotrace.open_trace(tmp_path / "job.store")
 
 
-def test_a_store_of_another_version_is_not_guessed_at(tmp_path, monkeypatch) -> None:
-    """It raises an error, and the next run writes it again."""
+def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
+    """The next run writes it again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
@@ -436,13 +440,13 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
     assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store").written) == 2
 
 
-def test_what_else_is_there_stays(tmp_path) -> None:
-    """Neither a folder with other files nor a file can become a store."""
+def test_only_new_folders_become_stores(tmp_path) -> None:
+    """A folder with other files, or a file, is refused and stays."""
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
-    for place in (tmp_path / "traces", tmp_path / "notes.txt"):
+    for existing in (tmp_path / "traces", tmp_path / "notes.txt"):
         with pytest.raises(InvalidOptionError, match="already exists and is not a holotrace store; name a new folder"):
-            holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), place)
+            holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), existing)
 
 
 class Overtaken(InProcessExecutor):
@@ -461,7 +465,7 @@ class Overtaken(InProcessExecutor):
 
 
 def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
-    """As in a job array: whichever run finishes last, both ranks are there."""
+    """This happens in a job array: whichever run finishes last, both ranks are there."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
@@ -470,7 +474,7 @@ def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
     assert len(holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store).unchanged) == 2
 
 
-def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
+def test_a_repaired_file_is_no_longer_skipped(tmp_path) -> None:
     """The next run reads it, and the reason disappears."""
     paths = gpu_job().write(tmp_path / "traces")
     whole = paths[1].read_bytes()
@@ -479,7 +483,7 @@ def test_a_file_that_is_mended_is_no_longer_left_out(tmp_path) -> None:
     assert len(holotrace.write_store(trace, tmp_path / "job.store").contents.skipped) == 1
     paths[1].write_bytes(whole)
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
-    assert ([each.rank for each in done.written], done.contents.skipped) == ([1], ())
+    assert ([rank.rank for rank in done.written], done.contents.skipped) == ([1], ())
 
 
 def no_room(*_: object) -> int:
@@ -500,7 +504,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
         holotrace.open_trace(tmp_path / "job.store")
 
 
-def test_a_store_that_appears_in_this_moment_is_one(tmp_path, monkeypatch) -> None:
+def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
     """Another run may create the store between two checks."""
     gpu_job().write(tmp_path / "traces")
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
@@ -537,15 +541,15 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_that_do_not_see_the_store(tmp_path) -> None:
-    """They raise an error instead of writing to another file system."""
+    """They raise an error, and do not write to another file system."""
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
         holotrace.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
     assert sorted(path.name for path in store.iterdir()) == ["_holotrace_ranks", "_holotrace_store.json"]
 
 
-def test_a_store_or_a_selection_is_not_stored(tmp_path) -> None:
-    """A store holds whole traces."""
+def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
+    """A store contains complete traces."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
@@ -571,8 +575,8 @@ def test_a_store_behind_a_url(tmp_path) -> None:
     assert len(holotrace.write_store(gpu_job().build(), address, overwrite=True).written) == 2
 
 
-def test_reading_takes_no_place_in_the_cache(tmp_path, monkeypatch) -> None:
-    """Writing a whole trace into a store uses temporary files, not the cache."""
+def test_writing_a_store_does_not_fill_the_cache(tmp_path, monkeypatch) -> None:
+    """It uses temporary files instead."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "traces")
     started = time.time()

@@ -37,7 +37,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", False),
     ],
 )
-def test_addresses_are_told_from_paths(text, expected) -> None:
+def test_urls_differ_from_paths(text, expected) -> None:
     """A drive letter is not a scheme, and `file://` is a path."""
     assert is_url(text) is expected
     assert isinstance(located(text), RemotePath) is expected
@@ -65,14 +65,14 @@ def test_a_path_stays_a_path() -> None:
         ("zip://job/a.json::s3://b/t.zip", "a.json", "zip://job::s3://b/t.zip", "zip://job/a.json/x::s3://b/t.zip"),
     ],
 )
-def test_a_url_is_cut_like_a_path(url, name, parent, child) -> None:
+def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
     """The name is the last part of the path; queries and the rest of a chain stay in place."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
 
 
-def test_a_name_is_cut_at_its_dot() -> None:
+def test_the_suffix_begins_at_the_last_dot() -> None:
     """As in `pathlib`."""
     path = located("s3://bucket/rank0.json.gz")
     assert (path.suffix, path.stem, str(path.with_name("b"))) == (".gz", "rank0.json", "s3://bucket/b")
@@ -100,7 +100,7 @@ def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 
 
-def test_the_text_without_a_secret_opens_the_same() -> None:
+def test_a_url_without_its_secret_still_opens() -> None:
     """Files below it open, too, here and in a worker that receives the path; files beside it do not."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
@@ -114,7 +114,7 @@ def test_the_text_without_a_secret_opens_the_same() -> None:
     assert "abcdefgh" not in repr(path)
 
 
-def test_messages_of_others_are_freed_of_secrets(monkeypatch) -> None:
+def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
     """Secrets of addresses and of the environment, and text that looks like a signature, are removed."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
@@ -122,12 +122,12 @@ def test_messages_of_others_are_freed_of_secrets(monkeypatch) -> None:
     text = (
         "no: abcdefgh geheimnis AccountName=a;AccountKey=Eby8vdM02xNO==; https://h/x?sig=other123&sp=r AccountKey=zzz;"
     )
-    said = redacted(text)
-    assert not any(secret in said for secret in ("abcdefgh", "geheimnis", "Eby8", "other123", "zzz"))
-    assert "sp=r" in said
+    message = redacted(text)
+    assert not any(secret in message for secret in ("abcdefgh", "geheimnis", "Eby8", "other123", "zzz"))
+    assert "sp=r" in message
 
 
-def test_what_lies_outside_is_told_by_names() -> None:
+def test_names_decide_what_is_inside_a_folder() -> None:
     """A folder with a similar name, another bucket and `..` are outside."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
@@ -137,14 +137,14 @@ def test_what_lies_outside_is_told_by_names() -> None:
     assert located("https://host/job/a.json").is_inside(located("https://host/job/"))
 
 
-def test_the_way_from_a_folder() -> None:
+def test_paths_relative_to_a_folder() -> None:
     """The relative path names runs; the rest of a chain is not part of it."""
     assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
     assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
     assert located("s3://bucket").below(located("s3://bucket")) == ""
 
 
-def test_azure_is_known_by_its_web_addresses() -> None:
+def test_azure_blobs_may_be_given_as_web_addresses() -> None:
     """They become paths in a container, opened with the token or the connection string of the same account."""
     url = "https://account.blob.core.windows.net/container/job/a.json"
     assert translated(url) == "az://container/job/a.json"
@@ -164,34 +164,34 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
     assert opened_filesystem("memory://a/b.json", NO_SECRET)[0] is not first
 
 
-def test_a_time_out_that_is_no_number_is_refused(monkeypatch) -> None:
+def test_a_timeout_must_be_a_number(monkeypatch) -> None:
     """The message names the variable."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
     with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is not a number of seconds$"):
         located("https://host/a.json").exists()
 
 
-MOMENT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=timezone.utc)
-MOMENT_NS = 1_714_979_289 * 10**9
+TIME = datetime(2024, 5, 6, 7, 8, 9, tzinfo=timezone.utc)
+TIME_NS = 1_714_979_289 * 10**9
 
 
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"size": 5, "LastModified": MOMENT, "ETag": '"abc"'}, Status(5, MOMENT_NS, "abc")),
-        ({"size": 5, "last_modified": MOMENT, "etag": "0x8D"}, Status(5, MOMENT_NS, "0x8D")),
-        ({"size": 5, "updated": "2024-05-06T07:08:09Z", "generation": "17"}, Status(5, MOMENT_NS, "17")),
-        ({"size": 5, "mtime": MOMENT_NS / 10**9}, Status(5, MOMENT_NS)),
-        ({"size": 5, "modificationTime": MOMENT_NS // 10**6}, Status(5, MOMENT_NS)),
+        ({"size": 5, "LastModified": TIME, "ETag": '"abc"'}, Status(5, TIME_NS, "abc")),
+        ({"size": 5, "last_modified": TIME, "etag": "0x8D"}, Status(5, TIME_NS, "0x8D")),
+        ({"size": 5, "updated": "2024-05-06T07:08:09Z", "generation": "17"}, Status(5, TIME_NS, "17")),
+        ({"size": 5, "mtime": TIME_NS / 10**9}, Status(5, TIME_NS)),
+        ({"size": 5, "modificationTime": TIME_NS // 10**6}, Status(5, TIME_NS)),
         (
             {"size": None, "Last-Modified": "Mon, 06 May 2024 07:08:09 GMT", "ETag": 'W/"x"'},
-            Status(None, MOMENT_NS, "x"),
+            Status(None, TIME_NS, "x"),
         ),
-        ({"size": 5, "created": MOMENT.replace(tzinfo=None)}, Status(5, MOMENT_NS)),
+        ({"size": 5, "created": TIME.replace(tzinfo=None)}, Status(5, TIME_NS)),
         ({"size": 5, "LastModified": "once upon a time"}, Status(5)),
     ],
 )
-def test_each_store_says_it_in_its_own_words(entry, expected) -> None:
+def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
     """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and a store without any known attribute."""
     assert remote_status(entry) == expected
 
@@ -208,7 +208,7 @@ class OverloadedError(Exception):
     status_code = 503
 
 
-def test_what_is_final_is_not_tried_again() -> None:
+def test_final_errors_are_not_retried() -> None:
     """A refusal and a missing file are final; a lost connection and an overloaded server are not."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))

@@ -74,7 +74,7 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 def counts(trace: Trace) -> dict[int, int]:
     """Return how many events each rank has."""
-    return {rank: each.table("events").height for rank, each in trace.ranks.items()}
+    return {rank: rank_trace.table("events").height for rank, rank_trace in trace.ranks.items()}
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
@@ -87,7 +87,7 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     assert counts(trace) == {0: 3, 1: 5}
     assert trace.ranks[1].source == "memory://job/b.json.gz"
     assert trace.ranks[1].health.format == "gzip"
-    assert [(each.path, each.reason[:24]) for each in trace.skipped] == [
+    assert [(file.path, file.reason[:24]) for file in trace.skipped] == [
         ("memory://job/notes.json", "not a profiler trace: a ")
     ]
 
@@ -122,14 +122,14 @@ def test_runs_are_found_in_a_tree(memory) -> None:
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
-    found = holotrace.find_runs("memory://log")
-    assert [run.name for run in found.runs] == ["one", "two"]
-    assert counts(found.run("two").open()) == {0: 4}
-    assert [each.path for each in found.skipped] == ["memory://log/readme.txt"]
+    runs = holotrace.find_runs("memory://log")
+    assert [run.name for run in runs.runs] == ["one", "two"]
+    assert counts(runs.run("two").open()) == {0: 4}
+    assert [file.path for file in runs.skipped] == ["memory://log/readme.txt"]
     memory.pipe("/log/one/host_2.1694128201545.pt.trace.json", trace_json(1))
-    again = found.refresh()
-    assert again.changes_since(found).added == ("memory://log/one/host_2.1694128201545.pt.trace.json",)
-    assert again.run("one").workers == ("host_1", "host_2")
+    refreshed = runs.refresh()
+    assert refreshed.changes_since(runs).added == ("memory://log/one/host_2.1694128201545.pt.trace.json",)
+    assert refreshed.run("one").workers == ("host_1", "host_2")
 
 
 def test_a_missing_file_suggests_its_neighbours(memory) -> None:
@@ -146,35 +146,35 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
         holotrace.open_trace("memory://job/x.json")
 
 
-def test_a_scheme_nobody_knows_and_a_missing_extra_are_told_in_a_line(monkeypatch) -> None:
-    """The line names the address and says what to do."""
-    with pytest.raises(UnreachableError, match=r"^nosuch://place cannot be opened: .*nosuch"):
-        holotrace.open_trace("nosuch://place/a.json")
+def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) -> None:
+    """The line names the URL and says what to do."""
+    with pytest.raises(UnreachableError, match=r"^nosuch://host cannot be opened: .*nosuch"):
+        holotrace.open_trace("nosuch://host/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
     with pytest.raises(UnreachableError, match=r"needs s3fs: pip install 'holotrace\[s3\]'$"):
         holotrace.open_trace("s3://another-bucket/a.json")
 
 
-def test_a_web_file_comes_in_parts(web) -> None:
+def test_a_web_file_is_fetched_in_parts(web) -> None:
     """A large file is fetched in parts, each once, and read like a local one."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
     assert counts(trace) == {0: 20_000}
     assert trace.ranks[0].health.bytes_read == len(content)
-    parts = [asked for method, _, asked in web.requests if method == "GET"]
-    assert parts[0] == "bytes=0-262143"
+    ranges = [byte_range for method, _, byte_range in web.requests if method == "GET"]
+    assert ranges[0] == "bytes=0-262143"
     assert web.sent_bytes < len(content) + 2 * (1 << 20)  # the peek reads the first MiB
 
 
-def test_a_web_folder_is_a_page_of_links(web) -> None:
+def test_a_web_folder_is_read_from_its_links(web) -> None:
     """Links out of the folder are ignored; a trailing slash marks a folder."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
-    assert all("elsewhere" not in each.path for each in holotrace.open_trace(f"{web.url}/job/").skipped)
+    assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
 
 
-def test_a_cut_connection_goes_on_where_it_was(web) -> None:
+def test_reading_resumes_after_a_lost_connection(web) -> None:
     """Three responses are cut off in the middle; the file is still complete."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
@@ -184,8 +184,8 @@ def test_a_cut_connection_goes_on_where_it_was(web) -> None:
     assert trace.ranks[0].health.is_clean
 
 
-def test_a_connection_that_is_always_cut_fails_and_leaves_nothing(web, cache_folder) -> None:
-    """The error names the address; the cache has no entry and no temporary folder, and a later try succeeds."""
+def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_folder) -> None:
+    """The error names the URL; the cache has no entry and no temporary folder, and a later try succeeds."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
@@ -197,15 +197,15 @@ def test_a_connection_that_is_always_cut_fails_and_leaves_nothing(web, cache_fol
 
 
 @pytest.mark.parametrize("size", [3, 20_000])
-def test_a_server_that_knows_no_parts_is_read_from_beginning_to_end(web, size) -> None:
-    """The whole file is read in order."""
+def test_without_byte_ranges_a_file_is_read_in_order(web, size) -> None:
+    """Some servers ignore the Range header."""
     web.knows_parts = False
     web.files["/rank0.json"] = trace_json(0, size)
     assert counts(holotrace.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
 
 
-def test_a_refused_file_and_a_missing_one_are_told_apart(web) -> None:
-    """403 is about rights, 404 about the address."""
+def test_refused_and_missing_files_have_different_errors(web) -> None:
+    """403 means no access, 404 a wrong address."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         holotrace.open_trace(f"{web.url}/rank0.json")
     web.status = 403
@@ -213,7 +213,7 @@ def test_a_refused_file_and_a_missing_one_are_told_apart(web) -> None:
         holotrace.open_trace(f"{web.url}/rank0.json")
 
 
-def test_a_server_that_is_not_there_is_told_in_a_line() -> None:
+def test_an_unreachable_server_is_a_one_line_error() -> None:
     """No server listens on port 9."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
         holotrace.open_trace("http://127.0.0.1:9/a.json")
@@ -260,14 +260,14 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
     assert waited < 30
 
 
-def test_the_cache_knows_a_file_by_its_version(web) -> None:
+def test_the_cache_identifies_a_file_by_its_version(web) -> None:
     """The same version is not read again, another version is; without versions the content decides."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
     web.requests.clear()
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
-    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # the look at its beginning
+    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # the peek at its beginning
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"j"'), "v2"
     assert holotrace.open_trace({0: address}).ranks[0].strings.is_in(["j"]).any()
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"m"'), ""
@@ -287,7 +287,7 @@ def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> N
     assert [method for method, _, _ in web.requests] == ["HEAD"]
 
 
-def test_a_shared_cache_takes_no_other_file_of_the_same_name(memory, monkeypatch, tmp_path) -> None:
+def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypatch, tmp_path) -> None:
     """Two machines may have different files at one path, even with the same size and time: the bytes decide."""
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
@@ -309,7 +309,7 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
     assert counts(pickle.loads(pickle.dumps(trace))) == {0: 3}  # noqa: S301 -- our own
     assert all("sig=SECRETSECRET%3D" in path for _, path, _ in web.requests)
     assert "SECRET" not in repr(trace) + repr(trace.ranks[0])
-    assert not any(b"SECRET" in each.read_bytes() for each in (tmp_path / "cache").rglob("*") if each.is_file())
+    assert not any(b"SECRET" in path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file())
     web.status = 403
     with pytest.raises(UnreachableError) as caught:
         holotrace.open_trace(signed.replace("SECRETSECRET", "OTHERSECRET"))
@@ -352,7 +352,7 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
     assert run_hta("report", "memory://job", "-o", "memory://out/report.html", "--force").exit_code == 0
 
 
-def test_nothing_is_written_to_the_web(memory) -> None:
+def test_web_addresses_are_read_only(memory) -> None:
     """The error comes before any work."""
     memory.pipe("/job/a.json", trace_json(0))
     with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
@@ -410,7 +410,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
     assert {run.name: list(session.whole(run.id).ranks) for run in session.runs} == {"job": [0]}
 
 
-def test_the_tab_of_tensorboard_looks_behind_urls(memory) -> None:
+def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
     """The log folder of TensorBoard may be a URL."""
     plugin = pytest.importorskip("holotrace.web.tensorboard.plugin")
     memory.pipe("/log/one/readme.md", b"text")

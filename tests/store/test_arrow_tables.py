@@ -44,14 +44,14 @@ def test_strings_are_ids() -> None:
     assert table_types("extra_args")["json"] == pl.String
 
 
-def test_memory_serves_the_columns_asked_for() -> None:
+def test_memory_serves_the_requested_columns() -> None:
     """Columns come in the requested order; a table that was never written is empty."""
     tables = MemoryTables({"flows": FLOWS})
     assert tables.read("flows", ["name", "start_ns"]).to_dict(as_series=False) == {"name": [1, 1], "start_ns": [5, 6]}
     assert_frame_equal(tables.read("mtia", ["size"]), empty_table("mtia").select("size"))
 
 
-def test_a_folder_serves_the_columns_asked_for(tmp_path: Path) -> None:
+def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
     """An Arrow file gives back what was written, as contiguous columns, however many batches it has."""
     FLOWS.write_ipc(arrow_file(tmp_path, "flows"), record_batch_size=1)
     read = FolderTables(tmp_path).read("flows", ["name", "flow_id"])
@@ -60,7 +60,7 @@ def test_a_folder_serves_the_columns_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other columns"])
-def test_damaged_files_are_told(tmp_path: Path, damage: str) -> None:
+def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
     """A file that is missing, truncated or of another schema raises DamagedTableError."""
     file = arrow_file(tmp_path, "flows")
     (FLOWS.drop("name") if damage == "other columns" else FLOWS).write_ipc(file)
@@ -99,7 +99,7 @@ def test_a_memo_loads_each_column_once() -> None:
     assert loaded == [["name", "start_ns"], ["flow_id"]]
 
 
-def test_the_fingerprint_tells_schemas_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_differs_between_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adding or removing a column changes the fingerprint."""
     before = schema_fingerprint()
     monkeypatch.setitem(TABLES, "flows", TABLES["flows"][:-1])

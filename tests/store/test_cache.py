@@ -47,17 +47,17 @@ class CountingReader:
     """The real reader, counting its calls."""
 
     def __init__(self) -> None:
-        """Begin at none."""
+        """Start with no calls."""
         self.reads = 0
         self.hashes = 0
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Read as ever."""
+        """Count, and read."""
         self.reads += 1
         return KinetoReader().read(path, folder, progress)
 
     def content_hash(self, path: str) -> str:
-        """Hash as ever."""
+        """Count, and hash."""
         self.hashes += 1
         return KinetoReader().content_hash(path)
 
@@ -81,14 +81,14 @@ def entries_in(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust ctimes at once: no program can set them, so a test cannot make them old."""
+    """Trust ctimes at once: programs cannot set them, so a test cannot make them old."""
     monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
 def make_settled(path: Path, age_s: float = 100) -> None:
     """Give a file a time stamp old enough to be trusted."""
-    moment = time.time() - age_s
-    os.utime(path, (moment, moment))
+    time_s = time.time() - age_s
+    os.utime(path, (time_s, time_s))
 
 
 @pytest.mark.usefixtures("exact_clock")
@@ -115,7 +115,7 @@ def test_an_entry_has_a_manifest_and_every_table(
     assert {file.name for file in entry.iterdir()} == {"manifest.json"} | {f"{name}.arrow" for name in TABLES}
 
 
-def test_a_changed_trace_is_read_anew(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
+def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
     """New content replaces the old entry."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
@@ -126,8 +126,10 @@ def test_a_changed_trace_is_read_anew(write_trace: WriteTrace, reader: CountingR
     assert len(entries_in(cache_folder)) == 1
 
 
-def test_a_change_within_the_clocks_resolution_is_seen(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """A file rewritten at once is not taken for the old one, even with the same size and time stamp."""
+def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
+    write_trace: WriteTrace, reader: CountingReader
+) -> None:
+    """A file rewritten at once counts as changed, even with the same size and time stamp."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]
@@ -150,7 +152,7 @@ def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, re
 
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.usefixtures("exact_clock")
-def test_other_content_of_the_same_size_and_time_is_seen(
+def test_other_content_of_the_same_size_and_time_is_noticed(
     write_trace: WriteTrace, reader: CountingReader, *, replaced: bool
 ) -> None:
     """A file that was rewritten or replaced is read again, however old its time stamp."""
@@ -221,7 +223,7 @@ def damage_entry(entry: Path, damage: str) -> None:
             file.unlink()
 
 
-def test_a_changed_byte_is_seen_wherever_it_is(
+def test_a_changed_byte_is_noticed_anywhere(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the size unchanged, every answer is right, and the log says which entry was rebuilt."""
@@ -232,15 +234,15 @@ def test_a_changed_byte_is_seen_wherever_it_is(
     trials = [
         (file, at / 7) for file in files for at in range(8 if file.name in ("events.arrow", "manifest.json") else 1)
     ]
-    for file, place in trials:
+    for file, fraction in trials:
         content = bytearray(file.read_bytes())
-        at = min(int(place * len(content)), len(content) - 1)
+        at = min(int(fraction * len(content)), len(content) - 1)
         content[at : at + 3] = bytes(byte ^ 0x11 for byte in content[at : at + 3])
         file.write_bytes(content)
         caplog.clear()
         reader.reads = 0
-        assert everything_in(path, reader) == before, (file, place)
-        assert reader.reads == 1, (file, place)
+        assert everything_in(path, reader) == before, (file, fraction)
+        assert reader.reads == 1, (file, fraction)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert file.name in caplog.text
 
@@ -251,7 +253,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
     return [*(file.table(name).to_dict(as_series=False) for name in TABLES), file.header, file.health]
 
 
-def test_columns_that_are_not_read_are_not_compared(
+def test_only_columns_that_are_read_are_checked(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
     """Damage in a column matters only when that column is read."""
@@ -267,15 +269,15 @@ def test_columns_that_are_not_read_are_not_compared(
     assert reader.reads == 2
 
 
-def damage_column(file: Path, column: str) -> None:
+def damage_column(file: Path, name: str) -> None:
     """Change one byte of one column."""
-    whole, name = file.read_bytes(), [each.name for each in TABLES["events"]].index(column)
+    whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with suppress(OSError):
             structure, columns = _native.arrow_checksums(file)
-            if structure == before[0] and columns[name] != before[1][name]:
+            if structure == before[0] and columns[index] != before[1][index]:
                 return
 
 
@@ -293,7 +295,7 @@ def test_an_entry_damaged_while_open_is_rebuilt(
     assert reader.reads == 2
 
 
-def test_a_trace_that_changes_under_an_open_one_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
+def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
     """Columns of two versions of a file are never mixed."""
     path = write_trace("a.json", ["gemm"])
     file = TraceFile(str(path), KinetoReader())
@@ -305,8 +307,8 @@ def test_a_trace_that_changes_under_an_open_one_is_refused(write_trace: WriteTra
         file.table("events", ["name"])
 
 
-def test_a_trace_that_vanished_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """A file deleted after it was found cannot be read, cached or not; the message names it."""
+def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
+    """A file deleted after discovery cannot be read, cached or not; the message names it."""
     path = write_trace("a.json", ["gemm"])
     open_file(path).table("events")
     path.unlink()
@@ -332,7 +334,7 @@ def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReade
     assert not cache_folder.exists()
 
 
-def test_a_cache_in_a_folder_of_ones_own(
+def test_a_cache_in_another_folder(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, cache_folder: Path
 ) -> None:
     """A path names the folder of the cache, which need not exist yet."""
@@ -343,7 +345,7 @@ def test_a_cache_in_a_folder_of_ones_own(
 
 
 @pytest.mark.parametrize("option", ["besides", "", 3, None])
-def test_an_option_that_means_nothing_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
+def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
     """A misspelt option is an error, not a folder of that name."""
     with pytest.raises(InvalidOptionError, match="cache="):
         open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
@@ -381,7 +383,7 @@ def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_pat
         Cache.from_option(options[0], trace)
 
 
-def test_entries_unused_for_longest_make_room(
+def test_least_recently_used_entries_are_removed_first(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the limit, the least recently used entries are removed, and the newest always stays."""
@@ -403,18 +405,18 @@ def test_entries_unused_for_longest_make_room(
     assert reader.reads == reads_before + 1
 
 
-def test_a_job_of_many_ranks_looks_at_the_cache_once(
+def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adding an entry does not measure all the others while there is room, which would take quadratic time."""
-    looks: list[int] = []
+    measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
-        cache_room, "_remove_least_recently_used", lambda *args, **kw: looks.append(1) or sweep(*args, **kw)
+        cache_room, "_remove_least_recently_used", lambda *args, **kw: measurements.append(1) or sweep(*args, **kw)
     )
     for number in range(5):
         names_in(write_trace(f"{number}.json", ["gemm"]), KinetoReader())
-    assert (len(looks), len(entries_in(cache_folder))) == (1, 5)
+    assert (len(measurements), len(entries_in(cache_folder))) == (1, 5)
 
 
 KILLED = """
@@ -432,23 +434,23 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 """
 
 
-def test_what_a_killed_process_left_is_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """The next process that adds an entry, of any trace, removes it."""
+def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
+    """The next process that adds an entry, of any trace, removes them."""
     path = write_trace("a.json", ["gemm"])
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- our own code
     (left,) = entries_in(cache_folder)
     assert left.name.startswith(".tmp-")
     assert arrow_file(left, "events").stat().st_size > 0
-    of_the_living = cache_folder / "home" / f".tmp-{os.getpid()}-0c"
-    of_the_living.mkdir(parents=True)
-    make_settled(of_the_living, 2 * DAY_S)
+    of_this_process = cache_folder / "home" / f".tmp-{os.getpid()}-0c"
+    of_this_process.mkdir(parents=True)
+    make_settled(of_this_process, 2 * DAY_S)
     TraceFile(str(write_trace("b.json", ["relu"])), KinetoReader()).table("events")
     assert not left.parent.exists()
-    assert of_the_living.exists()
+    assert of_this_process.exists()
 
 
 def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Whether its process still runs cannot be checked, only when it last wrote."""
+    """This machine cannot check whether the process still runs, only when it last wrote."""
     fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
     for folder in (fresh, old):
         folder.mkdir(parents=True)
@@ -460,7 +462,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
     assert (fresh.exists(), old.exists()) == (True, False)
 
 
-def test_what_is_being_written_counts_in_the_limit(
+def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries make room for one that another process is writing, which itself stays."""
@@ -479,7 +481,7 @@ def test_what_is_being_written_counts_in_the_limit(
 
 
 @pytest.mark.parametrize("option", [True, "beside"])
-def test_only_its_user_reads_a_cache(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
+def test_a_cache_is_private(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
     """Users who may not read a trace may not read its cache entry either, whatever the umask."""
     path = write_trace("a.json", ["gemm"])
     path.chmod(0o600)
@@ -489,12 +491,12 @@ def test_only_its_user_reads_a_cache(write_trace: WriteTrace, tmp_path: Path, op
     finally:
         os.umask(before)
     folder = path.parent / BESIDE_NAME if option == "beside" else tmp_path / "cache"
-    kept = [each for home in folder.iterdir() for each in (home, *home.rglob("*"))]
+    kept = [path for home in folder.iterdir() for path in (home, *home.rglob("*"))]
     assert len(kept) == 3 + len(TABLES)
-    assert {each.stat().st_mode & 0o077 for each in kept} == {0}
+    assert {path.stat().st_mode & 0o077 for path in kept} == {0}
 
 
-def test_a_folder_that_cannot_be_made_is_a_warning(
+def test_a_cache_that_cannot_be_written_is_a_warning(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the cache cannot be written, traces are read into memory, with one warning, not one per file."""
@@ -532,7 +534,7 @@ class InterruptingReader(KinetoReader):
     """The real reader, interrupted by Ctrl-C once the tables are written."""
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Read, and be interrupted."""
+        """Read, then raise KeyboardInterrupt."""
         super().read(path, folder, progress)
         raise KeyboardInterrupt
 
@@ -555,8 +557,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""In a racing process: where it waits for the others. It has that from its beginning; later it would need a socket,
-whose address is too long where the name of the temporary folder is."""
+"""In a racing process: the barrier where it waits for the others. The pool passes it at the start; passing it later
+needs a socket, whose path may be too long in a temporary folder."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -597,7 +599,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
     assert len(entries_in(cache_folder)) == 1
 
 
-def test_compressed_traces_are_known_by_their_bytes(
+def test_compressed_traces_are_identified_by_their_bytes(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path
 ) -> None:
     """The content hash covers the compressed file, so comparing needs no decompression."""
@@ -608,7 +610,7 @@ def test_compressed_traces_are_known_by_their_bytes(
     assert file.health.content_hash == KinetoReader().content_hash(str(path))
 
 
-def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
+def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
     """Reading one column needs no other table: damage elsewhere does not matter yet."""
     path = write_trace("a.json", ["gemm"])
     file = open_file(path)
@@ -619,8 +621,8 @@ def test_columns_are_read_when_asked_for(write_trace: WriteTrace, open_file: Ope
     assert isinstance(file.table("events"), pl.DataFrame)
 
 
-def test_a_folder_named_like_a_pattern_holds_entries(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`[1]` in the path is not a pattern: entries there are found again."""
+def test_a_folder_named_like_a_pattern_works(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """`[1]` in the path is not a pattern, and later openings find the entries."""
     path = write_trace("a.json", ["gemm"])
     reader = CountingReader()
     for _ in range(2):

@@ -58,8 +58,8 @@ def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
     assert calls == [(0, 1), (0, 3), (0, 4)]
 
 
-def test_a_selection_has_facts_of_its_own(rank_trace) -> None:
-    """They are about fewer events; the whole rank keeps its own."""
+def test_a_selection_has_its_own_facts(rank_trace) -> None:
+    """They cover the selected events only; the rank keeps its facts."""
     assert (event_count(rank_trace), event_count(rank_trace.where(is_first))) == (2, 1)
     assert event_count(rank_trace) == 2
     assert len(calls) == 2
@@ -73,7 +73,7 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
     assert len(calls) == 2
 
 
-def test_a_fact_under_rules_is_computed_again_for_other_rules(rank_trace) -> None:
+def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
     """After `add_rule`; the results for the earlier rules remain."""
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
@@ -88,6 +88,6 @@ def test_a_fact_can_be_sent_to_a_worker() -> None:
     assert pickle.loads(pickle.dumps(event_count)) is event_count  # noqa: S301 -- our own
 
 
-def test_the_example_of_the_docstring_is_true() -> None:
-    """It counts once."""
+def test_the_docstring_example_works() -> None:
+    """The function in the example runs once."""
     assert doctest.testmod(module).failed == 0

@@ -10,7 +10,7 @@ import pytest
 from holotrace.store.header import Header
 
 
-def test_every_known_key_is_picked() -> None:
+def test_known_keys_become_fields() -> None:
     """Keys of distributedInfo, devices, options and names become fields; raw keeps all of them."""
     raw: dict[str, Any] = {
         "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "numSms": 108}],
@@ -41,7 +41,7 @@ def test_every_known_key_is_picked() -> None:
     )
 
 
-def test_an_empty_header_says_nothing() -> None:
+def test_an_empty_header_has_defaults() -> None:
     """A bare list of events has no header: every field is None, 0, empty or off."""
     assert Header.from_json("{}") == Header()
 

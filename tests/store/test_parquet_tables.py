@@ -19,7 +19,7 @@ from holotrace.testing.strategies import trace_documents
 
 
 @given(trace_documents())
-def test_whatever_a_file_holds_comes_back(document) -> None:
+def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
     """Every table of any readable file survives the round trip, and every view can be computed from it."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "trace.json"
@@ -38,11 +38,11 @@ def test_whatever_a_file_holds_comes_back(document) -> None:
 
 
 def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
-    """Rows, where there are any, have columns that can be those declared."""
-    assert rows.is_empty() or rows.select(pl.col(name).cast(each) for name, each in types.items()).schema == types
+    """Rows, if there are any, have columns that can be cast to the declared types."""
+    assert rows.is_empty() or rows.select(pl.col(name).cast(dtype) for name, dtype in types.items()).schema == types
 
 
-def test_a_file_has_texts_in_place_of_numbers(tmp_path) -> None:
+def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
     """Names, JSON and kinds are text; the rank of a collective has its own column name."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
     holotrace.write_store(trace.build(), tmp_path / "job.store")
@@ -54,16 +54,16 @@ def test_a_file_has_texts_in_place_of_numbers(tmp_path) -> None:
     assert "rank" not in collectives.columns
 
 
-def test_kinds_have_the_names_of_the_code() -> None:
-    """By their number."""
+def test_kinds_have_the_names_of_the_enum() -> None:
+    """The list is in the order of their numbers."""
     assert [KIND_NAMES[int(kind)] for kind in EventKind] == [kind.name.lower() for kind in EventKind]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
     """Except for the tables that every rank has."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
-    found = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
-    assert {"events", "tracks", "strings", "kernels"} <= found
-    assert not {"memory", "flows", "copies"} & found
+    file_names = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
+    assert {"events", "tracks", "strings", "kernels"} <= file_names
+    assert not {"memory", "flows", "copies"} & file_names
     tables = ParquetTables(tmp_path / "job.store" / "rank=0", {})
     assert tables.read("memory", ["bytes"]).height == 0

@@ -1,4 +1,4 @@
-"""Many writers, kills and failing disks: every answer is the undisturbed one, or one clear error.
+"""Many writers, kills and failing disks: every answer is correct, or one clear error.
 
 `scripts/store_trials.py` does the same for longer.
 """
@@ -13,7 +13,7 @@ from scripts.store_trials import damage, failed, kills, race
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
-    """Silence the log: hundreds of entries are rebuilt."""
+    """Silence the log, which reports hundreds of rebuilt entries."""
     caplog.set_level(logging.ERROR, "holotrace")
 
 
@@ -22,34 +22,36 @@ def _quiet(caplog) -> None:
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
     """On disk and on object stores, every rank of every process is there, and no reader sees a partial one."""
-    seen = race(trials, processes, address=address)
-    assert (seen["written: True"], seen["store: whole"], failed(seen)) == (trials * processes, trials, False), seen
+    counts = race(trials, processes, address=address)
+    assert (counts["written: True"], counts["store: whole"], failed(counts)) == (trials * processes, trials, False), (
+        counts
+    )
 
 
 def test_processes_write_the_same_ranks_at_once() -> None:
     """The last one wins, and none of them fails."""
-    seen = race(2, 2, same=True)
-    assert (seen["written: True"], seen["store: whole"], failed(seen)) == (4, 2, False), seen
+    counts = race(2, 2, same=True)
+    assert (counts["written: True"], counts["store: whole"], failed(counts)) == (4, 2, False), counts
 
 
 def test_processes_that_send_the_same_ranks_at_once() -> None:
     """On object stores they are refused, or one of them wins; a mix of two never counts as a rank."""
-    seen = race(2, 2, same=True, address="local://{folder}/job.store")
-    assert seen["written: True"] + seen["written: refused"] == 4, seen
-    assert not failed(seen), seen
+    counts = race(2, 2, same=True, address="local://{folder}/job.store")
+    assert counts["written: True"] + counts["written: refused"] == 4, counts
+    assert not failed(counts), counts
 
 
 @pytest.mark.slow
-def test_killed_processes_leave_nothing_wrong_behind() -> None:
-    """Whenever SIGKILL hits them; the next process removes what they left."""
-    seen = kills(2, events=300)
-    assert (seen["opened: whole"], seen["store then: whole"], failed(seen)) == (1, 1, False), seen
+def test_killed_processes_leave_no_wrong_data() -> None:
+    """Whenever SIGKILL comes, the next process removes the leftovers."""
+    counts = kills(2, events=300)
+    assert (counts["opened: whole"], counts["store then: whole"], failed(counts)) == (1, 1, False), counts
 
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
     """A cache is rebuilt, and a store reports which file is damaged."""
-    seen = damage(16)
-    assert (seen["cache: whole"], failed(seen)) == (8, False), seen
-    told = seen["job.store: an error that names the file and the way out"]
-    assert told + seen["job.store: whole"] == 8, seen
+    counts = damage(16)
+    assert (counts["cache: whole"], failed(counts)) == (8, False), counts
+    reported = counts["job.store: an error that names the file and the way out"]
+    assert reported + counts["job.store: whole"] == 8, counts

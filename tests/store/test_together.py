@@ -1,4 +1,4 @@
-"""Several questions, one visit to each rank."""
+"""Several analyses share one visit to each rank."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def twice(trace: Trace) -> list[int]:
 
 
 def without_input(trace: Trace) -> dict[int, int]:
-    """Need an input that one rank does not have."""
+    """Map a function that fails on rank 3."""
     return trace.map(lacking)
 
 
@@ -78,7 +78,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
     assert len(visits) == 6
 
 
-def test_errors_are_those_of_each_question(trace: Trace) -> None:
+def test_an_error_affects_only_its_question(trace: Trace) -> None:
     """Missing input of one analysis does not affect the others."""
     traces = asked_together(trace, ASKS, IN_PROCESS)
     with pytest.raises(MissingDataError, match="rank 3 has none"):
@@ -95,13 +95,13 @@ def test_workers_answer_the_same(trace: Trace) -> None:
     assert visits == []
 
 
-def test_a_failing_rank_is_out_of_all_questions(
+def test_a_failing_rank_is_skipped_for_all_questions(
     trace: Trace, tmp_path: Path, open_file: Callable[..., TraceFile]
 ) -> None:
-    """With `on_error="skip"`."""
+    """This needs `on_error="skip"`."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lenient = Trace({**trace.ranks, 2: RankTrace(2, open_file(tmp_path / "bad.json"))}, on_error="skip")
     traces = asked_together(lenient, ASKS, IN_PROCESS)
-    assert [list(each.ranks) for each in traces.values()] == [[1, 3]] * 4
+    assert [list(question_trace.ranks) for question_trace in traces.values()] == [[1, 3]] * 4
     assert total(traces["total"]) == 4
     assert list(lenient.ranks) == [1, 3]

@@ -134,8 +134,8 @@ def test_a_selection_must_judge_every_event(
         rank_trace.where(selection).table("events")
 
 
-def test_what_is_derived_is_remembered(rank_trace: RankTrace) -> None:
-    """derive() calls a function once per rank, and once per selection of it."""
+def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
+    """`derive` calls a function once per rank, and once per selection."""
     calls: list[int] = []
 
     def count(rank_trace: RankTrace) -> int:
@@ -143,7 +143,7 @@ def test_what_is_derived_is_remembered(rank_trace: RankTrace) -> None:
         return calls[-1]
 
     selected = rank_trace.where(is_late)
-    assert [each.derive(count) for each in (rank_trace, selected, rank_trace, selected)] == [4, 3, 4, 3]
+    assert [events.derive(count) for events in (rank_trace, selected, rank_trace, selected)] == [4, 3, 4, 3]
     assert calls == [4, 3]
     assert selected.unselected.derive(count) == 4
     assert calls == [4, 3]
@@ -177,13 +177,13 @@ def test_the_address_of_a_rank_is_small(trace: Trace) -> None:
 
 
 def test_ranks_are_sorted(trace: Trace) -> None:
-    """Ranks come in the order of their numbers, whatever order they were found in."""
+    """Ranks come in the order of their numbers, whatever the order of the files."""
     assert list(trace.ranks) == [1, 3, 10]
     assert list(trace.map(rank_and_count)) == [1, 3, 10]
 
 
 def test_selecting_ranks(trace: Trace) -> None:
-    """None means all; what was skipped stays known."""
+    """None means all; the skipped files stay listed."""
     assert trace.select(None) is trace
     chosen = trace.select([10, 1])
     assert list(chosen.ranks) == [1, 10]
@@ -196,13 +196,13 @@ def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
         trace.select([1, 2])
 
 
-def test_no_rank_at_all_is_refused(trace: Trace) -> None:
+def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
     """An empty list is a mistake, not a job without ranks."""
     with pytest.raises(InvalidOptionError, match="selects no rank"):
         trace.select([])
 
 
-def test_files_that_cannot_be_read_are_left_out(
+def test_unreadable_files_are_skipped(
     trace: Trace, open_file: Callable[..., TraceFile], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Readable ranks stay, the others are skipped with error and warning; if none is readable, the error is raised."""
@@ -211,7 +211,7 @@ def test_files_that_cannot_be_read_are_left_out(
     with caplog.at_level(logging.WARNING, "holotrace"):
         rest = Trace({**trace.ranks, 5: bad}, trace.skipped).readable()
     assert list(rest.ranks) == [1, 3, 10]
-    assert [each.path for each in rest.skipped] == ["notes.txt", bad.source]
+    assert [file.path for file in rest.skipped] == ["notes.txt", bad.source]
     assert "is not a profiler trace" in rest.skipped[1].reason
     assert caplog.messages == [f"skipped: {rest.skipped[1].reason}"]
     assert trace.readable() is trace
@@ -259,7 +259,7 @@ def test_ranks_after_an_error_are_not_begun(trace: Trace) -> None:
     assert begun == [1, 3]
 
 
-def test_a_failing_rank_can_be_left_out(
+def test_a_failing_rank_can_be_skipped(
     trace: Trace,
     executor: Executor,
     open_file: Callable[..., TraceFile],
@@ -271,13 +271,13 @@ def test_a_failing_rank_can_be_left_out(
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
     with caplog.at_level(logging.WARNING, "holotrace"):
-        found = lenient.map(miscounts_rank_3, executor)
-    assert (found, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
-    reasons = [each.reason for each in lenient.skipped[1:]]
+        results = lenient.map(miscounts_rank_3, executor)
+    assert (results, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
+    reasons = [file.reason for file in lenient.skipped[1:]]
     assert reasons[0].startswith("rank 3: ZeroDivisionError: integer division or modulo by zero")
     assert reasons[1].startswith(f"{bad.source} is not a profiler trace: ")
     assert caplog.messages == [f"skipped: {reason}" for reason in reasons]
-    assert lenient.map(miscounts_rank_3, executor) == found
+    assert lenient.map(miscounts_rank_3, executor) == results
     assert len(caplog.messages) == 2
 
 
@@ -288,24 +288,24 @@ def test_errors_about_the_question_end_the_work(trace: Trace, executor: Executor
 
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
-def test_a_pool_that_is_gone_ends_the_work(trace: Trace) -> None:
+def test_a_broken_pool_ends_the_work(trace: Trace) -> None:
     """A broken pool loses all ranks, which is not the fault of one rank."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 
 
-def test_where_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
+def test_if_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
     """No rank would be left; the same holds for part of a job."""
     lenient = Trace(trace.ranks, on_error="skip").select([3]).where(is_late)
     with pytest.raises(ZeroDivisionError):
         lenient.map(miscounts_rank_3, executor)
 
 
-def test_ranks_worked_on_longest_ago_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process keeps a limited number of events, and every rank counts; forgotten ranks are read again."""
     monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
-    assert [rank for rank, each in trace.ranks.items() if each.events_held] == [3, 10]
+    assert [rank for rank, rank_trace in trace.ranks.items() if rank_trace.events_held] == [3, 10]
     assert trace.select([1]).map(rank_and_count) == {1: before[1]}
     assert trace.map(rank_and_count) == before
 
@@ -317,7 +317,7 @@ def test_a_job_pickles(trace: Trace) -> None:
     assert copy.skipped == trace.skipped
 
 
-def test_objects_show_what_they_are(trace: Trace) -> None:
-    """The representation names ranks and files."""
+def test_representations_name_ranks_and_files(trace: Trace) -> None:
+    """They show in a Python session."""
     assert repr(trace) == "Trace(ranks=[1, 3, 10])"
     assert repr(trace.ranks[3]).startswith("RankTrace(rank=3, source=")

@@ -22,19 +22,19 @@ class Recorder:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.told: list[tuple[str, object]] = []
+        self.calls: list[tuple[str, object]] = []
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Remember a beginning."""
-        self.told.append((description, total_bytes))
+        """Record the start."""
+        self.calls.append((description, total_bytes))
 
     def advance(self, byte_count: int, /) -> None:
-        """Remember a step."""
-        self.told.append(("advance", byte_count))
+        """Record a step."""
+        self.calls.append(("advance", byte_count))
 
     def finish(self) -> None:
-        """Remember an end."""
-        self.told.append(("finish", None))
+        """Record the end."""
+        self.calls.append(("finish", None))
 
 
 @pytest.mark.parametrize("cache", [True, False])
@@ -46,7 +46,7 @@ def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile,
         assert open_file(path, cache=cache).table(name).schema == table_types(name)
 
 
-def test_columns_come_in_the_order_asked_for(write_trace: WriteTrace, open_file: OpenFile) -> None:
+def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: OpenFile) -> None:
     """The frame has the order of the request, whatever was read before."""
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
@@ -79,21 +79,21 @@ def test_a_pickle_is_an_address(
     assert not (tmp_path / "cache").exists()
 
 
-def test_progress_is_told_of_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
+def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
     """Reading starts with the file size, advances by as much in all, and finishes; the cache reports no progress."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()
         open_file(path, progress=recorder).table("events")
-        if recorder.told:
+        if recorder.calls:
             size = path.stat().st_size
-            assert recorder.told[0] == ("a.json", size)
-            assert sum(step for what, step in recorder.told if what == "advance" and isinstance(step, int)) == size
-            assert recorder.told[-1] == ("finish", None)
-    assert recorder.told == []
+            assert recorder.calls[0] == ("a.json", size)
+            assert sum(step for name, step in recorder.calls if name == "advance" and isinstance(step, int)) == size
+            assert recorder.calls[-1] == ("finish", None)
+    assert recorder.calls == []
 
 
-def test_an_interrupt_in_the_progress_ends_the_reading(
+def test_an_interrupt_during_progress_stops_reading(
     write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
 ) -> None:
     """Ctrl-C during reading raises KeyboardInterrupt, and no partial entry stays."""
@@ -109,11 +109,11 @@ def test_an_interrupt_in_the_progress_ends_the_reading(
     progress = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         open_file(write_trace("a.json", ["gemm"]), progress=progress).table("events")
-    assert progress.told[-1] == ("finish", None)
+    assert progress.calls[-1] == ("finish", None)
     assert list(cache_folder.rglob("*.arrow")) == []
 
 
-def test_forgetting_frees_and_reads_again(write_trace: WriteTrace, open_file: OpenFile) -> None:
+def test_a_forgotten_file_is_read_again(write_trace: WriteTrace, open_file: OpenFile) -> None:
     """After forget() the answers are the same."""
     file = open_file(write_trace("a.json", ["gemm"]))
     before = file.table("events")
