@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-PACKAGES = ("holotrace", "holotrace.testing")
+PACKAGES = ("holotrace", "holotrace.figures", "holotrace.testing")
 logger = logging.getLogger(__name__)
 
 
