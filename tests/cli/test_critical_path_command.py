@@ -54,7 +54,7 @@ def test_the_default_is_the_step_before_the_last(job) -> None:
         (0, "ProfilerStep#2", 100_000),
         (1, "ProfilerStep#2", 100_000),
     ]
-    assert sum(row["duration_ns"] for row in answer["per_class"]) == 200_000
+    assert sum(row["total_ns"] for row in answer["per_class"]) == 200_000
     assert len(answer["per_class"]) == 20
     assert answer["written"] == []
     assert "what_if" not in answer
@@ -80,7 +80,7 @@ def test_windows_are_chosen_by_options(job, options, window, duration_ns) -> Non
 def test_a_pattern_marks_data_loading(job) -> None:
     """The 20 µs of mm count: before its launch, the launch, and after it."""
     per_class = answer_of(job, "--ranks", "1", "--data-loading", "aten::m")["per_class"]
-    assert {row["path_class"]: row["duration_ns"] for row in per_class}["data_loading"] > 0
+    assert {row["path_class"]: row["total_ns"] for row in per_class}["data_loading"] > 0
 
 
 @pytest.mark.parametrize(
