@@ -1,4 +1,4 @@
-"""Advice where people see it: the command, the summary, the report and HTA's class."""
+"""Advice in the command, the summary, the report and HTA's class."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def slow_loading(tmp_path_factory) -> Path:
 
 
 def run(*arguments: str) -> str:
-    """Run a command that must succeed, and return what it printed, on one line."""
+    """Run a command that must succeed, and return its output."""
     result = CliRunner().invoke(app, [*arguments, "--no-cache"])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def on_one_line(text: str) -> str:
-    """Return a text without the breaks of a narrow terminal."""
+    """Return a text without the line breaks of a narrow terminal."""
     return " ".join(text.split())
 
 
 def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> None:
-    """And which command shows more."""
+    """With the command that shows more."""
     printed = on_one_line(run("advice", str(slow_loading)))
     assert SENTENCE in printed
     assert "worth at most 30.0 %; holotrace step-time" in printed
@@ -46,7 +46,7 @@ def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> Non
 
 
 def test_the_command_takes_other_thresholds(slow_loading: Path) -> None:
-    """Half of the step may be loading, so no rule applies."""
+    """With a limit of half of the step, no rule applies."""
     assert "No rule applies." in run("advice", str(slow_loading), "--threshold", "loading=0.5")
     found = json.loads(run("advice", str(slow_loading), "--threshold", "loading=0.5", "--json"))
     assert list(found) == ["ranks", "recommendations", "evidence", "events", "findings"]
@@ -54,20 +54,20 @@ def test_the_command_takes_other_thresholds(slow_loading: Path) -> None:
 
 
 @pytest.mark.parametrize("threshold", ["loading", "load=0.5", "loading=much", "loading=5"])
-def test_a_wrong_threshold_is_an_error_in_words(slow_loading: Path, threshold: str) -> None:
-    """What is wrong, and how to write it."""
+def test_a_wrong_threshold_is_named(slow_loading: Path, threshold: str) -> None:
+    """The message repeats the wrong threshold."""
     result = CliRunner().invoke(app, ["advice", str(slow_loading), "--threshold", threshold])
     assert result.exit_code != 0
     assert threshold in str(result.exception)
 
 
-def test_the_summary_begins_with_it(slow_loading: Path) -> None:
-    """After the verdict, before all tables."""
+def test_the_summary_begins_with_advice(slow_loading: Path) -> None:
+    """Advice comes after the verdict and before all tables."""
     assert SENTENCE in on_one_line(run("summary", str(slow_loading)))[:600]
 
 
-def test_the_report_begins_with_it_and_leads_to_the_analysis(slow_loading: Path, tmp_path: Path) -> None:
-    """A link to the section that shows it."""
+def test_the_report_begins_with_advice_and_links_the_analysis(slow_loading: Path, tmp_path: Path) -> None:
+    """The link leads to the section that shows it."""
     run("report", str(slow_loading), "--output", str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert SENTENCE in page
@@ -76,7 +76,7 @@ def test_the_report_begins_with_it_and_leads_to_the_analysis(slow_loading: Path,
 
 
 def test_the_class_returns_a_frame(slow_loading: Path) -> None:
-    """Rule, sentence, ranks, worth and analysis."""
+    """One row for the one rule that applies."""
     frame = TraceAnalysis(trace_dir=str(slow_loading)).get_recommendations()
     assert frame["rule"].tolist() == ["data_loading"]
     assert frame["advice"][0].startswith(SENTENCE)

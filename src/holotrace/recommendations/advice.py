@@ -1,4 +1,4 @@
-"""What should be tried first?"""
+"""What should I try first?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.enrich.compat import Compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
-from holotrace.recommendations.rules import OUR_RULES, Found, Rule, RuleSet, Thresholds
+from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, Thresholds
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
 from holotrace.store.trace import Trace
 
@@ -41,36 +41,36 @@ _EVENTS = {"rule": pl.String, "rank": pl.Int32, "device": pl.Int32, **EVENTS}
 class Advice(EqualByContent):
     """What to try, and why.
 
-    recommendations  one row for each rule that applies, a late rank first, then those by which most can be won, those
-                     last of which that cannot be said:
+    recommendations  one row for each rule that applies: first a late rank, then by the most that can be saved; rules for
+                     which that is unknown come last:
 
         rule            str      late_rank, data_loading, data_parallel, ddp_backend, communication, low_utilization,
                                  mixed_precision or memory_limit
         advice          str      what was found and what to try, in a sentence
         rank_count      int64    ranks on which it applies
-        worth_fraction  float64  0..1 of the mean step, at most to be won, on the rank with most; null where that cannot
-                                 be said
+        worth_fraction  float64  0..1 of the mean step: the most that can be saved, on the rank with most; null if
+                                 unknown
         analysis        str      the analysis that shows more
 
     evidence         the numbers, one row for each rule, rank and device, in the same order:
 
         rule, rank      str, int32
-        device          int32    null where it is not about one
-        value_fraction  float64  0..1, what was measured; null where the rule is not about a share
-        measure         str      what it is a share of; for rules about none what they looked for
-        limit_fraction  float64  what it may be
-        worth_ns        float64  of the mean step, at most to be won; null where that cannot be said
+        device          int32    null if the rule is not about one
+        value_fraction  float64  0..1, as measured; null if the rule has no such value
+        measure         str      the whole of which it is a fraction or, without a value, what the rule looks for
+        limit_fraction  float64  the limit
+        worth_ns        float64  the most that can be saved in the mean step; null if unknown
 
-    events           what lies behind, the most telling first:
+    events           the events behind it, the most important first:
 
         rule, rank, device  as above
-        event       str    name of the events; for memory of the operators whose blocks were alive at the peak
-        call_count  int64  how many; null for times that are means
-        total_ns    int64  how long; null for memory
-        bytes       int64  null where it is not about sizes
-        at_ns       int64  where to look: begin of the longest, or the moment of the peak; null where not known
+        event       str    name of the events; for memory, of the operators whose blocks were alive at the peak
+        call_count  int64  null for times that are means
+        total_ns    int64  null for memory
+        bytes       int64  null if the rule is not about sizes
+        at_ns       int64  where to look: the start of the longest event, or the time of the peak; null if unknown
 
-    findings         rules that could not be asked, and what to record for them
+    findings         rules that could not be checked, and what to record for them
     """
 
     recommendations: pl.DataFrame
@@ -90,12 +90,12 @@ def advice(
 
     Args:
         trace: the job.
-        thresholds: from which values on a rule applies; by default those of the TensorBoard plugin.
+        thresholds: the limits from which rules apply; by default those of the TensorBoard plugin.
         compat: "torch_tb_profiler" gives the plugin's rules with its numbers and mistakes.
-        executor: where the ranks are worked on.
+        executor: computes the ranks; by default in this process.
 
     Raises:
-        InvalidOptionError: a threshold is no fraction.
+        InvalidOptionError: a threshold is not a fraction.
 
     Source: docs/reference/advice.md derives each rule.
 
@@ -116,48 +116,45 @@ def advice_from(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Advice:
-    """Return `advice` from results that are there already, by the names of their analyses."""
+    """Return `advice` from results that exist already, by the names of their analyses."""
     of_ranks = facts(trace, results, compat, executor)
     rules = _RULES[compat].rules
-    found = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in rules}
-    applying = sorted(filter(found.get, rules), key=lambda rule: (not rule.is_first, -(_worth(found[rule]) or 0)))
+    cases = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in rules}
+    applying = sorted(filter(cases.get, rules), key=lambda rule: (not rule.is_first, -(_worth(cases[rule]) or 0)))
+    with_rules = [(rule, rank_case) for rule in applying for rank_case in cases[rule]]
     return Advice(
-        _table([_recommendation(rule, found[rule]) for rule in applying], _RECOMMENDATIONS),
-        _table([_numbers(rule, each) for rule in applying for each in found[rule]], _EVIDENCE),
-        _events([(rule, each) for rule in applying for each in found[rule]]),
-        joined_findings({rank: _not_asked(facts, rules) for rank, facts in of_ranks.items()}),
+        _table([_recommendation(rule, cases[rule]) for rule in applying], _RECOMMENDATIONS),
+        _table([_numbers(rule, rank_case) for rule, rank_case in with_rules], _EVIDENCE),
+        _events(with_rules),
+        joined_findings({rank: _not_checked(facts, rules) for rank, facts in of_ranks.items()}),
     )
 
 
-def _cases(rule: Rule, of_ranks: Mapping[int, RankFacts], thresholds: Thresholds) -> list[Found]:
-    return [Found(rank, each, case) for rank, each in of_ranks.items() for case in rule.check(each, thresholds)]
+def _cases(rule: Rule, of_ranks: Mapping[int, RankFacts], thresholds: Thresholds) -> list[RankCase]:
+    return [RankCase(rank, facts, case) for rank, facts in of_ranks.items() for case in rule.check(facts, thresholds)]
 
 
-def _worth(found: Sequence[Found]) -> float | None:
-    """Return the largest share of a rank's mean step that may be won."""
-    known = [
-        each.case.worth_ns / each.facts.step_ns
-        for each in found
-        if each.case.worth_ns is not None and each.facts.step_ns > 0
-    ]
-    return max(known, default=None)
+def _worth(cases: Sequence[RankCase]) -> float | None:
+    """Return the largest fraction of a rank's mean step that can be saved."""
+    known = [(case.worth_ns, facts.step_ns) for _, facts, case in cases if case.worth_ns is not None]
+    return max((worth_ns / step_ns for worth_ns, step_ns in known if step_ns > 0), default=None)
 
 
-def _recommendation(rule: Rule, found: Sequence[Found]) -> dict[str, Any]:
+def _recommendation(rule: Rule, cases: Sequence[RankCase]) -> dict[str, Any]:
     return {
         "rule": rule.name,
-        "advice": rule.say(found),
-        "rank_count": len({each.rank for each in found}),
-        "worth_fraction": _worth(found),
+        "advice": rule.say(cases),
+        "rank_count": len({rank for rank, _, _ in cases}),
+        "worth_fraction": _worth(cases),
         "analysis": rule.analysis,
     }
 
 
-def _numbers(rule: Rule, found: Found) -> dict[str, Any]:
-    case = found.case
+def _numbers(rule: Rule, rank_case: RankCase) -> dict[str, Any]:
+    case = rank_case.case
     return {
         "rule": rule.name,
-        "rank": found.rank,
+        "rank": rank_case.rank,
         "device": case.device,
         "value_fraction": case.value,
         "measure": rule.measure,
@@ -166,25 +163,25 @@ def _numbers(rule: Rule, found: Found) -> dict[str, Any]:
     }
 
 
-def _events(cases: Sequence[tuple[Rule, Found]]) -> pl.DataFrame:
+def _events(with_rules: Sequence[tuple[Rule, RankCase]]) -> pl.DataFrame:
     tables = [
-        found.case.events.with_columns(
+        case.events.with_columns(
             pl.lit(rule.name).alias("rule"),
-            pl.lit(found.rank, pl.Int32).alias("rank"),
-            pl.lit(found.case.device, pl.Int32).alias("device"),
+            pl.lit(rank, pl.Int32).alias("rank"),
+            pl.lit(case.device, pl.Int32).alias("device"),
         ).select(*_EVENTS)
-        for rule, found in cases
+        for rule, (rank, _, case) in with_rules
     ]
     return pl.concat([pl.DataFrame(schema=_EVENTS), *tables])
 
 
-def _not_asked(of_rank: RankFacts, rules: Sequence[Rule]) -> list[str]:
+def _not_checked(of_rank: RankFacts, rules: Sequence[Rule]) -> list[str]:
     """Return what is missing, each with the rules that need it."""
     names_by_need: dict[str, list[str]] = {}
     for rule in rules:
         if (missing := rule.needs(of_rank)) is not None:
             names_by_need.setdefault(missing, []).append(rule.name)
-    return [f"{' and '.join(names)} could not be asked: {missing}" for missing, names in names_by_need.items()]
+    return [f"cannot check {' and '.join(names)}: {missing}" for missing, names in names_by_need.items()]
 
 
 def _table(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:

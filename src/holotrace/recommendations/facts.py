@@ -1,4 +1,4 @@
-"""What the rules ask about one rank: rows of analyses, and a few events that no analysis lists."""
+"""The facts that rules check: rows of analyses, and a few events that no analysis lists."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EVENTS = {
     "bytes": pl.Int64,
     "at_ns": pl.Int64,
 }
-"""What a finding rests on: see `holotrace.recommendations.advice.Advice.events`."""
+"""The events behind a recommendation: see `holotrace.recommendations.advice.Advice.events`."""
 
 DATA_PARALLEL = "DataParallel.forward"
 DISTRIBUTED_DATA_PARALLEL = "DistributedDataParallel.forward"
@@ -47,19 +47,19 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
 class HostFacts(NamedTuple):
-    """What no analysis lists, of one rank.
+    """The facts about one rank that no analysis lists.
 
     loading        the waits for the data loader, with the columns of `EVENTS`
-    wrappers       the calls of DataParallel and DistributedDataParallel, likewise
-    libraries      that carry out collectives, such as gloo and nccl
+    wrappers       the calls of DataParallel and DistributedDataParallel, with the same columns
+    libraries      those that carry out collectives, such as gloo and nccl
     used_devices   how many devices ran work
     properties     of all devices that the file describes
     is_rocm        whether the devices are AMD's
-    eligible       share of the kernels' time that operators launch whose work tensor cores could do; None without any
-    slow_eligible  these operators, by the time of their kernels that use no tensor cores
+    eligible       fraction of the kernel time launched by operators whose work tensor cores could do; None without any
+    slow_eligible  these operators, by the time of their kernels that do not use tensor cores
     eligible_ns    that time
-    used           share of the kernels' time on tensor cores; None without any
-    unknown        of eligible operators, the share whose name does not tell; None without any
+    used           fraction of the kernel time on tensor cores; None without any
+    unknown        of eligible operators' kernel time, the fraction whose kernel names do not tell; None without any
     """
 
     loading: pl.DataFrame
@@ -77,9 +77,9 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankFacts(EqualByContent):
-    """All that the rules ask about one rank; the tables are its rows of the analyses' results.
+    """The facts about one rank; the tables are its rows of the analyses' results.
 
-    late_ranks  the ranks of the job that the others wait for, rows of `Stragglers.per_rank` and `longest_wait_ns`
+    late_ranks  the ranks of the job that others wait for: rows of `Stragglers.per_rank` and `longest_wait_ns`
     """
 
     rank: int
@@ -125,7 +125,7 @@ def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> An
 
 
 def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
-    """Return what the rules ask about each rank."""
+    """Return the facts about each rank."""
     hosts = trace.map(partial(_host_facts, attribution=attribution_of(compat)), executor)
     of_ranks = {rank: _of_rank(rank, results, host) for rank, host in hosts.items()}
     late = _late(results, of_ranks)
@@ -198,9 +198,9 @@ def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFr
     """Return every kernel with the operator that launched it.
 
     Returns:
-        name               uint32  string id of the operator; null where it is not known
+        name               uint32  string id of the operator; null if unknown
         start_ns, end_ns   int64
-        uses_tensor_cores  bool    null where the name of the kernel does not tell
+        uses_tensor_cores  bool    null if the name of the kernel does not tell
         is_counted         bool    whether the operator counts as one
         is_eligible        bool    whether it is within an eligible operator that has no eligible ones inside it
     """
@@ -224,7 +224,7 @@ def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFr
 
 
 def _share(kernels: pl.DataFrame, chosen: pl.Expr) -> float | None:
-    """Return the share of the chosen ones in the summed time; None where there is none."""
+    """Return the share of the chosen ones in the summed time; None without any."""
     whole = _time(kernels)
     return _time(kernels.filter(chosen)) / whole if whole else None
 

@@ -1,6 +1,6 @@
-"""The rules: what to look for on a rank, and what to try where it is found.
+"""The rules: what each of them looks for on a rank, and what it recommends.
 
-A rule is a function that returns its cases on one rank, and one that says in a sentence what to do about all cases of
+A rule has a function that returns its cases on one rank, and one that says in a sentence what to do about all cases of
 the job. The limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
 """
 
@@ -29,7 +29,7 @@ TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
 _MUCH_WAITING = 0.2
-"""Where a rank is known to be late and this part of the time in collectives is waiting, that is what to see to."""
+"""If a rank is late, and more than this part of the time in collectives is waiting, advise to fix the late rank first."""
 
 _OF_IDLE = {
     "dataloader": (
@@ -37,20 +37,20 @@ _OF_IDLE = {
     ),
     "memcpy": "copies take most of the rest: copy less, and asynchronously from pinned memory",
     "host_wait": (
-        "the rest is mostly waiting for the host: let it launch less and sooner (torch.compile, graphs, fused optimizers), "
-        "and avoid what makes it wait, such as .item()"
+        "the rest is mostly waiting for the host: launch fewer kernels (torch.compile, CUDA graphs, fused optimizers), "
+        "and avoid synchronisations such as .item()"
     ),
     "kernel_wait": (
-        "the rest is mostly short gaps between kernels: fuse them (torch.compile), launch them as a graph, or give each "
-        "more to do with a larger batch"
+        "the rest is mostly short gaps between kernels: fuse kernels (torch.compile), launch them as a CUDA graph, or "
+        "give each of them more work with a larger batch"
     ),
     "other": (
-        "for most of the rest work was launched and held up, by other streams for example, or by work of before the "
-        "recording: holotrace critical-path shows by what"
+        "for most of the rest, launched work waited, for example for other streams or for work from before the "
+        "recording: holotrace critical-path shows what held it up"
     ),
-    "": "a larger batch fills them, if the host is not what they wait for",
+    "": "a larger batch fills them, unless they wait for the host",
 }
-"""What to try where devices idle, by what they mostly wait for; an empty text for no known cause."""
+"""What to try if devices idle, by what they mostly wait for; the empty key stands for an unknown cause."""
 
 _WITHOUT_TENSOR_CORES = "GTX 16"
 """GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
@@ -65,13 +65,13 @@ _AMPERE = 8
 
 @dataclass(frozen=True)
 class Thresholds:
-    """From which values on a rule advises; all are fractions of 1.
+    """The limits from which rules apply; all are fractions of 1.
 
-    loading        of the mean step, spent waiting for the data loader
-    communication  of the mean step, spent communicating and nothing else
-    utilization    of the steps in which a kernel runs; below it a device is said to have room
-    eligible       of the kernels' time, launched by operators whose work tensor cores could do
-    memory         of the device's memory, allocated at the peak
+    loading        of the mean step: waiting for the data loader
+    communication  of the mean step: communication that nothing hides
+    utilization    of the steps: time in which a kernel runs; the rule applies below this limit
+    eligible       of the kernel time: launched by operators whose work tensor cores could do
+    memory         of the device's memory: allocated at the peak
     """
 
     loading: float = 0.05
@@ -81,7 +81,7 @@ class Thresholds:
     memory: float = 0.90
 
     def __post_init__(self) -> None:
-        """Refuse what is no fraction."""
+        """Refuse values that are not fractions."""
         for name, value in vars(self).items():
             if not 0 <= value <= 1:
                 message = f"{name}={value}: a threshold is a fraction from 0 to 1"
@@ -89,11 +89,11 @@ class Thresholds:
 
 
 class Case(NamedTuple):
-    """That a rule applies: on which device, if it is about one, and by which numbers.
+    """One application of a rule: the device, if it is about one, and the numbers.
 
-    value, limit  the fraction that was measured, and what it may be; None where the rule is about none
-    worth_ns      of the mean step, at most to be won; None where that cannot be said
-    events        what lies behind it, with the columns of `holotrace.recommendations.facts.EVENTS`
+    value, limit  the measured fraction, and its limit; None for a rule without one
+    worth_ns      the most that can be saved in the mean step; None if unknown
+    events        the events behind it, with the columns of `holotrace.recommendations.facts.EVENTS`
     """
 
     device: int | None
@@ -103,7 +103,7 @@ class Case(NamedTuple):
     events: pl.DataFrame
 
 
-class Found(NamedTuple):
+class RankCase(NamedTuple):
     """A case and the rank it is about."""
 
     rank: int
@@ -115,13 +115,13 @@ class Found(NamedTuple):
 class Rule:
     """One rule.
 
-    name      what it is about
-    measure   what its value is a share of, or what it looks for
+    name      its subject
+    measure   the whole of which its value is a fraction or, without a value, what it looks for
     analysis  the analysis that shows more
-    needs     says what is lacking to ask it; None where nothing is
+    needs     says which input is missing; None if none is
     check     returns its cases on a rank
-    say       says what to do about all cases, of which there is at least one
-    is_first  whether to see to it before all others, whatever these are worth
+    say       says what to do about all cases; there is at least one
+    is_first  list it before all other rules, whatever they are worth
     """
 
     name: str
@@ -129,7 +129,7 @@ class Rule:
     analysis: str
     needs: Callable[[RankFacts], str | None]
     check: Callable[[RankFacts, Thresholds], list[Case]]
-    say: Callable[[Sequence[Found]], str]
+    say: Callable[[Sequence[RankCase]], str]
     is_first: bool = False
 
 
@@ -141,17 +141,17 @@ def _late_rank(facts: RankFacts, _: Thresholds) -> list[Case]:
     ]
 
 
-def _say_late_rank(found: Sequence[Found]) -> str:
-    (late, *others) = found[0].facts.late_ranks
-    waited = f"the others together wait {duration_text(late['caused_wait_ns'])} for it"
+def _say_late_rank(cases: Sequence[RankCase]) -> str:
+    (late, *others) = cases[0].facts.late_ranks
+    waited = f"the other ranks together wait {duration_text(late['caused_wait_ns'])} for it"
     share = f"{percent_text(late['caused_fraction'])} of all waiting in its collectives"
-    too = f"; ranks {_listed([each['rank'] for each in others])} too" if others else ""
+    others_late = f"; the same holds for {ranks_text(sorted(row['rank'] for row in others))}" if others else ""
     way_out = (
-        "find what its host, its data or its device does longer than those of another rank"
+        "find what takes longer on its host, in its data loading or on its device than on another rank"
         if late["is_cause"]
-        else "it may itself wait for another rank, so find what it waits for"
+        else "find what it waits for, because it may itself wait for another rank"
     )
-    return f"{late_clause(late)}: {waited}, {share}{too}: {way_out}, before anything else"
+    return f"{late_clause(late)}: {waited}, {share}{others_late}; before anything else, {way_out}"
 
 
 def _loading(facts: RankFacts, limits: Thresholds) -> list[Case]:
@@ -161,9 +161,9 @@ def _loading(facts: RankFacts, limits: Thresholds) -> list[Case]:
     return [Case(None, fraction, limits.loading, mean_ns, facts.host.loading)]
 
 
-def _say_loading(found: Sequence[Found]) -> str:
+def _say_loading(cases: Sequence[RankCase]) -> str:
     return (
-        f"{_share_of_step(found)} is spent waiting for the data loader: load in several processes (num_workers), "
+        f"{_share_of_step(cases)} is spent waiting for the data loader: load in several processes (num_workers), "
         f"pin memory, or prefetch"
     )
 
@@ -175,10 +175,10 @@ def _data_parallel(facts: RankFacts, _: Thresholds) -> list[Case]:
     return [Case(None, None, None, None, calls)]
 
 
-def _say_data_parallel(found: Sequence[Found]) -> str:
+def _say_data_parallel(cases: Sequence[RankCase]) -> str:
     return (
-        f"DataParallel drives {found[0].facts.host.used_devices} devices from one process ({_where(found)}): "
-        f"DistributedDataParallel, with a process a device, is faster"
+        f"DataParallel drives {cases[0].facts.host.used_devices} devices from one process ({_where(cases)}): "
+        f"DistributedDataParallel, with one process per device, is faster"
     )
 
 
@@ -196,11 +196,13 @@ def ddp_without_nccl(facts: RankFacts, _: Thresholds) -> list[Case]:
     return [Case(None, fraction, None, mean_ns, pl.concat([calls, _operations(facts)]))]
 
 
-def _say_ddp_backend(found: Sequence[Found]) -> str:
-    libraries = ", ".join(sorted({name for each in found for name in each.facts.host.libraries})) or "another library"
+def _say_ddp_backend(cases: Sequence[RankCase]) -> str:
+    libraries = (
+        ", ".join(sorted({name for rank_case in cases for name in rank_case.facts.host.libraries})) or "another library"
+    )
     return (
-        f"DistributedDataParallel communicates by {libraries} although the devices could ({_where(found)}): initialise "
-        f"the process group with the backend nccl"
+        f"DistributedDataParallel communicates through {libraries}, although the devices support NCCL ({_where(cases)}): "
+        f"initialise the process group with the backend nccl"
     )
 
 
@@ -211,29 +213,29 @@ def _communication(facts: RankFacts, limits: Thresholds) -> list[Case]:
     return [Case(None, fraction, limits.communication, mean_ns, _operations(facts))]
 
 
-def _say_communication(found: Sequence[Found]) -> str:
-    waiting, late = _waiting_fraction(found), found[0].facts.late_ranks
-    exposed = f"{_share_of_step(found)} is communication that nothing hides"
+def _say_communication(cases: Sequence[RankCase]) -> str:
+    waiting, late = _waiting_fraction(cases), cases[0].facts.late_ranks
+    exposed = f"{_share_of_step(cases)} is communication that nothing hides"
     if late and waiting is not None and waiting > _MUCH_WAITING:
         return (
-            f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, most of it "
-            f"where {late_clause(late[0])}: see to that first, and look again"
+            f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks, mostly "
+            f"because {late_clause(late[0])}: fix that first, and look again"
         )
     if waiting is not None and waiting > _MOSTLY:
-        return f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance them"
-    return say_to_communicate_less(found)
+        return f"{exposed}, and {percent_text(waiting)} of the time in collectives is waiting for other ranks: balance their work"
+    return say_to_communicate_less(cases)
 
 
-def say_to_communicate_less(found: Sequence[Found]) -> str:
-    """Say how much of the step is exposed communication, and what makes it less."""
+def say_to_communicate_less(cases: Sequence[RankCase]) -> str:
+    """Say how much of the step is exposed communication, and how to reduce it."""
     return (
-        f"{_share_of_step(found)} is communication that nothing hides: accumulate gradients over several batches, send "
-        f"them in a smaller type, or take larger batches; the first and the last change what is learnt from a step"
+        f"{_share_of_step(cases)} is communication that nothing hides: accumulate gradients over several batches, "
+        f"communicate them in a smaller type, or use larger batches; the first and the last change the effective batch size"
     )
 
 
-def _waiting_fraction(found: Sequence[Found]) -> float | None:
-    means = pl.concat([of_rank.facts.mean_steps for of_rank in found])
+def _waiting_fraction(cases: Sequence[RankCase]) -> float | None:
+    means = pl.concat([of_rank.facts.mean_steps for of_rank in cases])
     if means.is_empty():
         return None
     waiting, whole = means.select(pl.col("mean_synchronising_ns", "mean_collective_ns").sum()).row(0)
@@ -254,39 +256,42 @@ def _utilization(facts: RankFacts, limits: Thresholds) -> list[Case]:
     ]
 
 
-def _say_utilization(found: Sequence[Found]) -> str:
-    return say_idle(found, _cause(found))
+def _say_utilization(cases: Sequence[RankCase]) -> str:
+    return say_idle(cases, _cause(cases))
 
 
-def say_idle(found: Sequence[Found], cause: str = "") -> str:
+def say_idle(cases: Sequence[RankCase], cause: str = "") -> str:
     """Say which devices idle and what to try; the cause is a key of `_OF_IDLE`."""
-    least = min(found, key=_value)
-    devices = sorted({each.case.device for each in found if each.case.device is not None})
+    least = min(cases, key=_value)
+    devices = sorted({rank_case.case.device for rank_case in cases if rank_case.case.device is not None})
     which = f"GPU {devices[0]}" if len(devices) == 1 else f"GPUs {_listed(devices)}"
     runs = "runs" if len(devices) == 1 else "run"
     return (
-        f"{which} ({_where(found)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, rank "
-        f"{least.rank} in {percent_text(_value(least))}: {_OF_IDLE[cause]}"
+        f"{which} ({_where(cases)}) {runs} kernels in less than {percent_text(least.case.limit)} of the time, "
+        f"{percent_text(_value(least))} on rank {least.rank}; {_OF_IDLE[cause]}"
     )
 
 
-def _cause(found: Sequence[Found]) -> str:
-    """Return what the devices mostly wait for: a key of `_OF_IDLE`, empty where nothing has more than half of it.
+def _cause(cases: Sequence[RankCase]) -> str:
+    """Return what the devices mostly wait for, as a key of `_OF_IDLE`; empty if nothing takes more than half of the time.
 
-    Where the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after the
-    last one has no category; where it is most of the idle time, the gaps between kernels decide, as in the verdict.
+    If the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after
+    the last one has no category; if it is most of the idle time, the gaps between kernels decide, as in the verdict.
     """
-    idle_ns = sum(each.facts.step_ns * each.facts.step_count * (1 - _value(each)) for each in found)
-    of_ranks = {each.rank: each.facts for each in found}.values()
+    idle_ns = sum(rank_case.facts.step_ns * rank_case.facts.step_count * (1 - _value(rank_case)) for rank_case in cases)
+    of_ranks = {rank_case.rank: rank_case.facts for rank_case in cases}.values()
     waits = {name: sum(_in_steps(facts, name) for facts in of_ranks) for name in ("dataloader", "memcpy")}
     gaps = dict(
-        pl.concat([_gaps(each) for each in found]).group_by("category").agg(pl.col("idle_ns").sum()).iter_rows()
+        pl.concat([_gaps(rank_case) for rank_case in cases])
+        .group_by("category")
+        .agg(pl.col("idle_ns").sum())
+        .iter_rows()
     )
     return _most_of({**waits, **gaps}, idle_ns) or _most_of(gaps, sum(gaps.values()))
 
 
-def _most_of(told: Mapping[str, float], whole: float) -> str:
-    return next((name for name in _OF_IDLE if told.get(name, 0) > _MOSTLY * whole), "")
+def _most_of(idle_ns: Mapping[str, float], whole: float) -> str:
+    return next((name for name in _OF_IDLE if idle_ns.get(name, 0) > _MOSTLY * whole), "")
 
 
 def _in_steps(facts: RankFacts, category: str) -> float:
@@ -294,12 +299,12 @@ def _in_steps(facts: RankFacts, category: str) -> float:
     return mean_ns * facts.step_count
 
 
-def _gaps(found: Found) -> pl.DataFrame:
-    """Return the idle time of the device by what it waited for: category and idle_ns."""
-    idle = found.facts.idle
+def _gaps(rank_case: RankCase) -> pl.DataFrame:
+    """Return the idle time of the device by cause: category and idle_ns."""
+    idle = rank_case.facts.idle
     if idle.is_empty():
         return pl.DataFrame(schema={"category": pl.String, "idle_ns": pl.Int64})
-    return idle.filter(device=found.case.device).select(pl.col("category").cast(pl.String), "idle_ns")
+    return idle.filter(device=rank_case.case.device).select(pl.col("category").cast(pl.String), "idle_ns")
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
@@ -317,31 +322,31 @@ def precision_cases(facts: RankFacts, limits: Thresholds) -> list[Case]:
     return [Case(None, eligible, limits.eligible, worth_ns, host.slow_eligible)]
 
 
-def _say_precision(found: Sequence[Found]) -> str:
-    most = max(found, key=_value)
+def _say_precision(cases: Sequence[RankCase]) -> str:
+    most = max(cases, key=_value)
     return (
-        f"{percent_text(_value(most))} of the kernels' time on rank {most.rank} is launched by operators that tensor "
-        f"cores could speed up, and no kernel uses them ({_where(found)}): {_as_types(found)}"
+        f"{percent_text(_value(most))} of the kernel time on rank {most.rank} comes from operators that tensor cores could "
+        f"speed up, but no kernel uses them ({_where(cases)}): {_as_types(cases)}"
     )
 
 
-def _as_types(found: Sequence[Found]) -> str:
-    """Name the types that the tensor cores of all these devices know."""
-    common = set.intersection(*({*_types(each.facts)} for each in found))
+def _as_types(cases: Sequence[RankCase]) -> str:
+    """Name the types that the tensor cores of all these devices support."""
+    common = set.intersection(*({*_types(rank_case.facts)} for rank_case in cases))
     if "TF32" in common:
         return "autocast to bfloat16 or float16, or allow TF32"
     return "autocast to bfloat16 or float16" if "bfloat16" in common else "autocast to float16 with a GradScaler"
 
 
 def _types(facts: RankFacts) -> tuple[str, ...]:
-    """Return the types of lower precision that the tensor or matrix cores of all devices of the rank know."""
+    """Return the low-precision types that the tensor or matrix cores of all devices of the rank support."""
     if facts.devices.is_empty():
         return ()
     known = [
         _amd_types(*row) if facts.host.is_rocm else _nvidia_types(*row)
         for row in facts.devices.select("device_name", "compute_capability").iter_rows()
     ]
-    return tuple(name for name in known[0] if all(name in each for each in known))
+    return tuple(name for name in known[0] if all(name in types for types in known))
 
 
 def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
@@ -355,7 +360,7 @@ def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
 def _amd_types(name: str | None, capability: str | None) -> tuple[str, ...]:
     """https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
     major = _major(capability)
-    is_vega = any(each in (name or "") for each in _WITHOUT_MATRIX_CORES)
+    is_vega = any(vega in (name or "") for vega in _WITHOUT_MATRIX_CORES)
     has_matrix_cores = major >= _RDNA_WITH_MATRIX_CORES or (major == _CDNA and not is_vega)
     return ("float16", "bfloat16") if has_matrix_cores else ()
 
@@ -377,11 +382,11 @@ def memory_cases(facts: RankFacts, devices: pl.DataFrame, limits: Thresholds) ->
     ]
 
 
-def _say_memory(found: Sequence[Found]) -> str:
-    most = max(found, key=_value)
+def _say_memory(cases: Sequence[RankCase]) -> str:
+    most = max(cases, key=_value)
     return (
         f"device {most.case.device} of rank {most.rank} had {percent_text(_value(most))} of its memory allocated at "
-        f"the peak ({_where(found)}): checkpoint activations, shard the optimizer's state, or lower the precision"
+        f"the peak ({_where(cases)}): checkpoint activations, shard the optimizer's state, or lower the precision"
     )
 
 
@@ -398,7 +403,7 @@ def _operations(facts: RankFacts) -> pl.DataFrame:
 
 
 def _categories(facts: RankFacts) -> pl.DataFrame:
-    """Return what fills the mean step besides kernels, the longest first."""
+    """Return the other categories of the mean step, the longest first."""
     rows = [
         {
             "event": f"{name} (mean of a step)",
@@ -407,7 +412,7 @@ def _categories(facts: RankFacts) -> pl.DataFrame:
             "bytes": None,
             "at_ns": None,
         }
-        for name, (mean_ns, _) in sorted(facts.step.items(), key=lambda each: -each[1][0])
+        for name, (mean_ns, _) in sorted(facts.step.items(), key=lambda row: -row[1][0])
         if name != "kernel" and mean_ns
     ]
     return pl.DataFrame(rows, schema=EVENTS)
@@ -435,19 +440,19 @@ def capability(properties: dict[str, Any]) -> tuple[int, int]:
     return (major, minor) if isinstance(major, int) and isinstance(minor, int) else (0, 0)
 
 
-def _share_of_step(found: Sequence[Found]) -> str:
-    most = max(found, key=_value)
+def _share_of_step(cases: Sequence[RankCase]) -> str:
+    most = max(cases, key=_value)
     worth = "" if most.case.worth_ns is None else f" ({duration_text(most.case.worth_ns)})"
-    others = "" if len(found) == 1 else f", as on {len(found) - 1} other rank{'s' if len(found) > 2 else ''},"  # noqa: PLR2004
-    return f"{percent_text(_value(most))} of the mean step{worth} of rank {most.rank}{others}"
+    highest = "" if len(cases) == 1 else f", the highest of {len(cases)} ranks,"
+    return f"{percent_text(_value(most))} of the mean step{worth} of rank {most.rank}{highest}"
 
 
-def _value(found: Found) -> float:
-    return found.case.value or 0.0
+def _value(rank_case: RankCase) -> float:
+    return rank_case.case.value or 0.0
 
 
-def _where(found: Sequence[Found]) -> str:
-    return ranks_text(sorted({each.rank for each in found}))
+def _where(cases: Sequence[RankCase]) -> str:
+    return ranks_text(sorted({rank_case.rank for rank_case in cases}))
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -455,16 +460,16 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _needs_steps(facts: RankFacts) -> str | None:
-    return None if facts.step else "nothing was recorded that could be a step: record with ProfilerActivity.CPU"
+    return None if facts.step else "no operators or steps were recorded; record with ProfilerActivity.CPU"
 
 
 def _needs_kernels(facts: RankFacts) -> str | None:
-    return None if len(facts.devices) else "no kernels were recorded: record with ProfilerActivity.CUDA"
+    return None if len(facts.devices) else "no kernels were recorded; record with ProfilerActivity.CUDA"
 
 
 def _needs_memory(facts: RankFacts) -> str | None:
     if facts.memory.is_empty():
-        return "no memory events were recorded: record with profile_memory=True"
+        return "no memory events were recorded; record with profile_memory=True"
     on_devices = facts.memory.filter(pl.col("device_type") != "cpu")
     is_unknown = len(on_devices) > 0 and on_devices["capacity_bytes"].null_count() == len(on_devices)
     return "the file does not say how much memory the devices have" if is_unknown else None
