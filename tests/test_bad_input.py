@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import holotrace
 from holotrace.catalogue import ANALYSES
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.errors import HolotraceError, InvalidOptionError, UnknownRankError, what_exists
 from holotrace.testing.builder import TraceBuilder
 from hta.memory_analysis import MemoryAnalysis

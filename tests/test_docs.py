@@ -10,13 +10,13 @@ import pytest
 from typer.main import get_command
 
 from holotrace import errors
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.enrich.kernels import kernel_kind, tensor_cores
 from holotrace.testing.synthetic import write_job
 from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links, run_blocks, script
 
 DOCS = ROOT / "docs"
-COMMANDS = get_command(app).commands
+COMMANDS = get_command(app)
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -59,12 +59,17 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(listed) == sorted(pages)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS.list_commands(None))
 def test_every_command_and_option_is_documented(name) -> None:
     """A heading for the command, and each option's name on the page."""
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert f"## holotrace {name}\n" in text
-    options = {option for parameter in COMMANDS[name].params for option in parameter.opts if option.startswith("-")}
+    options = {
+        option
+        for parameter in COMMANDS.get_command(None, name).params
+        for option in parameter.opts
+        if option.startswith("-")
+    }
     assert {option for option in options if f"`{option}" not in text and f" [{option}" not in text} == set()
 
 

@@ -15,6 +15,9 @@ SOURCE = Path(holotrace.__file__).parent
 HTA_INTERFACE = SOURCE.parents[1] / "packages" / "holotrace-hta" / "src"
 
 IMPORTED_BY_NAME = {
+    "holotrace/catalogue.py": "the catalogue names the folders of its questions, below",
+    "holotrace/cli/group.py": "commands are imported when they run, from modules below",
+    "holotrace/question.py": "a question imports the computation and tables of its own folder on first use",
     "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",
     "holotrace/execution/extras.py": "optional packages of others",
     "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",

@@ -12,7 +12,7 @@ import pytest
 import holotrace
 import holotrace.figures
 import holotrace.testing
-from holotrace.catalogue import ANALYSES
+from holotrace.catalogue import ANALYSES, COMPARISONS
 
 LAZY = (holotrace, holotrace.figures, holotrace.testing)
 SOURCE = Path(holotrace.__file__).parent
@@ -26,8 +26,8 @@ def test_dir_lists_every_public_name(module) -> None:
 
 
 def test_every_plot_is_public() -> None:
-    """One for each analysis and each comparison."""
-    plots = {f"plot_{each.name}" for each in ANALYSES} | {"plot_compare_traces", "plot_compare_operators"}
+    """One for each question."""
+    plots = {f"plot_{question.name}" for question in (*ANALYSES, *COMPARISONS)}
     assert set(holotrace.figures.__all__) == plots
     assert len(plots) == 23
 

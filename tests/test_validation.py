@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holotrace import open_trace
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 from holotrace.validation import RULES, Violation, validate

@@ -1,60 +1,53 @@
-"""The analyses in the order they are read; the command line, the report and the pages loop over this list.
+"""The questions that holotrace answers, in the order in which people read them.
 
-One word leads through all of it: analysis `idle_time` is computed by `holotrace.analyses.idle_time.compute.idle_time`, drawn by
-`holotrace.analyses.idle_time.figure.plot_idle_time`, printed by `holotrace idle-time` and explained in `reference/analyses/idle_time.md`.
+The command line, the report and the pages loop over these lists. A question is a folder in `holotrace/analyses`, and one word
+leads to all of it: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and
+`reference/analyses/idle_time.md` explains.
 """
 
 from __future__ import annotations
 
-from holotrace.analyses.communication_overlap import entry as communication_overlap
-from holotrace.analyses.critical_path import entry as critical_path
-from holotrace.analyses.cupti_counters import entry as cupti_counters
-from holotrace.analyses.distributed import entry as distributed
-from holotrace.analyses.gpu_summary import entry as gpu_summary
-from holotrace.analyses.idle_time import entry as idle_time
-from holotrace.analyses.kernel_breakdown import entry as kernel_breakdown
-from holotrace.analyses.kernel_sequences import entry as kernel_sequences
-from holotrace.analyses.kernels import entry as kernels
-from holotrace.analyses.launch_statistics import entry as launch_statistics
-from holotrace.analyses.memory_bandwidth import entry as memory_bandwidth
-from holotrace.analyses.memory_timeline import entry as memory_timeline
-from holotrace.analyses.modules import entry as modules
-from holotrace.analyses.operator_kernels import entry as operator_kernels
-from holotrace.analyses.operator_memory import entry as operator_memory
-from holotrace.analyses.operators import entry as operators
-from holotrace.analyses.queue_length import entry as queue_length
-from holotrace.analyses.step_time import entry as step_time
-from holotrace.analyses.stragglers import entry as stragglers
-from holotrace.analyses.temporal_breakdown import entry as temporal_breakdown
-from holotrace.analyses.user_annotations import entry as user_annotations
+from importlib import import_module
+
 from holotrace.question import Analysis
 
-ANALYSES: tuple[Analysis, ...] = (
-    temporal_breakdown.ENTRY,
-    kernel_breakdown.ENTRY,
-    communication_overlap.ENTRY,
-    idle_time.ENTRY,
-    critical_path.ENTRY,
-    step_time.ENTRY,
-    gpu_summary.ENTRY,
-    kernels.ENTRY,
-    launch_statistics.ENTRY,
-    queue_length.ENTRY,
-    memory_bandwidth.ENTRY,
-    operators.ENTRY,
-    modules.ENTRY,
-    operator_kernels.ENTRY,
-    kernel_sequences.ENTRY,
-    user_annotations.ENTRY,
-    stragglers.ENTRY,
-    distributed.ENTRY,
-    cupti_counters.ENTRY,
-    memory_timeline.ENTRY,
-    operator_memory.ENTRY,
+
+def _questions(*names: str) -> tuple[Analysis, ...]:
+    return tuple(import_module(f"holotrace.analyses.{name}.question").QUESTION for name in names)
+
+
+ANALYSES = _questions(
+    "temporal_breakdown",
+    "kernel_breakdown",
+    "communication_overlap",
+    "idle_time",
+    "critical_path",
+    "step_time",
+    "gpu_summary",
+    "kernels",
+    "launch_statistics",
+    "queue_length",
+    "memory_bandwidth",
+    "operators",
+    "modules",
+    "operator_kernels",
+    "kernel_sequences",
+    "user_annotations",
+    "stragglers",
+    "distributed",
+    "cupti_counters",
+    "memory_timeline",
+    "operator_memory",
 )
-"""All analyses, the most general first."""
+"""Questions about one trace, the most general first."""
+
+COMPARISONS = _questions(
+    "compare_traces",
+    "compare_operators",
+)
+"""Questions about two traces."""
 
 
 def analysis(name: str) -> Analysis:
-    """Return the analysis of that name; KeyError where there is none."""
-    return {each.name: each for each in ANALYSES}[name]
+    """Return the question of that name, about one trace or two; KeyError if there is none."""
+    return {question.name: question for question in (*ANALYSES, *COMPARISONS)}[name]

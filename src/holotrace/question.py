@@ -1,52 +1,60 @@
-"""What an entry of the catalogue is: one question about a trace, with all that people see of it."""
+"""A question about traces: everything that people see of it, and where its answer comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
-from holotrace.tables import View
+from holotrace.options import Option
+
+if TYPE_CHECKING:
+    from holotrace.tables import View
 
 
 class Result(Protocol):
-    """What all results have in common: a sentence for each thing noticed on the way. The rest are tables."""
+    """What all results have in common: findings, a sentence each. The other fields are tables."""
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was noticed."""
+        """What the computation noticed."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """One question about a trace.
+    """One question about a trace, or about two.
 
-    name         the word that leads to its function, figure, command and page
+    package      its folder, whose name is also that of its function, figure, command and page
     title        what people call it
     question     what it answers
-    compute      `compute(trace, *, executor) -> result`
-    views        its tables for people, the most telling one first
-    definitions  the terms it uses, each with its meaning
+    definitions  terms of its tables and figure, each with its meaning
     section      the heading under which pages list it
+    options      options that its command has besides those of every command
+    alias        name of its command, where that is not the folder's
+    most_rows    rows of a table on the terminal
+
+    Its computation and tables load at first use, since both need polars.
     """
 
-    name: str
+    package: str
     title: str
     question: str
-    compute: Callable[..., Result]
-    views: tuple[View, ...]
     definitions: tuple[tuple[str, str], ...]
     section: str = "More"
+    options: tuple[Option, ...] = ()
+    alias: str = ""
+    most_rows: int = 50
+
+    @property
+    def name(self) -> str:
+        """The word that leads to everything about it: `idle_time`."""
+        return self.package.rpartition(".")[2]
 
     @property
     def command(self) -> str:
         """Name of its command: `idle-time`."""
-        return self.name.replace("_", "-")
-
-    @property
-    def main_views(self) -> tuple[View, ...]:
-        """The tables of a summary: those not by stream, of which a job has many."""
-        return tuple(view for view in self.views if not view.is_detail)
+        return self.alias or self.name.replace("_", "-")
 
     @property
     def page(self) -> str:
@@ -55,5 +63,25 @@ class Analysis:
 
     @property
     def python(self) -> str:
-        """The line that gives its result, for a trace that is open."""
+        """The line of Python that computes its result for an open trace."""
         return f"holotrace.{self.name}(trace)"
+
+    @property
+    def compute(self) -> Callable[..., Result]:
+        """`compute(trace, *, executor) -> result`; for a comparison, `compute(control, test, *, executor)`."""
+        function: Callable[..., Result] = getattr(self._module("compute"), self.name)
+        return function
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Its tables for people, the most telling first."""
+        views: tuple[View, ...] = self._module("entry").VIEWS
+        return views
+
+    @property
+    def main_views(self) -> tuple[View, ...]:
+        """The tables of a summary: all but those with a row per stream, step or launch, which can be very long."""
+        return tuple(view for view in self.views if not view.is_detail)
+
+    def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ
+        return import_module(f"{self.package}.{name}")

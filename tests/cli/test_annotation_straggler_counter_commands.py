@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 
 

@@ -70,7 +70,7 @@ def test_the_version_loads_no_commands() -> None:
     program = (
         "import sys; sys.argv = ['holotrace', '--version'];"
         "from holotrace.cli.app import main; main();"
-        "print([name for name in ('numpy', 'polars', 'rich', 'typer', 'holotrace.cli.commands') if name in sys.modules])"
+        "print([name for name in ('numpy', 'polars', 'rich', 'typer', 'holotrace.cli.group') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     version, loaded = done.stdout.splitlines()
@@ -81,7 +81,7 @@ def test_tables_need_no_drawing_libraries(tmp_path) -> None:
     """Only the report and HTA's interface load plotly, jinja2 and pandas."""
     gpu_job().write(tmp_path)
     program = (
-        "import sys; from holotrace.cli.commands import app;"
+        "import sys; from holotrace.cli.group import app;"
         f"app(['summary', {str(tmp_path)!r}, '--no-cache'], standalone_mode=False);"
         "print([name for name in ('plotly', 'jinja2', 'pandas') if name in sys.modules])"
     )

@@ -88,7 +88,7 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
         if (
             code not in {0, 1}
             or (lines != code and not (is_check and lines == 0))
-            or "a bug of holotrace" in errors
+            or "a bug in holotrace" in errors
             or "Traceback" in printed + errors
         ):
             failed[name] = (code, errors)

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from holotrace.catalogue import ANALYSES
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.ingest.file_health import FileHealth
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP, cpu_job, gpu_job
 from matrices import each_command
 
-check = import_module("holotrace.cli.check")
+check = import_module("holotrace.cli.commands.check")
 ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
 
 
@@ -200,7 +200,7 @@ def test_check_describes_each_file(tmp_path) -> None:
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
     output = run("check", str(tmp_path / "job"))
-    assert output.splitlines()[0] == "3 files: 2 clean, 1 left out."
+    assert output.splitlines()[0] == "3 files: 2 clean, 1 skipped."
     assert "rank from distributedInfo; options on: with_stack" in output
     assert "events, 3 of them GPU work" in output
     assert "notes.txt" in output

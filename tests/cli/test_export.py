@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError
 from jobs import gpu_job
 

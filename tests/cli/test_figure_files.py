@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from holotrace.cli import figure_files
-from holotrace.cli.commands import app
 from holotrace.cli.figure_files import PICTURES
+from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError
 from jobs import gpu_job
 

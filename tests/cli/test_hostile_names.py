@@ -88,7 +88,7 @@ def test_no_name_controls_a_terminal(command, on_terminal, job, tmp_path, monkey
     assert code in {0, 1, 2}
     assert steering(output) == set()
     assert "Traceback" not in output
-    assert "a bug of holotrace" not in output
+    assert "a bug in holotrace" not in output
 
 
 def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tuple[int, str]:

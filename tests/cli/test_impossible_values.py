@@ -64,7 +64,7 @@ def test_impossible_values_in_a_header_break_no_command(command, kind, folder, m
     captured = capsys.readouterr()
     assert code in {0, 1}
     assert captured.err.count("\n") == code
-    assert "a bug of holotrace" not in captured.err
+    assert "a bug in holotrace" not in captured.err
     assert "Traceback" not in captured.err
 
 

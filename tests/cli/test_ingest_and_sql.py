@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holotrace.catalogue import ANALYSES
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError
 from jobs import MARKUP, gpu_job
 from matrices import each_command
@@ -51,7 +51,7 @@ def test_ingest_counts_its_ranks(job, tmp_path) -> None:
     """A second run finds nothing to do; --force writes again."""
     first, second = (run("ingest", job, "-o", tmp_path / "s") for _ in range(2))
     assert "s: 2 ranks; 2 ranks written (" in first
-    assert "0 unchanged, 0 files left out" in first
+    assert "0 unchanged, 0 files skipped" in first
     assert "2 ranks; 0 ranks written (0 B), 2 unchanged" in second
     assert "2 ranks written" in run("ingest", job, "-o", tmp_path / "s", "--force")
 

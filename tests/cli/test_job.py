@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holotrace.cli import job as module
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.cli.job import Execution, worthwhile_workers
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.retrying import RetryingExecutor

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 
 
@@ -34,7 +34,7 @@ def run(*arguments: str) -> str:
 def test_the_comparison_prints_its_tables(pair) -> None:
     """It prints the question, both traces, the tree, and the operators."""
     output = run("compare-operators", *pair)
-    assert output.startswith("Where did control and test come to differ?")
+    assert output.startswith("Where do control and test differ?")
     assert "· · gemm" in output
     assert "30 µs" in output
 

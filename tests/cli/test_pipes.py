@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.cli.app import main
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 from matrices import each_command
 
@@ -122,6 +122,6 @@ def test_long_paths_are_not_wrapped(length, tmp_path) -> None:
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), folder / "job.store")
     lines = printed("runs", folder).splitlines()
     assert lines == [
-        f"{folder}: no trace, 1 file left out.",
-        f"left out  {folder / 'job.store'}: a store of a whole job; open it by its path",
+        f"{folder}: no trace, 1 file skipped.",
+        f"skipped  {folder / 'job.store'}: a store of a whole job; open it by its path",
     ]

@@ -8,7 +8,7 @@ import json
 from typer.testing import CliRunner
 
 import holotrace
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 from jobs import gpu_job
 
@@ -36,7 +36,7 @@ def job(folder) -> str:
 def test_every_span_has_a_line(tmp_path) -> None:
     """Consecutive ranks are a range; missing workers and skipped files are named."""
     lines = run(job(tmp_path)).splitlines()
-    assert lines[0].endswith(": 2 runs of 8 traces, 1 file left out.")
+    assert lines[0].endswith(": 2 runs of 8 traces, 1 file skipped.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
     assert "0-4" in lines[4]
     assert lines[6].split()[-2:] == ["a", "b"]
@@ -64,7 +64,7 @@ def test_json_has_every_recording(tmp_path) -> None:
 
 def test_an_empty_folder_is_reported(tmp_path) -> None:
     """An empty folder is not an error."""
-    assert run(str(tmp_path)).strip().endswith("no trace, 0 files left out.")
+    assert run(str(tmp_path)).strip().endswith("no trace, 0 files skipped.")
 
 
 def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
@@ -72,7 +72,7 @@ def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))
-        assert "no trace, 1 file left out" in text
+        assert "no trace, 1 file skipped" in text
         assert "job.store: a store of a whole job; open it by its path" in text
 
 
@@ -86,7 +86,7 @@ def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
     (tmp_path / "neither" / "config.json").write_text('{"lr": 1}')
     lines = run(str(tmp_path)).splitlines()
 
-    assert lines[0] == f"{tmp_path}: 2 runs of 2 traces, 1 file that cannot be read, 2 files left out."
+    assert lines[0] == f"{tmp_path}: 2 runs of 2 traces, 1 file that cannot be read, 2 files skipped."
     assert lines[1].startswith(f"unreadable  {tmp_path / 'bad' / 'rank0.json.gz'}: cannot be read: ")
     assert [line.split()[0] for line in lines if line.startswith(("bad", "good", "neither"))] == ["bad", "good"]
     answer = json.loads(run(str(tmp_path), "--json"))

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 pytest.importorskip("waitress", reason="the extra web is not installed")
 pytest.importorskip("dash", reason="the extra web is not installed")
 
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError, TraceNotFoundError
 from holotrace.web.server.server import Address, bound_server
 from holotrace.web.session.session import Session
 from jobs import gpu_job
 
-serve_module = import_module("holotrace.cli.serve")
+serve_module = import_module("holotrace.cli.commands.serve")
 
 
 def refused(*arguments: str) -> BaseException | None:

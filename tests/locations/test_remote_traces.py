@@ -20,7 +20,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import holotrace
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.errors import (
     InvalidOptionError,
     NotATraceError,

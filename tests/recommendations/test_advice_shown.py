@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 from hta.trace_analysis import TraceAnalysis
 

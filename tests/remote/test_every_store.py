@@ -14,7 +14,7 @@ from scripts.store_trials import failed, race
 from typer.testing import CliRunner
 
 import holotrace
-from holotrace.cli.commands import app
+from holotrace.cli.group import app
 from holotrace.export.tables import export_tables
 from holotrace.schema import TABLES
 from holotrace.store.trace import Trace

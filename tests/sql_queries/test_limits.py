@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import holotrace
-from holotrace.cli.commands import app
-from holotrace.cli.sql import parse_size
+from holotrace.cli.commands.sql import parse_size
+from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError, LimitReachedError
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder

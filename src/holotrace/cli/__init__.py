@@ -1,1 +1,1 @@
-"""The command `holotrace`; each command has its own file."""
+"""The command line: the group of all commands, and what they share: options, jobs, output and progress."""

@@ -1,4 +1,4 @@
-"""The entry point of the command `holotrace`: its version at once, and errors of one line."""
+"""The entry point of the command `holotrace`: runs it, and turns every failure into one line."""
 
 from __future__ import annotations
 
@@ -18,32 +18,29 @@ from holotrace.errors import HolotraceError
 from holotrace.visible_text import visible
 
 TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
-"""With this environment variable, an error that is a bug of holotrace ends with its traceback."""
+"""If this environment variable is set, a bug in holotrace shows its traceback."""
 
 LONGEST_MESSAGE = 10_000
-"""Characters of an error; names in it have any length."""
+"""Characters of an error message; the names in it can be of any length."""
 
 FAILED = 1
 MISUSED = 2
 
 
 def main() -> None:
-    """Run the command line; every failure is one line on stderr, with exit code 1 or, where it is misused, 2.
-
-    The version is printed before the commands are loaded, since those need tables and that takes a while.
-    """
+    """Run the command line; a failure prints one line on stderr and exits with 1, or with 2 for a wrong option."""
     try:
-        _run_with_errors_told()
+        _run_and_report_errors()
     except SystemExit as ending:
-        _expect_no_query_to_go_on(ending)
+        _exit_despite_running_query(ending)
         raise
 
 
-def _run_with_errors_told() -> None:
+def _run_and_report_errors() -> None:
     _prepare_streams()
-    if not sys.warnoptions:  # what libraries warn of is for those who program with them
+    if not sys.warnoptions:  # warnings of libraries are for programmers
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # a scheduler's end of the job, a terminal that is closed
+    for name in ("SIGTERM", "SIGHUP"):  # from a scheduler that ends the job, or a closed terminal
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:
@@ -53,7 +50,7 @@ def _run_with_errors_told() -> None:
         raise
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BaseException as error:  # panics of native code are no Exception
+    except BaseException as error:  # a panic in native code is not an Exception
         if _is_bug(error) and os.environ.get(TRACEBACK_VARIABLE):
             raise
         _stop(_described(error))
@@ -64,17 +61,17 @@ def _is_bug(error: BaseException) -> bool:
 
 
 def _described(error: BaseException) -> str | None:
-    """Return what an error says to whoever runs the command; None where that is nothing."""
+    """Return the message of an error; None if there is nothing to say."""
     if isinstance(error, HolotraceError):
         return str(error)
     if isinstance(error, CancelledError):
-        return "the cluster dropped the work; is its scheduler still there?"
-    if isinstance(error, BrokenPipeError):  # `holotrace … | head`: who reads has seen enough
+        return "the cluster cancelled the work; check that its scheduler still runs"
+    if isinstance(error, BrokenPipeError):  # `holotrace … | head` has seen enough
         return None
     if isinstance(error, OSError):
         return _reason(error)
     if isinstance(error, MemoryError):
-        return "memory ran out; use fewer --workers or fewer --ranks"
+        return "out of memory; use fewer --workers or fewer --ranks"
     return _bug(error)
 
 
@@ -83,7 +80,7 @@ def _run() -> None:
         with writing_to_stdout():
             sys.stdout.write(f"holotrace {version('holotrace')}\n")
         return
-    from holotrace.cli.commands import app, misuse  # noqa: PLC0415 -- see main
+    from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- --version needs no typer
 
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -100,7 +97,7 @@ def _run() -> None:
 
 
 def _prepare_streams() -> None:
-    """Make streams that know fewer characters than names hold, or that are closed, no reason to fail."""
+    """Keep closed streams, and characters that an encoding lacks, from causing an error."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by `>&-`
@@ -110,12 +107,12 @@ def _prepare_streams() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """End in order: what is being written is removed, and workers end."""
+    """Exit in good order: half-written files are removed, and workers end."""
     sys.exit(128 + number)
 
 
-def _expect_no_query_to_go_on(ending: SystemExit) -> None:
-    """End at once if DuckDB still works on a query: the interpreter would wait for it, or fall over it."""
+def _exit_despite_running_query(ending: SystemExit) -> None:
+    """Exit at once if DuckDB still runs a query: the interpreter would wait for it, or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):
@@ -129,18 +126,18 @@ def _flush() -> None:
 
 
 def _stop(message: str | None, code: int = FAILED) -> None:
-    """Print the message, if any, in one line, and end."""
-    with suppress(OSError, ValueError):  # where it cannot be printed, the exit code is what is left to say
+    """Print the message, if any, in one line, and exit."""
+    with suppress(OSError, ValueError):  # without stderr, the exit code has to do
         if message is not None:
             shown = visible(message[:LONGEST_MESSAGE])
             sys.stderr.write(f"holotrace: {shown}\n")
             sys.stderr.flush()
-    _forget_output()
+    _discard_output()
     sys.exit(code)
 
 
-def _forget_output() -> None:
-    """Print what stdout still holds if that is possible; else the interpreter would complain of it when it ends."""
+def _discard_output() -> None:
+    """Print what stdout still buffers or, if it cannot be written, discard it before the interpreter complains."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -151,12 +148,12 @@ def _forget_output() -> None:
 def _reason(error: OSError) -> str:
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return f"{error.strerror or error}, as the system says of a file without a name; is it where the output goes?"
+    return f"{error.strerror or error}; the system does not say for which file, perhaps the output"
 
 
 def _bug(error: BaseException) -> str:
-    """Describe an error that nobody foresaw: where it happened, and how to see more."""
+    """Describe an unexpected error: where it happened, and how to see more."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"a bug of holotrace{where}: {what}; please report it, with what {TRACEBACK_VARIABLE}=1 shows"
+    return f"a bug in holotrace{where}: {what}; please report it with the traceback that {TRACEBACK_VARIABLE}=1 shows"

@@ -1,4 +1,4 @@
-"""Figures as files: pages that work offline, and pictures where there is something that draws them."""
+"""Write figures as pages that work offline or, with kaleido, as pictures."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
 
 
 def expect_a_page(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that a page can be written there, and that its name says so.
+    """Check, before any work, that the name is that of a page and that the file can be written.
 
     Raises:
-        InvalidOptionError: the name ends like a file of another kind, or nothing can be written there.
+        InvalidOptionError: the name has another suffix, or the file cannot be written.
     """
     if path.suffix.lower() not in PAGES:
-        message = f"{path} would hold HTML; let its name end in .html"
+        message = f"{path} would contain HTML; choose a name that ends in .html"
         raise InvalidOptionError(message)
     expect_writable(path, overwrite=overwrite)
 
 
 def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that a figure can be written there as what its name says.
+    """Check, before any work, that a figure can be written in the format that the name ends in.
 
     Raises:
-        InvalidOptionError: figures cannot be such files, what draws them is not installed, or nothing can be written.
+        InvalidOptionError: the format is not supported, kaleido is missing, or the file cannot be written.
     """
     suffix = path.suffix.lower()
     if suffix not in (*PAGES, *PICTURES):
-        message = f"{path}: a figure is a page, .html, or a picture, {', '.join(PICTURES)}; let its name end so"
+        message = f"{path} is not a format of figures; choose a page, .html, or a picture, {', '.join(PICTURES)}"
         raise InvalidOptionError(message)
     if suffix in PICTURES and not can_draw():
-        message = f"{path}: pictures need kaleido and a Chrome browser: pip install kaleido; or write a page, .html"
+        message = f"{path} needs kaleido and a Chrome browser: pip install kaleido; or write a page, .html"
         raise InvalidOptionError(message)
     expect_writable(path, overwrite=overwrite)
 
 
 def can_draw() -> bool:
-    """Whether kaleido, with which plotly draws pictures, is installed."""
+    """Whether kaleido is installed, which plotly needs for pictures."""
     return importlib.util.find_spec("kaleido") is not None
 
 
 def write_figure(figure: go.Figure, path: Location) -> None:
-    """Write a figure as a page or a picture, as its name says.
+    """Write a figure in the format that the name ends in.
 
     Raises:
         InvalidOptionError: the picture could not be drawn.
@@ -65,7 +65,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:
-    """Let kaleido draw a figure in a browser; what it raises where there is none differs by its version."""
+    """Draw a figure with kaleido in a browser; without one, kaleido raises errors that differ by version."""
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))
     except Exception as error:

@@ -1,13 +1,27 @@
-"""Opening a job, and the executor of the work on its ranks, as the options ask."""
+"""Open the traces that the options name, with an executor for the work on their ranks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from holotrace.cli.options import Dask, Mpi, NoCache, OnErrorOption, Ranks, Ray, Sources, Workers, parse_ranks
+from holotrace.cli.option_groups import read_or_refuse
+from holotrace.cli.options import (
+    Control,
+    ControlRanks,
+    Dask,
+    Mpi,
+    NoCache,
+    OnErrorOption,
+    Ranks,
+    Ray,
+    Sources,
+    Test,
+    TestRanks,
+    Workers,
+)
 from holotrace.cli.progress import Display, terminal_display
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.dask import dask
@@ -16,22 +30,23 @@ from holotrace.execution.mpi import mpi
 from holotrace.execution.processes import default_worker_count, processes
 from holotrace.execution.ray import RayExecutor
 from holotrace.ingest.open_trace import open_trace
+from holotrace.options import numbers
 from holotrace.store.trace import OnError, Trace
 
 _RANKS_WORTH_A_WORKER = 16
 _BYTES_WORTH_A_WORKER = 8 << 20
-"""A worker takes about as long to start as one analysis of so many small ranks, or of compressed files of so many bytes."""
+"""Starting a worker takes about as long as one analysis of this many small ranks, or of compressed files of this size."""
 
 _MEMORY_PER_BYTE = 16
-"""What a worker may need for each byte of a compressed file, all analyses together."""
+"""Memory that a worker may need per byte of a compressed file, for all analyses together."""
 
 _COMPRESSION = 16
-"""How much smaller a compressed trace is; files of other formats count that much less."""
+"""How much smaller a trace is when compressed; the size of uncompressed files is divided by it."""
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What to open, and how."""
+    """Which traces to open, and how."""
 
     sources: Sources
     ranks: Ranks = None
@@ -39,19 +54,19 @@ class ReadingOptions:
 
     @property
     def title(self) -> str:
-        """What the job is called on a page."""
+        """The name of the job on a page."""
         return self.sources[0] if len(self.sources) == 1 else f"{self.sources[0]} and {len(self.sources) - 1} more"
 
     def opened(self, display: Display, on_error: OnError) -> Trace:
         """Open the traces."""
         source = self.sources[0] if len(self.sources) == 1 else self.sources
-        ranks = None if self.ranks is None else parse_ranks(self.ranks)
+        ranks = None if self.ranks is None else read_or_refuse(numbers, self.ranks)
         return open_trace(source, ranks=ranks, cache=not self.no_cache, progress=display.reading, on_error=on_error)
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Where the work on ranks is done, and what becomes of a rank on which it fails."""
+    """Where to work on the ranks, and what to do if a rank fails."""
 
     workers: Workers = None
     dask: Dask = None
@@ -61,7 +76,7 @@ class Execution:
 
     @contextmanager
     def opened(self, *jobs: ReadingOptions) -> Iterator[tuple[list[Trace], Executor]]:
-        """Open the traces of each job, and give the executor for the work on all of them."""
+        """Open the traces of each job, with one executor for all of them."""
         with terminal_display() as display:
             traces = [job.opened(display, self.on_error) for job in jobs]
             with self._executor(traces) as executor:
@@ -70,7 +85,7 @@ class Execution:
     def _executor(self, traces: Sequence[Trace]) -> AbstractContextManager[Executor]:
         asked = [f"--{name}" for name in ("workers", "dask", "ray", "mpi") if getattr(self, name)]
         if len(asked) > 1:
-            message = f"{' and '.join(asked)} are different places to work in; give one of them"
+            message = f"{' and '.join(asked)} exclude each other; choose one place to run the work"
             raise InvalidOptionError(message)
         if self.dask:
             return dask(self.dask)
@@ -84,22 +99,42 @@ class Execution:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The options that commands on one job take."""
+    """The options of commands about one job."""
 
     reading: ReadingOptions
     execution: Execution
 
 
+@dataclass(frozen=True)
+class SidesOptions:
+    """The options of commands that compare two traces."""
+
+    control: Control
+    test: Test
+    control_ranks: ControlRanks = None
+    test_ranks: TestRanks = None
+    no_cache: NoCache = False
+    execution: Execution = field(default_factory=Execution)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Trace, Trace, Executor]]:
+        """Open both traces, with an executor for the work on them."""
+        control = ReadingOptions([self.control], self.control_ranks, self.no_cache)
+        test = ReadingOptions([self.test], self.test_ranks, self.no_cache)
+        with self.execution.opened(control, test) as ((control_trace, test_trace), executor):
+            yield control_trace, test_trace, executor
+
+
 @contextmanager
 def opened_job(job: JobOptions) -> Iterator[tuple[Trace, Executor]]:
-    """Open the traces, and give the executor for the work on them."""
+    """Open the traces, with an executor for the work on them."""
     with job.execution.opened(job.reading) as ((trace,), executor):
         yield trace, executor
 
 
 @contextmanager
 def opened_alone(reading: ReadingOptions) -> Iterator[Trace]:
-    """Open the traces for work that is not done rank by rank."""
+    """Open the traces for work that does not go rank by rank."""
     with terminal_display() as display:
         yield reading.opened(display, on_error="fail")
 
@@ -114,9 +149,9 @@ def worthwhile_workers(traces: Iterable[Trace]) -> int:
 
 
 def _compressed_size(path: str) -> int:
-    """Return the bytes of a local file, as if it were compressed; what lies elsewhere counts as one without content."""
+    """Return the size that a local file has or would have when compressed; remote files count as empty."""
     try:
-        size = os.stat(path).st_size  # noqa: PTH116 -- the path is that of a file or a URL
+        size = os.stat(path).st_size  # noqa: PTH116 -- the path may be a URL
     except OSError:
         return 0
     return size // _COMPRESSION if path.endswith(".json") else size

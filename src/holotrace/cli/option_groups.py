@@ -1,67 +1,94 @@
-"""Options that come in groups: a command takes the group as one argument, and typer sees each option."""
+"""Groups of options: a command takes a dataclass as one argument, and typer sees each field as an option."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any, get_type_hints
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, get_type_hints
 
+import typer
 from typer.models import ArgumentInfo
 
+from holotrace.options import Option
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the fields of its arguments that are dataclasses as arguments of their own.
 
-    Those with a place on the command line come before the command's own, options come last.
+def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
+    """Return the command with each field of its dataclass arguments as a parameter of its own.
+
+    Positional fields come before the command's own parameters, the other fields after them. `options` become parameters
+    as well; the command receives their values under the names of their arguments, without those that are not set.
     """
-    hints = inspect.get_annotations(
-        command, eval_str=True
-    )  # get_type_hints of Python 3.10 makes an optional of a default
+    hints = inspect.get_annotations(command, eval_str=True)  # get_type_hints of Python 3.10 adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
-    own = [each.replace(annotation=hints[name]) for name, each in _parameters(command) if name not in groups]
-    added = [parameter for group in groups.values() for parameter in _fields(group)]
-    parameters = sorted([*own, *added], key=lambda each: not (each in added and _is_argument(each)))
+    own = [parameter.replace(annotation=hints[name]) for name, parameter in _parameters(command) if name not in groups]
+    fields = [parameter for group in groups.values() for parameter in _fields(group)]
+    by_argument = {option.argument: option for option in options}
+    asked = map(_parameter, by_argument.values())
+    parameters = sorted(
+        [*asked, *own, *fields], key=lambda parameter: not (parameter in fields and _is_positional(parameter))
+    )
 
     @functools.wraps(command)
     def expanded(**values: Any) -> None:  # noqa: ANN401 -- whatever the options hold
         made = {name: _take(group, values) for name, group in groups.items()}
-        command(**made, **values)
+        read = {name: _read(option, values.pop(name)) for name, option in by_argument.items()}
+        command(**made, **values, **{name: value for name, value in read.items() if value is not None})
 
     expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return expanded
 
 
+def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
+    """Convert the value of an option; an invalid one is a misuse of the command."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def _parameters(command: Callable[..., None]) -> Iterator[tuple[str, inspect.Parameter]]:
-    for name, each in inspect.signature(command).parameters.items():
-        yield name, each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for name, parameter in inspect.signature(command).parameters.items():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            yield name, parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    kind = option.kind if option.default is not None else option.kind | None
+    info = typer.Option(option.name, metavar=option.metavar, min=option.minimum, help=option.help)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(option.argument, keyword, default=option.default, annotation=Annotated[kind, info])
+
+
+def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- whatever the option holds
+    return None if value is None or value == [] else read_or_refuse(option.read, value)
 
 
 def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- a dataclass, which has no type of its own
     """Return the options of a group, and of the groups in it."""
     hints = get_type_hints(group, include_extras=True)
-    for each in dataclasses.fields(group):
-        hint = hints[each.name]
+    for field in dataclasses.fields(group):
+        hint = hints[field.name]
         if dataclasses.is_dataclass(hint):
             yield from _fields(hint)
         else:
-            default = inspect.Parameter.empty if each.default is dataclasses.MISSING else each.default
-            yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _is_argument(parameter: inspect.Parameter) -> bool:
-    return any(isinstance(each, ArgumentInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
+def _is_positional(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(info, ArgumentInfo) for info in getattr(parameter.annotation, "__metadata__", ()))
 
 
-def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance of it out
-    """Take the options of a group out of `values`, and make the group of them."""
+def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance out
+    """Remove the options of a group from `values`, and make the group of them."""
     hints = get_type_hints(group)
     made = {
-        each.name: _take(hints[each.name], values)
-        if dataclasses.is_dataclass(hints[each.name])
-        else values.pop(each.name)
-        for each in dataclasses.fields(group)
+        field.name: _take(hints[field.name], values)
+        if dataclasses.is_dataclass(hints[field.name])
+        else values.pop(field.name)
+        for field in dataclasses.fields(group)
     }
     return group(**made)

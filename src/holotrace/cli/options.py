@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from holotrace.enrich.compat import Compat
 from holotrace.locations import Location, address_text, is_url, located
+from holotrace.options import COMPAT
 from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
     Target = Location
-else:  # typer knows no unions; with `parser=located` an option is what the type checker sees
+else:  # typer does not support unions; with `parser=located` an option has the type above
     Target = str
-
-_RANGE = r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?"
-_MOST_IN_A_RANGE = 1_000_000
-
-
-def parse_ranks(text: str) -> list[int]:
-    """Read a list of ranks such as `0-7,9`, or `0-63:8` for every 8th; each rank once, in rising order."""
-    ranks: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(_RANGE, part)
-        if found is None:
-            message = f"{text!r} is no list of ranks; write it like 0-7,9, or 0-63:8 for every 8th"
-            raise typer.BadParameter(message)
-        asked = _range(*found.groups())
-        if asked[_MOST_IN_A_RANGE:]:
-            message = f"{part!r} is more than {_MOST_IN_A_RANGE:,} ranks"
-            raise typer.BadParameter(message)
-        ranks.update(asked)
-    if not ranks:
-        message = f"{text!r} holds no rank: a range goes from the lower to the higher one"
-        raise typer.BadParameter(message)
-    return sorted(ranks)
-
-
-def _range(first: str, last: str | None, step: str | None) -> range:
-    return range(int(first), int(last or first) + 1, int(step or 1) or 1)
 
 
 def without_secret(text: str) -> str:
-    """Return an address that may be shown, and remember the secret in it."""
+    """Return an address without its secret, which is remembered for the requests."""
     return address_text(text) if is_url(text) else text
 
 
@@ -53,36 +26,49 @@ Sources = Annotated[
     typer.Argument(
         metavar="TRACE...",
         parser=without_secret,
-        help="A trace file, a folder of them, a store, a glob pattern, or several files; paths or URLs.",
+        help="A trace file, a folder of traces, a store, a glob pattern, or several files; paths or URLs.",
     ),
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option("--ranks", metavar="0-7,512", help="Only these ranks; 0-1023:64 is every 64th of a range."),
+    typer.Option(
+        "--ranks", metavar="0-7,512", help="Analyse only these ranks; 0-1023:64 is every 64th rank of a range."
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="In so many processes; by default as many as pay, cores and memory allow."),
+    typer.Option(
+        "--workers", min=1, help="Use this many processes; by default as many as pay off within the cores and memory."
+    ),
 ]
-Dask = Annotated[str | None, typer.Option("--dask", metavar="tcp://HOST:8786", help="On this Dask cluster.")]
+Dask = Annotated[str | None, typer.Option("--dask", metavar="tcp://HOST:8786", help="Run on this Dask cluster.")]
 Ray = Annotated[
-    str | None, typer.Option("--ray", metavar="auto", help="On the Ray cluster at this address; auto finds it.")
+    str | None, typer.Option("--ray", metavar="auto", help="Run on the Ray cluster at this address; auto finds it.")
 ]
 Mpi = Annotated[
-    bool, typer.Option("--mpi", help="In the processes of mpiexec -n N python -m mpi4py.futures -m holotrace ….")
+    bool, typer.Option("--mpi", help="Run in the processes of mpiexec -n N python -m mpi4py.futures -m holotrace ….")
 ]
 OnErrorOption = Annotated[
     OnError,
-    typer.Option("--on-error", help="Leave a rank out that cannot be worked on, and say so, or end with its error."),
+    typer.Option("--on-error", help="If a rank fails, skip it with a warning (skip) or stop with its error (fail)."),
 ]
-Annotation = Annotated[
-    str | None,
-    typer.Option("--annotation", metavar="NAME", help="Host annotations that stand in for the steps, from 0."),
+Control = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONTROL", parser=without_secret, help="The trace to compare with: a file, folder or pattern."
+    ),
 ]
-CompatMode = Annotated[
-    Compat | None, typer.Option("--compat", help="Give the numbers of PyTorch's TensorBoard plugin, quirks included.")
+Test = Annotated[
+    str, typer.Argument(metavar="TEST", parser=without_secret, help="The trace in question: a file, folder or pattern.")
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor keep what was read from the files.")]
+ControlRanks = Annotated[
+    str | None, typer.Option("--control-ranks", metavar="0-7,9", help="Compare only these ranks of control.")
+]
+TestRanks = Annotated[
+    str | None, typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.")
+]
+CompatMode = Annotated[Literal["torch_tb_profiler"] | None, typer.Option(COMPAT.name, help=COMPAT.help)]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of files already read.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
 Figure = Annotated[
     Target | None,
@@ -90,10 +76,11 @@ Figure = Annotated[
         "--figure",
         parser=located,
         metavar="FILE",
-        help="Also write the figure: .html, or .png, .svg, .pdf with kaleido.",
+        help="Also write the figure: .html, or with kaleido .png, .svg or .pdf.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 RawText = Annotated[
-    bool, typer.Option("--raw-text", help="In CSV, leave texts that a spreadsheet would run as formulas as they are.")
+    bool,
+    typer.Option("--raw-text", help="In CSV, add no apostrophe to texts that a spreadsheet would run as formulas."),
 ]

@@ -1,8 +1,7 @@
-"""What the commands print: on a terminal tables that fit it, elsewhere whole lines; and JSON.
+"""Print tables, sentences and JSON.
 
-Everything that a command writes to stdout passes through here, which makes names harmless (`holotrace.visible_text`) and a
-full disk an error of one line. A pipe or a file gets every column and every name whole, one row a line, whatever
-COLUMNS says: what reads it there is `grep`.
+This module shows control characters in names as escapes (`holotrace.visible_text`). On a terminal, tables fit its width. In a
+pipe or file, every row is one line with all columns and complete names, whatever COLUMNS says, so that `grep` works.
 """
 
 from __future__ import annotations
@@ -20,37 +19,34 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from holotrace.cli.stdout import writing_to_stdout
+from holotrace.cli.stdout import UNLIMITED, print_text, writing_to_stdout
 from holotrace.question import Result
 from holotrace.tables import Cell, PrintedTable
 from holotrace.visible_text import bounded, visible, visible_json
-
-UNLIMITED = 1_000_000
-"""The width of a console that wraps and cuts nothing."""
 
 MOST_FINDINGS = 8
 _NARROWEST_TEXT = 24
 _FEWEST_COLUMNS = 2
 _BETWEEN = 3
 _WIDEST_PADDING = 80
-"""Where nothing is cut, cells are padded up to this width; what is longer moves the rest of its row to the right."""
+"""In a pipe, cells are padded up to this width; a longer cell moves the rest of its row to the right."""
 
 
 def console() -> Console:
-    """Return the console on stdout; where that is no terminal, it wraps and cuts nothing."""
+    """Return the console on stdout; unless that is a terminal, it neither wraps nor cuts."""
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(highlight=False, width=UNLIMITED, force_jupyter=False)
 
 
 def print_line(to: Console, text: str, style: str = "") -> None:
-    """Print a sentence, wrapped at the width of a terminal; markup in it is text."""
+    """Print a sentence, wrapped on a terminal; markup in it is plain text."""
     with writing_to_stdout():
         to.print(Text(visible(text), style=style), soft_wrap=to.width >= UNLIMITED)
 
 
 def print_findings(to: Console, findings: Sequence[str]) -> None:
-    """Print what was noticed, one finding a line; of many, the first."""
+    """Print the first findings, one per line."""
     for finding in findings[:MOST_FINDINGS]:
         print_line(to, f"· {bounded(finding)}", "yellow")
     if len(findings) > MOST_FINDINGS:
@@ -58,7 +54,7 @@ def print_findings(to: Console, findings: Sequence[str]) -> None:
 
 
 def print_table(to: Console, table: PrintedTable) -> None:
-    """Print a table; columns that a narrow terminal has no room for are left out from the right, and named."""
+    """Print a table; if a terminal is too narrow, omit columns from the right and list them."""
     print_line(to, table.caption, "dim")
     shown = len(table.headings) if to.width >= UNLIMITED else _print_fitting(to, table)
     if to.width >= UNLIMITED:
@@ -69,28 +65,22 @@ def print_table(to: Console, table: PrintedTable) -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print JSON on stdout: valid everywhere, so unknown and infinite numbers are null."""
+    """Print strict JSON: null instead of NaN and infinity."""
     print_text(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
-def print_text(text: str) -> None:
-    """Print a text of several lines as it is, whose letters the caller has made harmless."""
-    with writing_to_stdout():
-        sys.stdout.write(f"{text}\n")
-
-
 def print_json_text(text: str) -> None:
-    """Print a text that is JSON already."""
+    """Print a text that is already JSON."""
     print_text(visible_json(text))
 
 
 def tables_of(result: Result) -> dict[str, list[dict[str, Any]]]:
-    """Return the tables of a result as rows, under their names."""
+    """Return the tables of a result by name, as lists of rows."""
     return {name: value.to_dicts() for name, value in vars(result).items() if isinstance(value, pl.DataFrame)}
 
 
 def _print_fitting(to: Console, table: PrintedTable) -> int:
-    """Print the columns that fit a terminal; return how many these are."""
+    """Print the columns that fit the terminal; return their count."""
     widths = _fitting_widths(table, to.width)
     with writing_to_stdout():
         to.print(_rich_table(table, widths))
@@ -108,7 +98,7 @@ def _rich_table(table: PrintedTable, widths: list[int]) -> Table:
 
 
 def _whole_lines(table: PrintedTable) -> Iterator[str]:
-    """Return the lines of a table with every column and every name whole, the columns below each other."""
+    """Yield the lines of a table with all columns aligned and names complete."""
     rows = [[_whole(cell) for cell in row] for row in table.rows]
     headings = list(map(visible, table.headings))
     are_numbers = [_is_number(table, index) for index in range(len(headings))]
@@ -132,7 +122,7 @@ def _whole(cell: Cell) -> str:
 
 
 def _fitting_widths(table: PrintedTable, room: int) -> list[int]:
-    """Return the width of each column that fits; where all do not, the widest text gives way first."""
+    """Return the width of each column that fits; the widest text column shrinks first."""
     widths = [_width(table, index) for index in range(len(table.headings))]
     while _taken(widths) > room and len(widths) > _FEWEST_COLUMNS:
         widest = _widest_text(table, widths)
@@ -173,7 +163,7 @@ def _notes(table: PrintedTable, count: int) -> list[str]:
 
 def _plain(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,19 +1,29 @@
-"""What goes wrong when stdout is written to: a full disk, a closed pipe."""
+"""Writing to stdout, which may be a full disk or a closed pipe."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holotrace.errors import OutputError
 
+UNLIMITED = 1_000_000
+"""The width of a console that neither wraps nor cuts."""
+
 
 @contextmanager
 def writing_to_stdout() -> Iterator[None]:
-    """Make an error of the system an OutputError; whoever closes a pipe early has seen enough, and needs no message."""
+    """Turn an error of the system into an OutputError; a reader that closes the pipe early needs no message."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError.of_stdout(error) from error
+
+
+def print_text(text: str) -> None:
+    """Print text as it is; the caller has replaced control characters."""
+    with writing_to_stdout():
+        sys.stdout.write(f"{text}\n")

@@ -42,7 +42,7 @@ def test_every_page_shows_what_there_is(name, client, caplog) -> None:
         query = Selection(page.name, run=run).query()
         shown = [client.page(query), *(client.part(query, part) for part in page.parts)]
         said = " ".join(text for each in shown for text in texts(each))
-        assert "a bug of holotrace" not in said, (page.name, said)
+        assert "a bug in holotrace" not in said, (page.name, said)
         assert "Traceback" not in said, (page.name, said)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 

@@ -320,7 +320,7 @@ def test_only_this_machine_may_get_in_without_a_token(host, is_loopback) -> None
 
 def test_hta_itself_does_not_load_dash() -> None:
     """The core is light: neither `import holotrace` nor the command line needs the extra."""
-    code = "import holotrace, holotrace.cli.commands, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
+    code = "import holotrace, holotrace.cli.group, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
 

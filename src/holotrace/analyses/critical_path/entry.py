@@ -1,11 +1,10 @@
-"""Critical path: its question, tables for people, and definitions."""
+"""Critical path: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
-from holotrace.question import Analysis
+from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.tables import PATH_CLASSES, View
 
 
@@ -43,34 +42,12 @@ def _class_share(name: str) -> pl.Expr:
     return pl.col("fraction").filter(pl.col("path_class") == name).first().alias(f"{name}_path_fraction")
 
 
-ENTRY = Analysis(
-    name="critical_path",
-    title="Critical path",
-    question="What bounds the step?",
-    compute=critical_path,
-    section="Host",
-    views=(
-        View(
-            "Each rank: shares of its critical path, which is as long as the window",
-            path_per_rank,
-            "duration_ns",
-        ),
-        View("The same by event, over all ranks", path_by_name, "total_ns"),
-        View("The longest parts of each path", path_by_event, "duration_ns", is_detail=True),
+VIEWS = (
+    View(
+        "Each rank: shares of its critical path, which is as long as the window",
+        path_per_rank,
+        "duration_ns",
     ),
-    definitions=(
-        ("critical path", "the chain of work and waiting that reaches over the whole window without a gap"),
-        ("window", "a step, by default the last one that another one follows; without steps the whole recording"),
-        ("CPU operators", "time inside operators and calls of the host, less what was called from there"),
-        ("host gaps", "time of a thread outside of all that was recorded: Python, mostly"),
-        ("loading", "time inside ranges that load data, by their names"),
-        ("launches", "launch delay: from the end of a launch to the start of its work, where nothing else held it up"),
-        ("unknown", "before the first recorded work of a stream, or work whose launch was not recorded"),
-        (
-            "between kernels",
-            "kernel-kernel delay: from the end of work on a stream to the start of the next, launched before",
-        ),
-        ("compute, comm., copies", "work of the device by its kind; collectives of the host are communication too"),
-        ("sync", "synchronisation wait: from the end of what was waited for until the waiting one goes on"),
-    ),
+    View("The same by event, over all ranks", path_by_name, "total_ns"),
+    View("The longest parts of each path", path_by_event, "duration_ns", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""CUPTI counters: its question, tables for people, and definitions."""
+"""CUPTI counters: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.cupti_counters.compute import CuptiCounters, cupti_counters
-from holotrace.question import Analysis
+from holotrace.analyses.cupti_counters.compute import CuptiCounters
 from holotrace.tables import View
 
 
@@ -24,18 +23,7 @@ def _whole_flop() -> pl.Expr:
     return pl.col("flop").round().cast(pl.Int64)
 
 
-ENTRY = Analysis(
-    name="cupti_counters",
-    title="CUPTI counters",
-    question="What did the hardware counters measure?",
-    compute=cupti_counters,
-    section="Work",
-    views=(
-        View("Kernels by their outermost operator, over all ranks", counters_by_operator, "flop"),
-        View("Each measured kernel", counted_kernels, "flop", is_detail=True),
-    ),
-    definitions=(
-        ("FLOP", "executed floating-point instructions of all threads; a fused multiply-add counts twice"),
-        ("operator", "the outermost operator around the call that launched the kernel"),
-    ),
+VIEWS = (
+    View("Kernels by their outermost operator, over all ranks", counters_by_operator, "flop"),
+    View("Each measured kernel", counted_kernels, "flop", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""Distributed: its question, tables for people, and definitions."""
+"""Distributed: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.distributed.compute import Distributed, distributed
-from holotrace.question import Analysis
+from holotrace.analyses.distributed.compute import Distributed
 from holotrace.tables import View
 
 
@@ -45,27 +44,9 @@ def devices_of_ranks(result: Distributed) -> pl.DataFrame:
     return result.per_device.with_columns(process).rename({"device_name": "model"})
 
 
-ENTRY = Analysis(
-    name="distributed",
-    title="Distributed",
-    question="How do the ranks share the work, and who waits?",
-    compute=distributed,
-    section="Distributed",
-    views=(
-        View("The mean step of each rank, and its time in collectives", mean_steps_of_ranks, "mean_step_ns"),
-        View("Collectives of each rank, by element type", collectives_of_ranks, "collective_ns"),
-        View("Each step of each rank", steps_of_ranks, "step_ns", is_detail=True),
-        View("Devices", devices_of_ranks, "memory_bytes", is_detail=True),
-    ),
-    definitions=(
-        ("step", "as the host announced it, extended to the device work that it launched"),
-        (
-            "only computing, hidden, exposed, neither",
-            "parts of the step: computation alone, communication with and without computation at the same time, and the rest; they add up",
-        ),
-        ("data transfer", "the shortest time of a rank in a collective: from the arrival of the last one to the end"),
-        ("waiting", "the rest of the time in collectives: other ranks have not arrived"),
-        ("not known", "collectives that no other rank recorded, and sends between two ranks"),
-        ("time in collectives", "time in which at least one of the calls runs; the mean is over the calls"),
-    ),
+VIEWS = (
+    View("The mean step of each rank, and its time in collectives", mean_steps_of_ranks, "mean_step_ns"),
+    View("Collectives of each rank, by element type", collectives_of_ranks, "collective_ns"),
+    View("Each step of each rank", steps_of_ranks, "step_ns", is_detail=True),
+    View("Devices", devices_of_ranks, "memory_bytes", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""GPU summary: its question, tables for people, and definitions."""
+"""GPU summary: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.gpu_summary.compute import GpuSummary, gpu_summary
-from holotrace.question import Analysis
+from holotrace.analyses.gpu_summary.compute import GpuSummary
 from holotrace.tables import View, one_device_hidden, with_bounds, without_wholly_known
 
 
@@ -15,21 +14,4 @@ def use_per_device(result: GpuSummary) -> pl.DataFrame:
     return one_device_hidden(with_bounds(table, "tensor_core_fraction", "tensor_core_unknown_fraction"))
 
 
-ENTRY = Analysis(
-    name="gpu_summary",
-    title="GPU summary",
-    question="How well is each GPU used?",
-    compute=gpu_summary,
-    section="Devices",
-    views=(View("Each device, over its steps", use_per_device, "utilization_fraction"),),
-    definitions=(
-        ("utilization", "the share of the steps in which a kernel runs"),
-        ("est. SM efficiency", "blocks per SM of the kernels that run, at most 1, averaged over the steps"),
-        ("est. occupancy", "threads on an SM in the most it holds, averaged over the kernels by their duration"),
-        ("known for", "share of the kernels' time whose launch shapes are known; the others count as these do"),
-        (
-            "on tensor cores",
-            "share of the kernel time, of kernels whose names say that they use tensor or matrix cores",
-        ),
-    ),
-)
+VIEWS = (View("Each device, over its steps", use_per_device, "utilization_fraction"),)

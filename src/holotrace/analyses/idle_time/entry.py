@@ -1,11 +1,10 @@
-"""Idle time: its question, tables for people, and definitions."""
+"""Idle time: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.idle_time.compute import IdleTime, idle_time
-from holotrace.question import Analysis
+from holotrace.analyses.idle_time.compute import IdleTime
 from holotrace.tables import View, one_device_hidden
 
 
@@ -31,22 +30,7 @@ def _share_of(category: str) -> pl.Expr:
     return pl.col("fraction").filter(pl.col("category") == category).first().alias(f"{category}_fraction")
 
 
-ENTRY = Analysis(
-    name="idle_time",
-    title="Idle time",
-    question="What were the idle GPUs waiting for?",
-    compute=idle_time,
-    section="Devices",
-    views=(
-        View("Each device: no stream runs anything", idle_per_device, "idle_ns"),
-        View("Each stream: between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
-    ),
-    definitions=(
-        ("the host", "the part of a gap before the host called for the next work: the device had nothing to do"),
-        (
-            "the kernel's start",
-            "the rest of a gap, where it is shorter than 30 µs: the usual time it takes to start a kernel",
-        ),
-        ("something else", "the rest of a gap, where it is longer: an event, another stream, or an unknown cause"),
-    ),
+VIEWS = (
+    View("Each device: no stream runs anything", idle_per_device, "idle_ns"),
+    View("Each stream: between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""Kernel breakdown: its question, tables for people, and definitions."""
+"""Kernel breakdown: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown, kernel_breakdown
-from holotrace.question import Analysis
+from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.tables import View
 
 
@@ -38,21 +37,7 @@ def kernels_over_ranks(result: KernelBreakdown) -> pl.DataFrame:
     return table.sort(["total_ns", "name", "kernel_kind"], descending=[True, False, False])
 
 
-ENTRY = Analysis(
-    name="kernel_breakdown",
-    title="Kernel breakdown",
-    question="What do the GPUs run?",
-    compute=kernel_breakdown,
-    section="Work",
-    views=(
-        View("Kinds of work, alone and at once, over all ranks", states_over_ranks, "total_ns"),
-        View("Kernels, over all ranks; mean, min and max are of one call", kernels_over_ranks, "total_ns"),
-    ),
-    definitions=(
-        ("communication", "collectives and sends: by their collective's name, else by the rules for kernel names"),
-        ("memory", "copies between or within devices, and memsets"),
-        ("computation", "every other kernel"),
-        ("a + b", "moments in which kinds a and b run at once; each moment counts in exactly one row"),
-        ("share of a kernel", "its summed time in the summed time of all kernels; parallel kernels both count"),
-    ),
+VIEWS = (
+    View("Kinds of work, alone and at once, over all ranks", states_over_ranks, "total_ns"),
+    View("Kernels, over all ranks; mean, min and max are of one call", kernels_over_ranks, "total_ns"),
 )

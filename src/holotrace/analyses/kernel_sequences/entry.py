@@ -1,13 +1,12 @@
-"""Frequent kernel sequences: its question, tables for people, and definitions."""
+"""Frequent kernel sequences: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from holotrace.analyses.kernel_sequences.compute import SEPARATOR as PATTERN_SEPARATOR
-from holotrace.analyses.kernel_sequences.compute import KernelSequences, kernel_sequences, sequences_over_ranks
+from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
-from holotrace.question import Analysis
 from holotrace.tables import SEQUENCE_COLUMN, View
 
 
@@ -23,14 +22,4 @@ def _kernels_of_a_pattern(pattern: str) -> str:
     return kernels.replace(PATTERN_SEPARATOR, SEQUENCE_SEPARATOR)
 
 
-ENTRY = Analysis(
-    name="kernel_sequences",
-    title="Frequent kernel sequences",
-    question="Which sequences of kernels do operators launch again and again?",
-    compute=kernel_sequences,
-    section="Work",
-    views=(View("Sequences of at least 3 kernels, over all ranks", frequent_sequences, "call_count"),),
-    definitions=(
-        ("sequence", "the kernels, copies and memsets launched during one call of an outermost operator, as started"),
-    ),
-)
+VIEWS = (View("Sequences of at least 3 kernels, over all ranks", frequent_sequences, "call_count"),)

@@ -1,11 +1,10 @@
-"""Kernels: its question, tables for people, and definitions."""
+"""Kernels: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks, kernels
-from holotrace.question import Analysis
+from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
 from holotrace.tables import View, without_wholly_known
 
 _MEANS = (
@@ -49,21 +48,7 @@ def _with_means(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-ENTRY = Analysis(
-    name="kernels",
-    title="Kernels",
-    question="Which kernels take the time, and do they use tensor cores?",
-    compute=kernels,
-    section="Work",
-    views=(
-        View("Kernels by name, over all ranks", kernels_by_name, "total_ns"),
-        View("Kernels by operator and launch shape", kernels_by_launch, "total_ns", is_detail=True),
-    ),
-    definitions=(
-        ("tensor cores", "or matrix cores: whether the kernel's name says that it uses them"),
-        ("eligible", "tensor cores could do the work of the operator"),
-        ("blocks per SM", "blocks of the launch over the SMs of the device, each call weighed by its duration"),
-        ("est. occupancy", "threads on an SM in the most it holds, each call weighed by its duration"),
-        ("known for", "share of the calls' time whose launch shape is known; the means are of these"),
-    ),
+VIEWS = (
+    View("Kernels by name, over all ranks", kernels_by_name, "total_ns"),
+    View("Kernels by operator and launch shape", kernels_by_launch, "total_ns", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""Launch statistics: its question, tables for people, and definitions."""
+"""Launch statistics: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.launch_statistics.compute import LaunchStatistics, launch_statistics
-from holotrace.question import Analysis
+from holotrace.analyses.launch_statistics.compute import LaunchStatistics
 from holotrace.tables import View
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
@@ -31,21 +30,7 @@ def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
     return sums.sort(["total_call_ns", "call"], descending=[True, False])
 
 
-ENTRY = Analysis(
-    name="launch_statistics",
-    title="Launch statistics",
-    question="What does launching cost?",
-    compute=launch_statistics,
-    section="Host",
-    views=(
-        View("Each rank", launches_per_rank, "total_call_ns"),
-        View("Functions that launch, over all ranks", launches_per_call, "total_call_ns", is_detail=True),
-    ),
-    definitions=(
-        ("call", "a function of the runtime or the driver that launched device work; one may launch a whole graph"),
-        ("delay", "from the end of the call to the start of the work; negative where the work starts before"),
-        ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
-        ("slow call", "a call of more than 50 µs"),
-        ("late start", "a delay of more than 100 µs: the work was held up, usually by work launched before"),
-    ),
+VIEWS = (
+    View("Each rank", launches_per_rank, "total_call_ns"),
+    View("Functions that launch, over all ranks", launches_per_call, "total_call_ns", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""Memory: its question, tables for people, and definitions."""
+"""Memory: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.memory_timeline.compute import MemoryTimeline, memory_timeline
-from holotrace.question import Analysis
+from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 from holotrace.tables import View, known_columns
 
 
@@ -21,20 +20,7 @@ def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
     return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
 
 
-ENTRY = Analysis(
-    name="memory_timeline",
-    title="Memory",
-    question="How much memory was allocated, and what held it at the peak?",
-    compute=memory_timeline,
-    section="Devices",
-    views=(
-        View("Each device", memory_per_device, "peak_bytes"),
-        View("Alive at the peak, by the operator that allocated it", memory_at_peak, "bytes"),
-    ),
-    definitions=(
-        ("allocated", "what PyTorch's allocator had handed out, after each of the profiler's memory events"),
-        ("reserved", "what the allocator held of the device, handed out or not"),
-        ("before the recording", "allocated when the recording began, and not freed until the peak"),
-        ("operator", "the innermost operator around the allocation; top operator: the outermost"),
-    ),
+VIEWS = (
+    View("Each device", memory_per_device, "peak_bytes"),
+    View("Alive at the peak, by the operator that allocated it", memory_at_peak, "bytes"),
 )

@@ -1,11 +1,10 @@
-"""Modules: its question, tables for people, and definitions."""
+"""Modules: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.modules.compute import Modules, modules, summed_modules
-from holotrace.question import Analysis
+from holotrace.analyses.modules.compute import Modules, summed_modules
 from holotrace.tables import View, known_columns
 
 
@@ -21,18 +20,4 @@ def times_of_modules(result: Modules) -> pl.DataFrame:
     )
 
 
-ENTRY = Analysis(
-    name="modules",
-    title="Modules",
-    question="Which modules take the time?",
-    compute=modules,
-    section="Work",
-    views=(View("Modules by their place in the model, over all ranks", times_of_modules, "host_total_ns"),),
-    definitions=(
-        ("module", "a dot for each module around it; what is called several times in one place is one row"),
-        ("operators", "called in the module itself: not within another operator or module"),
-        ("device, itself", "launched in the module, not in a module inside it; with inner: in those as well"),
-        ("host, itself", "outside operators, annotations and modules inside it, and outside runtime calls: Python"),
-        ("backward", "what autograd ran for the operators of the module's forward calls, by the profiler's links"),
-    ),
-)
+VIEWS = (View("Modules by their place in the model, over all ranks", times_of_modules, "host_total_ns"),)

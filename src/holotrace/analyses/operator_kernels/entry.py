@@ -1,11 +1,10 @@
-"""Operators and their kernels: its question, tables for people, and definitions."""
+"""Operators and their kernels: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.operator_kernels.compute import OperatorKernels, operator_kernels, operators_over_ranks
-from holotrace.question import Analysis
+from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
 from holotrace.tables import SEQUENCE_COLUMN, View
 
 
@@ -25,18 +24,7 @@ def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
     )
 
 
-ENTRY = Analysis(
-    name="operator_kernels",
-    title="Operators and their kernels",
-    question="Which operators cause the device time?",
-    compute=operator_kernels,
-    section="Work",
-    views=(
-        View("Operators with their backward part, over all ranks", kernels_of_operators, "kernel_ns"),
-        View("Sequences of kernels of each operator", sequences_of_operators, "call_count", is_detail=True),
-    ),
-    definitions=(
-        ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
-        ("backward", "kernels launched by the backward operator that the profiler links with the operator"),
-    ),
+VIEWS = (
+    View("Operators with their backward part, over all ranks", kernels_of_operators, "kernel_ns"),
+    View("Sequences of kernels of each operator", sequences_of_operators, "call_count", is_detail=True),
 )

@@ -1,11 +1,10 @@
-"""Memory of operators: its question, tables for people, and definitions."""
+"""Memory of operators: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory, summed_operator_memory
-from holotrace.question import Analysis
+from holotrace.analyses.operator_memory.compute import OperatorMemory, summed_operator_memory
 from holotrace.tables import View, known_columns
 
 
@@ -26,21 +25,7 @@ def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
     return result.blocks.select("operator", "caller", "block_bytes", *moments, "lifetime_ns", *devices)
 
 
-ENTRY = Analysis(
-    name="operator_memory",
-    title="Memory of operators",
-    question="Which operators allocate memory, and what stays?",
-    compute=operator_memory,
-    section="Devices",
-    views=(
-        View("Operators, over all ranks and devices of a type", memory_of_operators, "self_allocated_bytes"),
-        View("Blocks of memory", memory_blocks, "block_bytes", is_detail=True),
-    ),
-    definitions=(
-        ("allocated, itself", "by allocations whose innermost operator it is; with inner: in operators inside it too"),
-        ("not released", "the part of what it allocated itself that is not freed until the end of the recording"),
-        ("net, itself", "allocated less freed while it ran, whoever had allocated what it freed"),
-        ("block", "from an allocation to the next free of its address on its device"),
-        ("call_count", "all of them, whether or not they allocate"),
-    ),
+VIEWS = (
+    View("Operators, over all ranks and devices of a type", memory_of_operators, "self_allocated_bytes"),
+    View("Blocks of memory", memory_blocks, "block_bytes", is_detail=True),
 )

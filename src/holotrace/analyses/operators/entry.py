@@ -1,11 +1,10 @@
-"""Operators: its question, tables for people, and definitions."""
+"""Operators: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.operators.compute import Operators, operators, summed_operators
-from holotrace.question import Analysis
+from holotrace.analyses.operators.compute import Operators, summed_operators
 from holotrace.tables import View, known_columns, with_bounds
 
 
@@ -35,28 +34,13 @@ def _times_of_operators(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     return known_columns(with_bounds(shown, *cores))
 
 
-ENTRY = Analysis(
-    name="operators",
-    title="Operators",
-    question="Where do operators spend time?",
-    compute=operators,
-    section="Work",
-    views=(
-        View("Operators, over all ranks", operators_by_name, "host_self_ns"),
-        View("Operators by the shapes of their inputs", operators_by_shape, "host_self_ns", is_detail=True),
-        View(
-            "Operators by call stack, the innermost frame first",
-            operators_by_stack,
-            "host_self_ns",
-            is_detail=True,
-        ),
-    ),
-    definitions=(
-        ("device, itself", "kernels, copies and memsets whose innermost operator it is; parallel ones both count"),
-        ("device, with inner", "the same with those of all operators inside it; of nested calls both count"),
-        ("device busy", "time in which at least one of its own runs, parallel or not"),
-        ("host, itself", "outside operators inside it, and outside runtime and driver calls"),
-        ("eligible", "tensor or matrix cores could do some of its work, by its name"),
-        ("on tensor cores", "the share of its own device time in kernels that use tensor or matrix cores"),
+VIEWS = (
+    View("Operators, over all ranks", operators_by_name, "host_self_ns"),
+    View("Operators by the shapes of their inputs", operators_by_shape, "host_self_ns", is_detail=True),
+    View(
+        "Operators by call stack, the innermost frame first",
+        operators_by_stack,
+        "host_self_ns",
+        is_detail=True,
     ),
 )

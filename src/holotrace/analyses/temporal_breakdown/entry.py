@@ -1,11 +1,10 @@
-"""Temporal breakdown: its question, tables for people, and definitions."""
+"""Temporal breakdown: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown, temporal_breakdown
-from holotrace.question import Analysis
+from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.tables import View, one_device_hidden
 
 
@@ -17,20 +16,4 @@ def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
     )
 
 
-ENTRY = Analysis(
-    name="temporal_breakdown",
-    title="Temporal breakdown",
-    question="Where does each GPU's time go?",
-    compute=temporal_breakdown,
-    section="Devices",
-    views=(View("Each device, from its first to its last work", temporal_per_device, "idle_fraction"),),
-    definitions=(
-        (
-            "from first to last work",
-            "from the start of the device's first kernel, copy or memset to the end of its last",
-        ),
-        ("computing", "at least one computation kernel runs, whatever else runs beside it"),
-        ("other work only", "something runs, such as communication or copies, but no computation"),
-        ("idle", "nothing runs on any stream of the device"),
-    ),
-)
+VIEWS = (View("Each device, from its first to its last work", temporal_per_device, "idle_fraction"),)

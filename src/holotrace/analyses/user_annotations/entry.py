@@ -1,11 +1,10 @@
-"""User annotations: its question, tables for people, and definitions."""
+"""User annotations: its tables for people."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.user_annotations.compute import UserAnnotations, user_annotations
-from holotrace.question import Analysis
+from holotrace.analyses.user_annotations.compute import UserAnnotations
 from holotrace.tables import View
 
 
@@ -32,21 +31,8 @@ def _annotations(result: UserAnnotations, side: str, columns: list[str]) -> pl.D
     return sums.sort(["total_ns", "annotation"], descending=[True, False])
 
 
-ENTRY = Analysis(
-    name="user_annotations",
-    title="User annotations",
-    question="How long do the annotated parts take?",
-    compute=user_annotations,
-    section="Work",
-    views=(
-        View("On the GPUs, over all ranks", annotations_on_gpu, "total_ns"),
-        View("On the host, over all ranks", annotations_on_cpu, "total_ns"),
-        View("Kernels by annotation, over all ranks", kernels_of_annotations, "total_ns", is_detail=True),
-    ),
-    definitions=(
-        ("annotation", "a part of the program between the ends of torch.profiler.record_function, or a step"),
-        ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
-        ("self", "the part of the time in which no shorter annotation runs on that stream or thread"),
-        ("kernel time", "of the kernels, copies and memsets whose innermost annotation it is"),
-    ),
+VIEWS = (
+    View("On the GPUs, over all ranks", annotations_on_gpu, "total_ns"),
+    View("On the host, over all ranks", annotations_on_cpu, "total_ns"),
+    View("Kernels by annotation, over all ranks", kernels_of_annotations, "total_ns", is_detail=True),
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import dash_mantine_components as dmc
 from dash import html
 from dash.development.base_component import Component
 
-from holotrace.analyses.compare_traces.compute import TraceComparison, compare_traces
-from holotrace.analyses.compare_traces.entry import VIEWS
-from holotrace.figures import plot_compare_traces
+from holotrace.catalogue import analysis
+from holotrace.figures import figure_of
+from holotrace.question import Result
 from holotrace.tables import View
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
@@ -22,7 +20,7 @@ from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.tables.box import table_box
 
-QUESTION = "What changed from control to test?"
+_COMPARISON = analysis("compare_traces")
 CONTROL = "control"
 """The option of the address that names the run to compare with; the run in question is the one selected above."""
 
@@ -64,12 +62,12 @@ def _layout(session: Session, selection: Selection) -> Component:
             "",
             *opening("control", control, _control_scope(session, selection)),
             *opening("test", test, selection.scope),
-            "result = holotrace.compare_traces(control, test)",
+            f"result = holotrace.{_COMPARISON.name}(control, test)",
         ]
     )
     return html.Article(
         [
-            title_block("Diff", QUESTION),
+            title_block(_COMPARISON.title, _COMPARISON.question),
             dmc.Group([choice, dmc.Text(["test: ", dmc.Text(test.name, span=True, fw=600)])], align="end"),
             part("changes", min_height=420),
             definitions(_TERMS),
@@ -80,16 +78,15 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 def _shown(session: Session, selection: Selection) -> Component:
     result = _comparison(session, selection)
-    draw: Callable[..., Any] = plot_compare_traces
-    figure = draw(result, theme=selection.option("theme", "light"))
+    figure = figure_of(_COMPARISON.name, result, theme=selection.option("theme", "light"))
     tables = [table_box(name, make(session, selection), selection) for name, make in DIFF.tables.items()]
     return html.Div([*findings(result.findings), graph("diff", figure), *tables])
 
 
-def _comparison(session: Session, selection: Selection) -> TraceComparison:
+def _comparison(session: Session, selection: Selection) -> Result:
     control = _control_scope(session, selection)
     key = ("diff", control, session.run(control.run).stamp)
-    return session.remembered(selection.scope, key, lambda test: compare_traces(session.trace(control), test))
+    return session.remembered(selection.scope, key, lambda test: _COMPARISON.compute(session.trace(control), test))
 
 
 def _control_scope(session: Session, selection: Selection) -> Scope:
@@ -102,10 +99,10 @@ def _table(view: View, session: Session, selection: Selection) -> Table:
 
 DIFF = Page(
     name="diff",
-    title="Diff",
-    question=QUESTION,
-    section="Files",
+    title=_COMPARISON.title,
+    question=_COMPARISON.question,
+    section=_COMPARISON.section,
     layout=_layout,
     parts={"changes": _shown},
-    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(VIEWS)},
+    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(_COMPARISON.views)},
 )

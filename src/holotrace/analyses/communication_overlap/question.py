@@ -1,0 +1,17 @@
+"""Communication overlap: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Communication overlap",
+    question="How much communication is hidden behind computation?",
+    section="Distributed",
+    definitions=(
+        ("communication", "time in which at least one communication kernel runs, including waits for late ranks"),
+        ("hidden", "the part of it in which a computation kernel runs on the same device"),
+        ("exposed", "the rest: the device communicates and does not compute"),
+    ),
+)

@@ -1,0 +1,83 @@
+"""Critical path: the question, the terms of its tables, and the options that choose a window."""
+
+from __future__ import annotations
+
+import re
+
+from holotrace.errors import InvalidOptionError
+from holotrace.options import Option
+from holotrace.question import Analysis
+
+_INSTANCE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+_TIMES = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)-(\d{1,12}(?:\.\d{1,6})?)")
+_NS_OF_A_MILLISECOND = 1_000_000
+
+
+def parse_instance(text: str) -> int | tuple[int, int]:
+    """Read the number of a step or annotation such as `3`, or `3-5` for several in a row."""
+    match = _INSTANCE.fullmatch(text)
+    if match is None:
+        message = f"{text!r} is not an instance; write it like 3, or 3-5 for several in a row"
+        raise InvalidOptionError(message)
+    first, last = match.groups()
+    return int(first) if last is None else (int(first), int(last))
+
+
+def parse_times(text: str) -> tuple[int, int]:
+    """Read a time range in milliseconds such as `10-20.5`; return it in nanoseconds."""
+    match = _TIMES.fullmatch(text)
+    if match is None:
+        message = f"{text!r} is not a time range; write it like 10-20.5, in milliseconds"
+        raise InvalidOptionError(message)
+    start, end = (round(float(part) * _NS_OF_A_MILLISECOND) for part in match.groups())
+    return start, end
+
+
+QUESTION = Analysis(
+    __package__,
+    title="Critical path",
+    question="What bounds the step?",
+    section="Host",
+    definitions=(
+        ("critical path", "the chain of work and waiting that spans the whole window without a gap"),
+        ("window", "a step, by default the last that another step follows; without steps the whole recording"),
+        ("CPU operators", "time inside operators and calls of the host, without the time of calls inside them"),
+        ("host gaps", "time of a thread outside everything recorded: mostly Python"),
+        ("loading", "time inside ranges that load data, by their names"),
+        ("launches", "launch delay: from the end of a launch to the start of its work, if nothing else delays it"),
+        ("unknown", "before the first recorded work of a stream, or work whose launch was not recorded"),
+        (
+            "between kernels",
+            "kernel-kernel delay: from the end of work on a stream to the start of the next, launched earlier",
+        ),
+        ("compute, comm., copies", "device work by its kind; collectives on the host are communication too"),
+        ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream goes on"),
+    ),
+    options=(
+        Option(
+            "annotation",
+            "Instead of a step, take host annotations with this name, or with it in their name; an empty name takes "
+            "the whole recording.",
+            metavar="NAME",
+        ),
+        Option(
+            "instance",
+            "Take the step of this number, or this annotation, counted from 0; 3-5 is one window over several in a row.",
+            metavar="3-5",
+            read=parse_instance,
+        ),
+        Option(
+            "time_range_ns",
+            "Instead of a step, take a time range, counted from the job's first event.",
+            flag="--time-range-ms",
+            metavar="10-20.5",
+            read=parse_times,
+        ),
+        Option(
+            "data_loading",
+            "Host ranges whose names match this load data; may be repeated.",
+            kind=list[str],
+            metavar="REGEX",
+        ),
+    ),
+)

@@ -1,0 +1,16 @@
+"""CUPTI counters: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="CUPTI counters",
+    question="What did the hardware counters measure?",
+    section="Work",
+    definitions=(
+        ("FLOP", "floating-point operations that all threads executed; a fused multiply-add counts twice"),
+        ("operator", "the outermost operator around the call that launched the kernel"),
+    ),
+)

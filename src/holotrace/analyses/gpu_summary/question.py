@@ -1,0 +1,24 @@
+"""GPU summary: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import COMPAT, Option
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="GPU summary",
+    question="How well is each GPU used?",
+    section="Devices",
+    definitions=(
+        ("utilization", "the share of the steps in which a kernel runs"),
+        ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the steps"),
+        ("est. occupancy", "threads on an SM relative to its maximum, averaged over the kernels by duration"),
+        ("known for", "share of the kernel time whose launch shapes are known; the rest is taken to be alike"),
+        ("on tensor cores", "share of the kernel time in kernels whose names show tensor or matrix cores"),
+    ),
+    options=(
+        Option("parts", "Divide the time series into this many parts.", kind=int, default=100, minimum=1),
+        COMPAT,
+    ),
+)

@@ -1,0 +1,29 @@
+"""Idle time: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option, nanoseconds
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Idle time",
+    question="What were the idle GPUs waiting for?",
+    section="Devices",
+    definitions=(
+        ("the host", "the part of a gap before the host launches the next work; the device has nothing to do"),
+        ("the kernel's start", "the rest of a gap, if shorter than 30 µs, about the time to start a kernel"),
+        ("something else", "the rest of a gap, if longer, because of an event, another stream, or an unknown cause"),
+    ),
+    options=(
+        Option(
+            "gap_threshold_ns",
+            "If launched work waits this long or longer for its start, something else held it up (µs).",
+            kind=float,
+            default=30,
+            flag="--gap-threshold-us",
+            minimum=0,
+            read=nanoseconds,
+        ),
+    ),
+)

@@ -1,0 +1,19 @@
+"""Kernel breakdown: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Kernel breakdown",
+    question="What do the GPUs run?",
+    section="Work",
+    definitions=(
+        ("communication", "collectives and sends, by the name of the collective or else by the rules for kernel names"),
+        ("memory", "memsets, and copies between or within devices"),
+        ("computation", "every other kernel"),
+        ("a + b", "time in which work of kinds a and b runs; all time counts in exactly one row"),
+        ("share of a kernel", "its summed time relative to that of all kernels; parallel kernels all count"),
+    ),
+)

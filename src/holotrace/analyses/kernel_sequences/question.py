@@ -1,0 +1,32 @@
+"""Frequent kernel sequences: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Frequent kernel sequences",
+    question="Which sequences of kernels do operators launch again and again?",
+    section="Work",
+    definitions=(
+        ("sequence", "the kernels, copies and memsets that one call of an outermost operator launches, by start"),
+    ),
+    options=(
+        Option(
+            "operator_name",
+            "Count only operators and annotations whose name contains this.",
+            flag="--operator",
+            metavar="NAME",
+        ),
+        Option(
+            "min_kernel_count",
+            "Leave out calls that launch fewer kernels.",
+            kind=int,
+            default=3,
+            flag="--min-kernels",
+            minimum=1,
+        ),
+    ),
+)

@@ -1,0 +1,21 @@
+"""Kernels: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import COMPAT
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Kernels",
+    question="Which kernels take the time, and do they use tensor cores?",
+    section="Work",
+    definitions=(
+        ("tensor cores", "or matrix cores: whether the kernel's name shows that it uses them"),
+        ("eligible", "tensor cores could do the work of the operator"),
+        ("blocks per SM", "blocks of the launch divided by the device's SMs, averaged over the calls by duration"),
+        ("est. occupancy", "threads on an SM relative to its maximum, averaged over the calls by duration"),
+        ("known for", "share of the calls' time whose launch shape is known; the means cover only these"),
+    ),
+    options=(COMPAT,),
+)

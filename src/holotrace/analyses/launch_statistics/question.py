@@ -1,0 +1,47 @@
+"""Launch statistics: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option, nanoseconds
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Launch statistics",
+    question="What does launching cost?",
+    section="Host",
+    definitions=(
+        ("call", "a runtime or driver function that launched device work; a graph launch starts many kernels"),
+        ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),
+        ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
+        ("slow call", "a call of more than 50 µs"),
+        ("late start", "a delay of more than 100 µs: earlier work usually held the kernel up"),
+    ),
+    options=(
+        Option(
+            "runtime_cutoff_ns",
+            "Longer calls count as slow (µs).",
+            kind=float,
+            default=50,
+            flag="--runtime-cutoff-us",
+            minimum=0,
+            read=nanoseconds,
+        ),
+        Option(
+            "delay_cutoff_ns",
+            "Work that starts later than this after its call counts as late (µs).",
+            kind=float,
+            default=100,
+            flag="--delay-cutoff-us",
+            minimum=0,
+            read=nanoseconds,
+        ),
+        Option(
+            "include_launches",
+            "Add a row for each launch to the JSON.",
+            kind=bool,
+            default=False,
+            flag="--launches",
+        ),
+    ),
+)

@@ -1,0 +1,17 @@
+"""Memory bandwidth: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Memory bandwidth",
+    question="How fast does data move to, from and within the GPUs?",
+    section="Devices",
+    definitions=(
+        ("HtoD, DtoH, DtoD, PtoP", "from host to device, from device to host, within a device, and between devices"),
+        ("copying for", "time in which at least one copy of the kind runs"),
+        ("bandwidth", "of all copies that run at the same time together, while any runs"),
+    ),
+)

@@ -1,0 +1,18 @@
+"""Memory: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Memory",
+    question="How much memory was allocated, and what held it at the peak?",
+    section="Devices",
+    definitions=(
+        ("allocated", "memory that PyTorch's allocator had handed out, after each memory event of the profiler"),
+        ("reserved", "memory that the allocator held on the device, handed out or not"),
+        ("before the recording", "allocated before the recording began, and not freed before the peak"),
+        ("operator", "the innermost operator around the allocation; top operator: the outermost"),
+    ),
+)

@@ -1,0 +1,22 @@
+"""Operators and their kernels: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Operators and their kernels",
+    question="Which operators cause the device time?",
+    section="Work",
+    definitions=(
+        ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
+        ("backward", "kernels launched by the backward operator that the profiler links with the operator"),
+    ),
+    options=(
+        Option(
+            "include_memory", "Count copies and memsets as well as kernels.", kind=bool, default=False, flag="--memory"
+        ),
+    ),
+)

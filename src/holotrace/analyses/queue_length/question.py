@@ -1,0 +1,22 @@
+"""Queue length: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Queue length",
+    question="Does the host keep the GPUs supplied?",
+    section="Host",
+    definitions=(
+        ("waits", "the host has started the launching call, and the device has not started the work"),
+        ("length", "how many pieces of work wait for one stream; statistics are weighted by time"),
+        ("work waits", "share of the time with waiting work, from the first launch to the last start"),
+        ("full", "at least 1,024 launches wait, CUDA's limit; the next one blocks the host"),
+    ),
+    options=(
+        Option("full_length", "A queue of this many launches counts as full.", kind=int, default=1_024, minimum=1),
+    ),
+)

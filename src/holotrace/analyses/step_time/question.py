@@ -1,0 +1,22 @@
+"""Step time: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import ANNOTATION, COMPAT
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Step time",
+    question="What did each step spend its time on?",
+    section="Host",
+    definitions=(
+        ("step", "from the start of ProfilerStep#N to the end of the last device work that it launched"),
+        ("kernel, copy, memset", "a device runs one of these; if several run, the first in this order counts"),
+        ("communication", "a collective runs, and none of the above: exposed communication"),
+        ("runtime", "the host is in the CUDA or HIP runtime or driver, and none of the above"),
+        ("data loader", "the host waits for the next batch, and none of the above"),
+        ("operators", "an operator runs on the host, and none of the above"),
+    ),
+    options=(ANNOTATION, COMPAT),
+)

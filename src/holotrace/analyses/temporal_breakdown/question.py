@@ -1,0 +1,21 @@
+"""Temporal breakdown: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Temporal breakdown",
+    question="Where does each GPU's time go?",
+    section="Devices",
+    definitions=(
+        (
+            "from first to last work",
+            "from the start of the device's first kernel, copy or memset to the end of its last",
+        ),
+        ("computing", "at least one computation kernel runs, whatever runs at the same time"),
+        ("other work only", "communication or copies run, but no computation"),
+        ("idle", "nothing runs on any stream of the device"),
+    ),
+)

@@ -1,0 +1,28 @@
+"""User annotations: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="User annotations",
+    question="How long do the annotated parts take?",
+    section="Work",
+    definitions=(
+        ("annotation", "a part of the program inside torch.profiler.record_function, or a step"),
+        ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
+        ("self", "the part of the time without a shorter annotation on that stream or thread"),
+        ("kernel time", "of the kernels, copies and memsets whose innermost annotation it is"),
+    ),
+    options=(
+        Option(
+            "allow",
+            "Show only annotations whose name matches; may be repeated.",
+            kind=list[str],
+            metavar="REGEX",
+        ),
+        Option("merge_steps", "Add up all steps under the name ProfilerStep.", kind=bool, default=False),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The commands that no question of the catalogue provides: each file has one, under its own name."""

@@ -1,0 +1,131 @@
+"""`holotrace check`: the health of the files of a job."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.options import AsJson
+from holotrace.cli.output import console, print_json, print_line
+from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.store.health import Finding
+from holotrace.store.trace import SkippedFile
+from holotrace.units import size_text
+from holotrace.validation import Violation, validate
+
+_EXAMPLE_LENGTH = 100
+
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Also check for what a sound trace never contains; exit code 1 if a rule of severity error is broken.",
+    ),
+]
+
+
+@with_option_groups
+def check(
+    job: JobOptions,
+    *,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the health of each file; exit with 1 if none can be read or, with `strict`, if a rule of severity error is broken."""
+    with opened_job(job) as (trace, executor):
+        files = file_health(trace, executor=executor)
+        violations = validate(trace, executor=executor) if strict else None
+    _print(files, trace.skipped, violations, as_json=as_json)
+    has_errors = any(violation.severity == "error" for violation in violations or ())
+    if has_errors or all(file.error is not None for file in files):
+        raise typer.Exit(1)
+
+
+def _print(
+    files: Sequence[FileHealth],
+    skipped: Sequence[SkippedFile],
+    violations: Sequence[Violation] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the files and, if `violations` is not None, the broken rules."""
+    if as_json:
+        broken = (
+            {} if violations is None else {"violations": [dataclasses.asdict(violation) for violation in violations]}
+        )
+        print_json({**_as_dict(files, skipped), **broken})
+        return
+    to = console()
+    print_line(to, _verdict(files, skipped), "bold")
+    for line in (line for file in files for line in _lines(file)):
+        print_line(to, line)
+    for file in skipped:
+        print_line(to, f"skipped  {file.path}: {file.reason}")
+    for line in _strict_lines(violations):
+        print_line(to, line)
+
+
+def _strict_lines(violations: Sequence[Violation] | None) -> list[str]:
+    """Return lines about the broken rules, or a line that says there are none."""
+    if violations is None:
+        return []
+    return [line for violation in violations for line in _violation_lines(violation)] or ["strict: no rule is broken"]
+
+
+def _violation_lines(violation: Violation) -> list[str]:
+    counted = f" {violation.count:,} time{_s(violation.count)}" if violation.count else ""
+    head = f"{violation.severity}: rank {violation.rank} {violation.rule}{counted}: {violation.meaning}"
+    return [head, *(f"    {example[:_EXAMPLE_LENGTH]}" for example in violation.examples)]
+
+
+def _as_dict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> dict[str, Any]:
+    return {
+        "verdict": _verdict(files, skipped),
+        "files": [dataclasses.asdict(file) for file in files],
+        "skipped_files": [{"path": file.path, "reason": file.reason} for file in skipped],
+    }
+
+
+def _verdict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> str:
+    counts = Counter(file.state for file in files)
+    parts = [
+        f"{counts[state]:,} {state}" for state in ("clean", "repaired", "with losses", "unreadable") if counts[state]
+    ]
+    if skipped:
+        parts.append(f"{len(skipped):,} skipped")
+    total = len(files) + len(skipped)
+    return f"{total:,} file{_s(total)}: {', '.join(parts)}."
+
+
+def _lines(file: FileHealth) -> list[str]:
+    head = f"rank {file.rank}  {file.path}"
+    if file.error is not None:
+        return [head, f"    unreadable: {file.error}"]
+    size = f"{file.format}, {size_text(file.bytes_read)} holding {size_text(file.bytes_decoded)} of JSON"
+    events = f"{file.event_count:,} event{_s(file.event_count)}, {file.gpu_event_count:,} of them GPU work"
+    return [
+        head,
+        f"    {size}; {events}",
+        f"    rank from {file.rank_origin}; options on: {', '.join(file.options) or 'none'}",
+        *map(_finding_line, file.findings),
+    ]
+
+
+def _finding_line(finding: Finding) -> str:
+    offsets = ", ".join(f"{offset:,}" for offset in finding.offsets)
+    more = ", …" if finding.count > len(finding.offsets) else ""
+    where = f" at byte {offsets}{more}" if offsets else ""
+    example = f": {' '.join(finding.example.split())[:_EXAMPLE_LENGTH]}" if finding.example else ""
+    lost = f", {finding.loss} lost" if finding.loss else ""
+    times = f"{finding.count:,} time{_s(finding.count)}"
+    return f"    {finding.severity}: {times} {finding.kind}{where}{lost}{example}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

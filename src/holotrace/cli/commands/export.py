@@ -1,0 +1,74 @@
+"""`holotrace export`: a trace in the formats of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from holotrace.cli.job import ReadingOptions, opened_alone
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.options import Force, RawText, Target
+from holotrace.cli.output import console, print_line
+from holotrace.export.tables import TableFormat, export_tables
+from holotrace.export.trace_with_counters import write_traces_with_counters
+from holotrace.locations import Location, expect_writable_folder, located, status_of
+from holotrace.store.trace import Trace
+from holotrace.units import size_text
+
+
+class ExportFormat(str, Enum):
+    """What `--to` takes."""
+
+    perfetto = "perfetto"
+    csv = "csv"
+    parquet = "parquet"
+
+
+To = Annotated[
+    ExportFormat,
+    typer.Option(
+        "--to", help="perfetto writes copies of the files with counters; csv and parquet write the tables of each rank."
+    ),
+]
+Folder = Annotated[
+    Target,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=located,
+        metavar="FOLDER",
+        help="Write into this folder, a path or URL; created if missing.",
+    ),
+]
+
+
+@with_option_groups
+def export(
+    job: ReadingOptions,
+    *,
+    to: To,
+    output: Folder,
+    force: Force = False,
+    raw_text: RawText = False,
+) -> None:
+    """Check the folder, write the files, and print their paths and sizes."""
+    expect_writable_folder(output if output.exists() else output.absolute().parent)
+    with opened_alone(job) as trace:
+        _print_files(_exported(trace, to, output, force=force, raw_text=raw_text))
+
+
+def _exported(trace: Trace, to: ExportFormat, output: Location, *, force: bool, raw_text: bool) -> Iterable[Location]:
+    if to is ExportFormat.perfetto:
+        output.mkdir(exist_ok=True)
+        return write_traces_with_counters(trace, output, overwrite=force).values()
+    table_format: TableFormat = "csv" if to is ExportFormat.csv else "parquet"
+    return export_tables(trace, output, table_format, overwrite=force, escape_formulas=not raw_text)
+
+
+def _print_files(paths: Iterable[Location]) -> None:
+    to = console()
+    for path in paths:
+        print_line(to, f"{path} ({size_text(status_of(path).size or 0)})")

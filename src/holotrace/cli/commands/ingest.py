@@ -1,0 +1,52 @@
+"""`holotrace ingest`: save a job as one store."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.options import Target
+from holotrace.cli.output import console, print_line
+from holotrace.ingest.write_store import Ingested, write_store
+from holotrace.locations import located
+from holotrace.units import size_text
+
+Store = Annotated[
+    Target,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=located,
+        metavar="STORE",
+        help="The folder or URL of the store; created if missing.",
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--force", help="Write every rank again, and replace ranks that came from other files.")
+]
+
+
+@with_option_groups
+def ingest(job: JobOptions, *, output: Store, force: Overwrite = False) -> None:
+    """Write the ranks that are new or changed, so that an interrupted run continues where it stopped."""
+    with opened_job(job) as (trace, executor):
+        done = write_store(trace, output, overwrite=force, executor=executor)
+    to = console()
+    for line in _lines(done):
+        print_line(to, line)
+
+
+def _lines(done: Ingested) -> list[str]:
+    written = sum(rank.byte_count for rank in done.written)
+    verdict = (
+        f"{done.store}: {_counted(len(done.contents.ranks), 'rank')}; {_counted(len(done.written), 'rank')} written "
+        f"({size_text(written)}), {len(done.unchanged):,} unchanged, {_counted(len(done.contents.skipped), 'file')} skipped"
+    )
+    return [verdict, *(f"skipped  {file.path}: {file.reason}" for file in done.contents.skipped)]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,81 @@
+"""`holotrace serve`: runs as pages in a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holotrace.cli.options import NoCache, Sources
+from holotrace.cli.output import console, print_line
+from holotrace.errors import InvalidOptionError, TraceNotFoundError
+
+Host = Annotated[str, typer.Option("--host", help="Listen on this address.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Listen on this port; 0 picks a free one.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the browser.")]
+NoToken = Annotated[
+    bool,
+    typer.Option("--no-token", help="Serve every user of this machine, not only those who know the printed address."),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="Also answer requests to this host name; may be repeated."),
+]
+
+_MODULES = ("dash", "dash_ag_grid", "dash_mantine_components", "waitress")
+
+
+def serve(  # noqa: PLR0913 -- one argument an option
+    sources: Sources,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8050,
+    open_browser: Open = False,
+    no_token: NoToken = False,
+    allow_host: AllowHost = None,
+    no_cache: NoCache = False,
+) -> None:
+    """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file named here is not a trace."""
+    _expect_extra()
+    from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
+    from holotrace.web.session.session import Session  # noqa: PLC0415
+
+    session = Session(sources, cache=not no_cache)
+    if not session.runs:
+        raise TraceNotFoundError.nothing_under(sources)
+    for run in session.runs:
+        if run.root is None:  # a file named by the user: report its errors now
+            session.whole(run.id)
+    address = Address(host, port, frozenset(allow_host or ()), has_token=not no_token)
+    with bound_server(session, address) as server, ExitStack() as until_the_end:
+        to = console()
+        print_line(to, f"{len(session.runs):,} run{'' if len(session.runs) == 1 else 's'} at {server.url}", "bold")
+        print_line(to, "Ctrl-C ends it.")
+        if open_browser:
+            webbrowser.open(until_the_end.enter_context(_redirect_to(server.url)))
+        server.run()
+
+
+@contextmanager
+def _redirect_to(url: str) -> Iterator[str]:
+    """Give the address of a file that redirects to the pages.
+
+    Every user of the machine can see the command line that starts a browser, and `url` contains the token.
+    """
+    with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
+        page = Path(folder, "open.html")
+        page.write_text(f'<!doctype html><title>holotrace</title><meta http-equiv="refresh" content="0;url={url}">')
+        yield page.as_uri()
+
+
+def _expect_extra() -> None:
+    missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        message = f"holotrace serve needs {', '.join(missing)}, not installed here: pip install 'holotrace[web]'"
+        raise InvalidOptionError(message)

@@ -1,0 +1,86 @@
+"""`holotrace summary`: the verdict, and the main tables of the first analyses."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from holotrace.cli.commands.advice import print_recommendations
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.options import AsJson
+from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.store.trace import Trace
+from holotrace.tables import print_frame, print_view
+from holotrace.whole_job.summary import Summary, shown_analyses
+from holotrace.whole_job.summary import summary as summarize
+
+MOST_ROWS = 16
+"""Rows of a table in the summary."""
+
+MOST_ANALYSES = 4
+"""Analyses printed, the first of the catalogue; the report shows all."""
+
+
+@with_option_groups
+def summary(
+    job: JobOptions,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Print the verdict, what to try first, the findings, and tables."""
+    with opened_job(job) as (trace, executor):
+        whole = summarize(trace, executor=executor)
+    if as_json:
+        _print_json(trace, whole)
+    else:
+        _print_text(trace, whole)
+
+
+def _print_json(trace: Trace, whole: Summary) -> None:
+    print_json(
+        {
+            "doubts": whole.doubts,
+            "verdict": whole.verdict,
+            "ranks": list(trace.ranks),
+            "analyses": {name: tables_of(result) for name, result in whole.results.items()},
+            "missing": whole.missing,
+            "cpu_side": whole.cpu_side.to_dicts(),
+            "advice": tables_of(whole.advice),
+            "findings": whole.findings,
+            "skipped_files": [{"path": file.path, "reason": file.reason} for file in trace.skipped],
+        }
+    )
+
+
+def _print_text(trace: Trace, whole: Summary) -> None:
+    to = console()
+    print_verdict(to, whole)
+    print_recommendations(to, whole.advice)
+    print_findings(to, [*whole.findings, *_skipped(trace)])
+    shown = shown_analyses(whole)
+    for analysis in shown[:MOST_ANALYSES]:
+        to.print()
+        print_line(to, analysis.question, "bold cyan")
+        tables = [print_view(view, whole.results[analysis.name], MOST_ROWS) for view in analysis.main_views]
+        for table in tables:
+            if table.rows:
+                print_table(to, table)
+    if len(whole.cpu_side):
+        to.print()
+        print_table(to, print_frame("The CPU side of each rank", whole.cpu_side, MOST_ROWS, telling="mean_step_ns"))
+    if further := [analysis.command for analysis in shown[MOST_ANALYSES:]]:
+        to.print()
+        print_line(to, f"More questions: holotrace {', '.join(further)}; all at once: holotrace report")
+
+
+def print_verdict(to: Console, whole: Summary) -> None:
+    """Print the verdict, after any reasons to doubt that it covers one whole job."""
+    for doubt in whole.doubts:
+        print_line(to, doubt, "bold yellow")
+    print_line(to, whole.verdict, "bold")
+
+
+def _skipped(trace: Trace) -> list[str]:
+    count = sum(not file.is_unreadable for file in trace.skipped)
+    files = "1 file was" if count == 1 else f"{count:,} files were"
+    return [f"{files} skipped; holotrace check says which and why"] if count else []

@@ -1,0 +1,84 @@
+"""`holotrace critical-path`: what bounds a step, as a table, an overlay or a saved graph, and what changes would save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from holotrace.catalogue import analysis
+from holotrace.cli.critical_path.outputs import OutputOptions
+from holotrace.cli.critical_path.what_if import ChangeOptions, Predictions
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.output import console, print_line, print_table
+from holotrace.cli.questions import ResultOptions, show
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.job.job_time import origin_ns
+from holotrace.locations import Location, status_of
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.tables import print_frame
+from holotrace.units import size_text
+
+_QUESTION = analysis("critical_path")
+
+
+def _command(
+    job: JobOptions,
+    changes: ChangeOptions,
+    outputs: OutputOptions,
+    shown: ResultOptions,
+    **window: Any,  # noqa: ANN401
+) -> None:
+    predictions = Predictions(changes.parsed())
+    shown.check()
+    with opened_job(job) as (trace, executor):
+        outputs.check(trace, overwrite=shown.force)
+        settings = _from_first_event(window, trace)
+        result: Any = _QUESTION.compute(trace, executor=executor, **settings)
+        analysed = trace.select(result.per_rank["rank"].to_list())
+        write = partial(outputs.write, overwrite=shown.force)
+        written = _write_and_predict(analysed, settings, write if outputs.are_wanted else None, predictions)
+    what_if = {"what_if": predictions.table.to_dicts()} if predictions.changes else {}
+    result = replace(result, findings=(*result.findings, *predictions.findings))
+    about = {"analysis": _QUESTION.name, "ranks": list(trace.ranks)}
+    show(_QUESTION, result, shown, about, {"written": list(map(str, written)), **what_if})
+    if not shown.as_json:
+        _print_further(written, predictions)
+
+
+critical_path = with_option_groups(_command, _QUESTION.options)
+
+
+def _from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
+    """Return the settings with a time range of the trace's clock: the option counts from the job's first event."""
+    settings = dict(window)
+    if "time_range_ns" in settings:
+        origin = origin_ns(trace)
+        settings["time_range_ns"] = tuple(origin + time_ns for time_ns in settings["time_range_ns"])
+    return settings
+
+
+def _write_and_predict(
+    trace: Trace,
+    settings: Mapping[str, Any],
+    write: Callable[[RankTrace, PathGraph], Iterable[Location]] | None,
+    predictions: Predictions,
+) -> list[Location]:
+    """Write the overlay and graph of each rank if wanted, add its prediction, and return the paths written."""
+    written: list[Location] = []
+    for rank, rank_trace in trace.ranks.items() if write or predictions.changes else ():
+        path_graph = critical_path_graph(rank_trace, **settings)
+        written += write(rank_trace, path_graph) if write else ()
+        predictions.add(rank, path_graph)
+        rank_trace.forget()
+    return written
+
+
+def _print_further(paths: Sequence[Location], predictions: Predictions) -> None:
+    to = console()
+    if predictions.rows:
+        print_table(to, print_frame("What if", predictions.table, _QUESTION.most_rows, telling="saved_ns"))
+    for path in paths:
+        print_line(to, f"{path} ({size_text(status_of(path).size or 0)})")

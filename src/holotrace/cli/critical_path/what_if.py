@@ -1,0 +1,114 @@
+"""The changes that `holotrace critical-path` assumes, and how long the window would then be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from holotrace.enrich.critical_path.path_graph import PathGraph
+from holotrace.enrich.critical_path.what_if import (
+    Change,
+    NoLaunchOverhead,
+    PerfectOverlap,
+    Remove,
+    Replace,
+    Scale,
+    what_if,
+)
+from holotrace.errors import InconsistentTimesError, InvalidOptionError
+
+_NS_OF_A_MICROSECOND = 1_000
+_SCHEMA = {
+    "rank": pl.Int32,
+    "window": pl.String,
+    "measured_ns": pl.Int64,
+    "predicted_ns": pl.Int64,
+    "saved_ns": pl.Int64,
+    "saved_fraction": pl.Float64,
+    "replayed_ns": pl.Int64,
+}
+
+
+Scaled = Annotated[
+    list[str] | None,
+    typer.Option("--scale", metavar="REGEX=0.5", help="What if work whose name matches took half as long?"),
+]
+Removed = Annotated[list[str] | None, typer.Option("--remove", metavar="REGEX", help="What if it took no time?")]
+Replaced = Annotated[
+    list[str] | None, typer.Option("--replace", metavar="REGEX=12.5", help="What if each piece of it took 12.5 µs?")
+]
+NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
+Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """The changes to assume."""
+
+    scale: Scaled = None
+    remove: Removed = None
+    replace: Replaced = None
+    no_launch_overhead: NoLaunches = False
+    perfect_overlap: Overlapped = False
+
+    def parsed(self) -> list[Change]:
+        """Return the changes, in the order in which `holotrace.what_if` applies them."""
+        changes: list[Change] = [Scale(*_named(text)) for text in self.scale or ()]
+        changes += [Remove(_with_name(text)) for text in self.remove or ()]
+        changes += [
+            Replace(work, round(time_us * _NS_OF_A_MICROSECOND)) for work, time_us in map(_named, self.replace or ())
+        ]
+        return changes + [NoLaunchOverhead()] * self.no_launch_overhead + [PerfectOverlap()] * self.perfect_overlap
+
+
+@dataclass
+class Predictions:
+    """The prediction for each rank, and why some ranks have none."""
+
+    changes: Sequence[Change]
+    rows: list[Mapping[str, object]] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, rank: int, path_graph: PathGraph) -> None:
+        """Add the prediction for a rank, if there are changes."""
+        if not self.changes:
+            return
+        try:
+            predicted = what_if(path_graph, self.changes)
+        except (InconsistentTimesError, InvalidOptionError) as error:
+            self.findings.append(f"rank {rank}: {error}")
+            return
+        names = ("measured_ns", "predicted_ns", "saved_ns", "saved_fraction", "replayed_ns")
+        values = {name: getattr(predicted, name) for name in names}
+        self.rows.append({"rank": rank, "window": path_graph.window, **values})
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row for each rank with a prediction."""
+        return pl.DataFrame(self.rows, schema=_SCHEMA)
+
+
+def _named(text: str) -> tuple[pl.Expr, float]:
+    """Read `REGEX=NUMBER`; the expression may contain further equals signs."""
+    pattern, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not pattern or not 0 <= value < float("inf"):
+        message = f"{text!r} is not a change; write it like gemm=0.5: a regular expression, and a number of 0 or more"
+        raise typer.BadParameter(message)
+    return _with_name(pattern), value
+
+
+def _with_name(pattern: str) -> pl.Expr:
+    try:
+        pl.Series([""]).str.contains(pattern)
+    except pl.exceptions.ComputeError as error:
+        message = f"{pattern!r} is not a regular expression; escape characters such as ( with a backslash"
+        raise typer.BadParameter(message) from error
+    return pl.col("name").str.contains(pattern)

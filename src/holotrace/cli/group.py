@@ -1,0 +1,125 @@
+"""The commands of `holotrace`; each is loaded when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.cli.stdout import UNLIMITED, print_text
+from holotrace.question import Analysis
+
+_HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
+
+_COMMANDS = {
+    "summary": "Sum up in one sentence where the time of a job goes, and print the tables behind it.",
+    "report": "Write one HTML file with the verdict, figures, tables and file health; it works offline.",
+    "serve": "Show all runs under a folder as pages in the browser, with figures and tables; Ctrl-C ends it.",
+    "advice": "Suggest what to try first, by rules over the other analyses, and how much it could save.",
+    "check": "Show for each file its rank, the profiler options, and what was repaired, dropped or missing.",
+    "runs": "List the runs in a log folder and its subfolders: their workers, spans and skipped files.",
+    "export": "Write the trace for other tools: Perfetto, or anything that reads CSV or Parquet.",
+    "ingest": "Save a job as one store of Parquet files, which every command accepts in place of traces.",
+    "sql": "Run one SELECT over a trace, and print its rows or write them to a file.",
+}
+"""The commands in `holotrace.cli.commands`, with their help."""
+
+_OWN_MODULES = {"critical_path": "holotrace.cli.critical_path.command"}
+"""Questions whose command also writes files."""
+
+_QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
+_LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
+
+
+class _LazyGroup(TyperGroup):
+    """Lists the commands without loading them."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- as typer passes them
+        super().__init__(**settings)
+        names: dict[str, Any] = dict.fromkeys(_LISTED)  # typer suggests from these
+        self.commands = names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer brings its own click
+        return _loaded(cmd_name) if cmd_name in _LISTED else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer brings its own click
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_LISTED.items()))
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
+        if not sys.stdout.isatty():  # whoever reads a pipe or file wants whole lines
+            settings.setdefault("terminal_width", UNLIMITED)
+        return super().make_context(*arguments, **settings)
+
+
+app = typer.Typer(
+    name="holotrace",
+    cls=_LazyGroup,
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+    question = _QUESTIONS.get(name)
+    if question is None:
+        function = getattr(import_module(f"holotrace.cli.commands.{name}"), name)
+        return _command(name, function, _COMMANDS[name])
+    return _command(name, _command_of(question), _help_of(question))
+
+
+def _command_of(question: Analysis) -> Callable[..., None]:
+    if question.name in _OWN_MODULES:
+        function: Callable[..., None] = getattr(import_module(_OWN_MODULES[question.name]), question.name)
+        return function
+    from holotrace.cli.questions import analysis_command, comparison_command  # noqa: PLC0415 -- loads polars
+
+    return comparison_command(question) if question in COMPARISONS else analysis_command(question)
+
+
+def _help_of(question: Analysis) -> str:
+    terms = "\n".join(f"{term}: {meaning}" for term, meaning in question.definitions)
+    return f"{question.question}\n\n\b\n{terms}"  # after \b, lines stay as they are
+
+
+def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(name, help=text)(function)
+    return typer.main.get_command(alone)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
+    if wanted:
+        print_text(f"holotrace {version('holotrace')}")
+        raise typer.Exit
+
+
+ShowVersion = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+]
+
+
+@app.callback(help=_HELP)
+def options(*, show_version: ShowVersion = False) -> None:
+    """Accept the options before a command; the callback of `show_version` has run by now."""
+
+
+def misuse(error: Exception) -> str | None:
+    """Return what is wrong with the options or arguments, and which command shows the right ones; None for other errors.
+
+    Typer raises errors of click, or of its own copy of click, so they are recognised by their attributes.
+    """
+    context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
+    if format_message is None:
+        return "aborted" if isinstance(error, typer.Abort) else None
+    command = "holotrace" if context is None else context.command_path
+    message = " ".join(format_message().split()).rstrip(".")
+    return f"{message}; {command} --help shows its options"
