@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import plotly
 from browser import ROOT, THEMES, picture_path, write_picture
 
 import holotrace
-from holotrace.catalogue import ANALYSES
-from holotrace.figures import plot_compare_operators, plot_compare_traces
+from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.figures import figure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,19 +51,16 @@ def write_pictures(browser: Browser) -> None:
     page.add_script_tag(content=plotly.offline.get_plotlyjs())
     for name, plot in _figures():
         for theme in THEMES:
-            _draw(page, plot(theme))
+            _draw(page, plot(theme=theme))
             write_picture(page, picture_path("questions", name, theme))
     page.close()
 
 
-def _figures() -> Iterator[tuple[str, Callable[[str], go.Figure]]]:
-    for entry in ANALYSES:
-        result = entry.compute(_opened(recording(entry.name)))
-        yield entry.name, lambda theme, entry=entry, result=result: entry.plot(result, theme=theme)
-    traces = holotrace.compare_traces(*_control_and_test())
-    yield "compare_traces", lambda theme: plot_compare_traces(traces, theme=theme)
-    operators = holotrace.compare_operators(*_control_and_test())
-    yield "compare_operators", lambda theme: plot_compare_operators(operators, theme=theme)
+def _figures() -> Iterator[tuple[str, Callable[..., go.Figure]]]:
+    for question in (*ANALYSES, *COMPARISONS):
+        traces = _control_and_test() if question in COMPARISONS else (_opened(recording(question.name)),)
+        result = question.compute(*traces)
+        yield question.name, partial(figure_of, question.name, result)
 
 
 @cache
