@@ -45,7 +45,7 @@ def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, 
     monkeypatch.setattr(figure_files, "can_draw", lambda: False)
     path = tmp_path / f"f{ending}"
     with pytest.raises(
-        InvalidOptionError, match=r"pictures need kaleido and a Chrome browser: pip install kaleido; or write a page"
+        InvalidOptionError, match=r"needs kaleido and a Chrome browser: pip install kaleido; or write a page"
     ):
         run(command, *[job] * SOURCES[command], "--figure", str(path))
     assert not path.exists()
@@ -85,13 +85,13 @@ def test_other_suffixes_of_a_figure_are_refused(name, job, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["f", "f.pdf", "f.png", "f.html.gz"])
 def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
     """Other suffixes are refused."""
-    with pytest.raises(InvalidOptionError, match=r"would hold HTML; let its name end in \.html"):
+    with pytest.raises(InvalidOptionError, match=r"would contain HTML; choose a name that ends in \.html"):
         run("report", job, "-o", str(tmp_path / name))
 
 
 def test_the_format_and_the_suffix_of_sql_output_must_agree(job, tmp_path) -> None:
     """Otherwise nothing is written."""
     with pytest.raises(
-        InvalidOptionError, match=r"rows\.parquet says parquet, and --format csv; let both say the same"
+        InvalidOptionError, match=r"rows\.parquet ends in \.parquet, but --format is csv; make both the same"
     ):
         run("sql", job, "SELECT 1 FROM kernels", "--format", "csv", "-o", str(tmp_path / "rows.parquet"))

@@ -102,7 +102,7 @@ def test_sql_prints_the_first_of_many_rows(job) -> None:
     """The output says how to get all rows."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
     assert output.startswith("100 rows of 4,000, the first 100\n")
-    assert "--format and --output give all of them" in output
+    assert "--format or --output gives all rows" in output
 
 
 def test_sql_prints_text_formats(job) -> None:
@@ -135,9 +135,12 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--format", "parquet"], "--format parquet is no text; name a file with --output"),
-        (["-o", "rows.txt"], "rows.txt may be .csv, .json, .parquet or .arrow; or name one of these with --format"),
-        (["-o", "rows.csv", "--format", "table"], "may be .csv"),
+        (["--format", "parquet"], "--format parquet is binary; name a file with --output"),
+        (
+            ["-o", "rows.txt"],
+            "rows.txt: files are CSV, JSON, Parquet or Arrow; end the name in one of these, or choose one with --format",
+        ),
+        (["-o", "rows.csv", "--format", "table"], "files are CSV"),
     ],
 )
 def test_sql_refuses_contradictory_options(arguments, reason, job, tmp_path, monkeypatch) -> None:
@@ -149,5 +152,5 @@ def test_sql_refuses_contradictory_options(arguments, reason, job, tmp_path, mon
 
 def test_swapped_arguments_are_an_error(job) -> None:
     """The message says that the trace comes first and the query last."""
-    with pytest.raises(InvalidOptionError, match="name the trace first and the query last"):
+    with pytest.raises(InvalidOptionError, match="put the traces first and the query last"):
         run("sql", QUERY, job)

@@ -36,7 +36,9 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in (*PAGES, *PICTURES):
-        message = f"{path} is not a format of figures; choose a page, .html, or a picture, {', '.join(PICTURES)}"
+        message = (
+            f"{path}: a figure is a page, .html, or a picture, {', '.join(PICTURES)}; end the name in one of these"
+        )
         raise InvalidOptionError(message)
     if suffix in PICTURES and not can_draw():
         message = f"{path} needs kaleido and a Chrome browser: pip install kaleido; or write a page, .html"

@@ -77,5 +77,5 @@ def _redirect_to(url: str) -> Iterator[str]:
 def _expect_extra() -> None:
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        message = f"holotrace serve needs {', '.join(missing)}, not installed here: pip install 'holotrace[web]'"
+        message = f"holotrace serve needs {', '.join(missing)}: pip install 'holotrace[web]'"
         raise InvalidOptionError(message)

@@ -135,7 +135,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
     written = {chosen.value: chosen for chosen in ResultFormat if chosen is not ResultFormat.table}
     known = written.get(ending)
     if asked is ResultFormat.table or not (asked or known):
-        message = f"{target} does not end in .csv, .json, .parquet or .arrow; choose one of these with --format"
+        message = f"{target}: files are CSV, JSON, Parquet or Arrow; end the name in one of these, or choose one with --format"
         raise InvalidOptionError(message)
     if asked and known and asked is not known:
         message = f"{target} ends in .{known.value}, but --format is {asked.value}; make both the same"
