@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from typer.main import get_command
 
+import holotrace
 from holotrace import errors
 from holotrace.cli.group import app
 from holotrace.enrich.kernels import kernel_kind, tensor_cores
@@ -131,3 +133,14 @@ def test_every_path_in_contributing_exists() -> None:
     """Each path in backticks is in the repository, apart from what is made or lies beside it."""
     named = set(re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     assert {name for name in named if not (ROOT / name).exists()} <= {"build/screenshots", "site/", "../shared"}
+
+
+@each_page
+def test_functions_and_results_in_the_text_exist(page) -> None:
+    """`holotrace.function(...).table` in a sentence or a table names a function and a table of its result."""
+    for name, tables in re.findall(
+        r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
+    ):
+        result = get_type_hints(getattr(holotrace, name))["return"]
+        known = {*dir(result), *getattr(result, "__dataclass_fields__", ())}
+        assert set(re.findall(r"\w+", tables)) <= known
