@@ -58,23 +58,23 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_signature_keeps_its_name_and_its_template_arguments(name: str, short: str) -> None:
-    """Return type, namespaces and parameters go; what is no signature stays."""
+    """Return type, namespaces and parameters are removed; other names stay."""
     assert short_name(name) == short
 
 
 def test_a_generated_name_is_cut_in_the_middle() -> None:
-    """Names of generated kernels differ at their ends, so both ends stay."""
+    """Generated kernels differ at the end of their names, so both ends stay."""
     assert short_name("triton_poi_fused_" + "add_mul_" * 30 + "35", 30) == "triton_poi_fused_ad…add_mul_35"
 
 
 def test_a_template_is_cut_at_its_end() -> None:
-    """The beginning of a template tells what it does."""
+    """The beginning of a template says what it computes."""
     assert short_name("kernel<" + "float, " * 30 + "int>", 20) == "kernel<float, float…"
 
 
 @given(st.text(max_size=300))
 def test_a_short_name_is_never_too_long(name: str) -> None:
-    """Whatever the name, the label fits the axis."""
+    """Any name fits the axis."""
     assert len(short_name(name)) <= LABEL_LENGTH
 
 
@@ -110,19 +110,19 @@ _DEVICE_KERNEL = (
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
-    """Names that would look alike show where they differ; a number helps where that does not fit."""
+    """Names that would look alike show where they differ or, if that does not fit, a number."""
     assert [short_names(names)[name] for name in names] == short
 
 
 def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
-    """A figure and the table beside it may sort the same kernels differently."""
+    """A figure and the table next to it may sort the same kernels differently."""
     names = [f"{'x' * 100}{number}{'y' * 100}" for number in range(9)]
     assert short_names(names) == short_names(names[::-1])
 
 
 @given(st.lists(st.text(alphabet="ab<>(), :_\x00é", max_size=120), max_size=12))
 def test_no_two_names_share_a_short_one(names: list[str]) -> None:
-    """Whatever the names, and none is longer than its label."""
+    """This holds for any names, and none exceeds the length."""
     short = short_names(names, 20)
     assert short.keys() == set(names)
     assert len(set(short.values())) == len(short)
@@ -130,7 +130,7 @@ def test_no_two_names_share_a_short_one(names: list[str]) -> None:
 
 
 def test_many_names_that_look_alike_are_numbered() -> None:
-    """Comparing them piece by piece would take time and memory that grow with all of their letters."""
+    """Comparing them piece by piece would take time and memory proportional to all their characters."""
     names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
     first = f"kernel<{'int, ' * 14}in…"
     assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]
@@ -145,7 +145,7 @@ def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
 
 @pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
 def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
-    """All begin with a letter, none is shared by two kernels, and labels are as distinct as names."""
+    """All begin with a letter, and all short names and labels are distinct."""
     names = set[str]().union(*map(_kernel_names, (real_traces / folder).rglob("*.json.gz")))
     assert names
     short = short_names(names)
@@ -160,7 +160,7 @@ def _kernel_names(path: Path) -> set[str]:
 
 @given(st.text())
 def test_labels_hold_no_markup(text: str) -> None:
-    """Plotly finds no tag, entity or TeX, and a reader sees each printable character."""
+    """Plotly finds no tag, entity or TeX, and every printable character stays visible."""
     label = label_text(text)
     assert not set("<>$") & set(label)
     assert html.unescape(label) == printable(text)
@@ -168,13 +168,13 @@ def test_labels_hold_no_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "left\u202eright", "bell\x07"])
 def test_control_characters_are_replaced(text: str) -> None:
-    """A name printed on a terminal must not steer it, nor reverse the reading order."""
+    """A name on a terminal must not control it or reverse the reading order."""
     assert printable(text).isprintable()
     assert len(printable(text)) == len(text)
 
 
 def test_a_short_label_is_escaped_after_it_is_cut() -> None:
-    """Cutting must not halve an entity."""
+    """Otherwise, the cut could split an entity."""
     assert short_label("<" * 100).replace("&lt;", "").strip("…") == ""
 
 
@@ -184,6 +184,6 @@ def test_a_hover_holds_the_whole_name_in_lines() -> None:
     assert hover_text(name).replace("<br>", "") == "&lt;" + "x" * 500 + "&gt;"
 
 
-def test_a_hover_counts_what_is_beyond_its_limit() -> None:
-    """A name of a megabyte must not end up in the page."""
+def test_a_hover_counts_the_characters_beyond_its_limit() -> None:
+    """A name of a megabyte must not be in the page."""
     assert hover_text("x" * (HOVER_LENGTH + 1_234)).endswith("… and 1,234 more characters")

@@ -20,7 +20,7 @@ from holotrace.drawing.theme import KIND_COLORS
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
-    """One device each: `rank 1` says all."""
+    """With one device per rank, `rank 1` is enough."""
     one = pl.DataFrame({"rank": [0, 1], "device": [0, 1]})
     several = pl.DataFrame({"rank": [0, 0], "device": [0, 1]})
     assert rows_of(one).keys == ["rank 0", "rank 1"]
@@ -28,15 +28,15 @@ def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
 
 
 def test_rows_name_the_stream() -> None:
-    """Streams of one rank must not share a row."""
+    """Streams of one rank have separate rows."""
     assert rows_of(pl.DataFrame({"rank": [0, 0], "device": [0, 0], "stream": [7, 20]})).keys == [
         "rank 0 · stream 7",
         "rank 0 · stream 20",
     ]
 
 
-def test_many_rows_are_named_by_numbers_and_the_axis_says_which() -> None:
-    """`rank 100` a hundred times leaves no room for the bars."""
+def test_many_rows_are_named_by_numbers_and_the_axis_has_a_title() -> None:
+    """Repeating `rank` a hundred times would leave no room for the bars."""
     rows = rows_of(pl.DataFrame({"rank": range(100), "device": [0] * 100}))
     assert (rows.keys[99], rows.title, rows.are_lying) == ("99", "rank", False)
 
@@ -62,12 +62,12 @@ def test_the_unit_of_an_axis_fits_the_longest_value(longest: int, unit: tuple[in
 
 
 def test_exact_durations_keep_every_nanosecond() -> None:
-    """Rounded for reading, exact in brackets."""
+    """The rounded duration comes first, the exact one in brackets."""
     assert exact_duration(6_419_001) == "6.42 ms (6,419,001 ns)"
 
 
 def test_states_of_several_kinds_are_hatched_with_their_colors() -> None:
-    """Colour alone must not tell states apart."""
+    """Colour alone must not distinguish states."""
     assert state_marker(["computation"]) == {"color": KIND_COLORS["computation"]}
     pattern = state_marker(["computation", "communication"])["pattern"]
     assert (pattern["bgcolor"], pattern["fgcolor"]) == (KIND_COLORS["computation"], KIND_COLORS["communication"])

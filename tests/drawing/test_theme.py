@@ -37,7 +37,8 @@ TOGETHER = [
         theme.KERNEL_GAP,
     ),
 ]
-# Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red and without green cones.
+# Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red or without green cones.
+# https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html
 BLIND = {
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
@@ -47,12 +48,12 @@ BLIND = {
 def linear(color: str) -> tuple[float, ...]:
     """Return linear RGB of `#rrggbb`."""
     channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    return tuple(each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
+    return tuple(value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
 
 
 def luminance(color: str) -> float:
     """Return the relative luminance of WCAG."""
-    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear(color), strict=True))
+    return sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), linear(color), strict=True))
 
 
 def contrast(first: str, second: str) -> float:
@@ -69,20 +70,20 @@ def seen(color: str, kind: str) -> tuple[float, ...]:
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("fill", FILLS)
 def test_every_fill_stands_out_from_both_backgrounds(fill: str, name: theme.Theme) -> None:
-    """One set of colours serves light and dark pages, so that the page can change under a figure."""
+    """Light and dark pages use the same colours, so that the page can switch without redrawing."""
     assert contrast(fill, theme.SURFACES[name].background) >= 1.5
 
 
 @pytest.mark.parametrize("fill", FILLS)
 def test_text_on_a_fill_is_readable(fill: str) -> None:
-    """Labels within bars have a contrast of at least 3, as WCAG asks of large text."""
+    """Labels in bars have a contrast of at least 3, which WCAG requires for large text."""
     assert contrast(theme.ink_on(fill), fill) >= 3
 
 
 @pytest.mark.parametrize("kind", BLIND)
 @pytest.mark.parametrize("colors", TOGETHER)
 def test_colors_used_together_differ_for_colour_blind_readers(colors: tuple[str, ...], kind: str) -> None:
-    """Seen without red or without green cones, any two colours of a figure stay apart."""
+    """Without red or without green cones, any two colours of a figure are still distinct."""
     for first, second in itertools.combinations(colors, 2):
         distance = sum((a - b) ** 2 for a, b in zip(seen(first, kind), seen(second, kind), strict=True)) ** 0.5
         assert distance >= 0.1, (first, second)
@@ -96,12 +97,12 @@ def test_text_of_a_theme_is_readable(name: theme.Theme) -> None:
 
 
 def test_an_empty_figure_says_why() -> None:
-    """No empty axes without a word."""
+    """The figure has the reason in place of axes."""
     figure = theme.empty_figure("What?", "Nothing ran.", "dark")
     assert (figure.layout.title.text, figure.layout.annotations[0].text) == ("What?", "Nothing ran.")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
-    """The button that plotly.js 7 adds is taken away by the template, wherever a figure is shown or written."""
+    """The template removes the button that plotly.js 7 adds, wherever a figure is shown or written."""
     assert theme.template(name).layout.modebar.remove == ("sendChartToCloud",)

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else and trusts nobody."""
+"""The report: one self-contained HTML file that treats text from traces as untrusted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LARGEST_BYTES = 8_000_000
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page: its elements, its scripts, its text."""
+    """A page as a browser parses it: elements, scripts and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -49,11 +49,11 @@ class Page(HTMLParser):
             self.scripts.append("")
 
     def handle_endtag(self, _tag) -> None:
-        """Text from now on belongs to the page."""
+        """Leave a script or style: what follows is text."""
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Keep the text of scripts apart from what is read."""
+        """Keep scripts apart from the visible text."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":
@@ -65,7 +65,7 @@ class Page(HTMLParser):
 
 
 def contents_of(trace: Trace, **changes) -> Contents:
-    """Return what a report on a job shows."""
+    """Return the contents of a report on a job."""
     return Contents(**{"source": "runs/42", "summary": summary(trace), "files": file_health(trace), **changes})
 
 
@@ -77,19 +77,19 @@ def text() -> str:
 
 @pytest.fixture(scope="module")
 def page(text) -> Page:
-    """The same as a browser sees it."""
+    """The same report, parsed."""
     return Page(text)
 
 
-def test_the_verdict_stands_first(page) -> None:
-    """After name and size of the job, the first thing said is the verdict."""
-    found = summary(gpu_job().build()).verdict
-    assert found in page.text
-    assert page.text.index(found) < page.text.index("Temporal breakdown")
+def test_the_verdict_comes_first(page) -> None:
+    """Only the name and size of the job come before it."""
+    verdict = summary(gpu_job().build()).verdict
+    assert verdict in page.text
+    assert page.text.index(verdict) < page.text.index("Temporal breakdown")
 
 
 def test_the_page_names_no_other_address(text, page) -> None:
-    """It works from disk without a network: nothing is loaded, nothing is sent."""
+    """The page works from disk without a network: it loads and sends nothing."""
     sources = [attributes.get(name) for _, attributes in page.elements for name in ("src", "href", "action", "data")]
     assert all(source.startswith("#") for source in sources if source)
     ours = text.replace(page.scripts[1], "")
@@ -97,14 +97,14 @@ def test_the_page_names_no_other_address(text, page) -> None:
 
 
 def test_plotly_is_embedded_once(text) -> None:
-    """It is most of the page's size; nothing in this job has modules, which alone need all of it."""
+    """This job has no modules, whose figure alone needs all of plotly.js; the small build is most of the page's size."""
     assert text.count(plotly_js_for([])) == 1
     assert get_plotlyjs() not in text
 
 
 def test_only_our_scripts_may_run(page) -> None:
     """The policy names the hash of each script, and forbids connections, frames, forms and plug-ins."""
-    policy = next(each["content"] for each in page.named("meta") if each.get("http-equiv") == "Content-Security-Policy")
+    policy = next(meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     data, *scripts = page.scripts
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     assert f"script-src 'sha256-{hashes[0]}' 'sha256-{hashes[1]}';" in policy
@@ -114,30 +114,30 @@ def test_only_our_scripts_may_run(page) -> None:
 
 
 def test_no_script_hides_in_attributes(page) -> None:
-    """Event handlers in attributes would be refused by the policy."""
+    """The policy would refuse event handlers in attributes."""
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
 
 
 def test_names_from_a_trace_are_text(text, page) -> None:
-    """A kernel called `<script>…` adds no element; its letters are there to read."""
+    """A kernel called `<script>…` adds no element; its name is readable."""
     assert MARKUP in page.text
     assert MARKUP not in text
     assert len(page.named("script")) == 3
 
 
 def test_every_text_from_outside_is_escaped() -> None:
-    """Paths, errors, reasons, findings and options come from outside as well."""
+    """Paths, errors and reasons come from outside as well."""
     bad = "<img src=x onerror=alert(1)>\x1b"
     file = FileHealth(path=bad, rank=0, rank_origin="file name", error=bad)
-    found = contents_of(gpu_job().build(), source=bad, files=(file,), skipped=(SkippedFile(bad, bad),))
-    assert not Page(render_report(found)).named("img")
+    contents = contents_of(gpu_job().build(), source=bad, files=(file,), skipped=(SkippedFile(bad, bad),))
+    assert not Page(render_report(contents)).named("img")
 
 
-def test_every_analysis_has_its_place(page) -> None:
-    """Heading, figure, tables, definitions and the line of Python."""
-    places = {attributes.get("id") for _, attributes in page.elements}
+def test_every_analysis_has_a_section(page) -> None:
+    """Each has a heading, a figure, tables, definitions and a line of Python."""
+    ids = {attributes.get("id") for _, attributes in page.elements}
     for analysis in ANALYSES:
-        assert {analysis.name, f"figure-{analysis.name}"} <= places
+        assert {analysis.name, f"figure-{analysis.name}"} <= ids
         assert analysis.title in page.text
         assert f"holotrace.{analysis.name}(holotrace.open_trace('runs/42'))" in page.text
         assert all(term in page.text for term, _ in analysis.definitions)
@@ -145,46 +145,46 @@ def test_every_analysis_has_its_place(page) -> None:
 
 
 def test_an_analysis_without_rows_says_what_to_record(page) -> None:
-    """Above its empty tables."""
+    """The findings are above the empty tables."""
     assert "rank 0 has no memory events" in page.text
     assert "record with profile_memory=True" in page.text
 
 
-def test_figures_are_there_for_light_and_dark_pages(page) -> None:
+def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
     """The page switches between two templates."""
     assert json.loads(page.scripts[0])["templates"].keys() == {"light", "dark"}
 
 
-def test_tables_are_bounded_and_say_so(monkeypatch) -> None:
-    """Of more rows than a page bears, the most telling are kept and the rest are counted."""
+def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
+    """The rows with the largest values stay; the note counts all rows and names the command that prints them."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of(gpu_job().build()))).text
-    assert "1 of 2 rows, those with the largest “idle”. All of them: holotrace temporal-breakdown … --json" in text
+    assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_many_findings_are_folded_away() -> None:
-    """A reader sees a dozen, and opens the rest."""
-    found = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
-    text = Page(render_report(Contents("x", found, ()))).text
+    """12 of 20 findings are unfolded."""
+    many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
+    text = Page(render_report(Contents("x", many, ()))).text
     assert "8 more" in text
     assert "finding 19" in text
 
 
-def test_endless_findings_are_counted() -> None:
-    """Of more than a reader would open, the rest are counted."""
-    found = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
-    text = Page(render_report(Contents("x", found, ()))).text
-    assert "The first 500 of 2,000. All of them: holotrace summary … --json" in text
+def test_too_many_findings_are_cut_with_a_note() -> None:
+    """The page lists the first 500 of 2,000."""
+    many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
+    text = Page(render_report(Contents("x", many, ()))).text
+    assert "The first 500 of 2,000 findings. All findings: holotrace summary … --json" in text
     assert "finding 499." in text
     assert "finding 500." not in text
 
 
 def test_findings_come_before_contents_and_contents_before_analyses(page) -> None:
-    """First what was noticed and to try; then where to read on, by the headings of the pages."""
+    """The contents list the analyses under the headings of the pages."""
     finding = summary(gpu_job().build()).findings[0]
     contents = page.text.index("Contents")
     assert page.text.index(finding) < contents < page.text.index("What the words mean")
-    linked = [each["href"] for each in page.named("a")]
+    linked = [link["href"] for link in page.named("a")]
     assert linked[-len(ANALYSES) - 1 :] == [f"#{analysis.name}" for analysis in by_section()] + ["#files"]
 
 
@@ -195,27 +195,27 @@ def by_section() -> list[Analysis]:
 
 
 def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
-    """Fewer rows rather than a file that no mail takes; the last number of rows is taken whatever comes of it."""
-    found = contents_of(gpu_job().build())
-    whole = len(render_report(found).encode())
+    """If even the last number of rows is too large, the file is written with it."""
+    contents = contents_of(gpu_job().build())
+    whole = len(render_report(contents).encode())
     monkeypatch.setattr(report, "MOST_ROWS", (200, 1))
     monkeypatch.setattr(report, "MOST_BYTES", whole - 1)
-    smaller = render_report(found)
+    smaller = render_report(contents)
     assert len(smaller.encode()) < whole
     assert "1 of 2 rows" in Page(smaller).text
 
 
-def test_the_largest_figures_are_left_out_and_that_is_said(monkeypatch) -> None:
-    """The page has a sentence where a figure would be, and no data for it."""
+def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
+    """The page has a note in place of each figure, and no data for it."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of(gpu_job().build())))
     assert json.loads(page.scripts[0])["figures"] == {}
-    assert page.text.count("The figure is left out: with it, this file would be larger than") == len(ANALYSES)
-    assert not [each for each in page.named("div") if str(each.get("id")).startswith("figure-")]
+    assert page.text.count("This figure is left out to keep the file below") == len(ANALYSES)
+    assert not [div for div in page.named("div") if str(div.get("id")).startswith("figure-")]
 
 
 def test_files_are_listed_with_their_health() -> None:
-    """What was repaired is told with its place in the file."""
+    """Skipped files are listed with the reason."""
     trace = gpu_job().build()
     page = Page(render_report(contents_of(trace, skipped=(SkippedFile("notes.txt", "a text"),))))
     assert "rank0.pt.trace.json" in page.text
@@ -224,7 +224,7 @@ def test_files_are_listed_with_their_health() -> None:
 
 
 def test_repairs_are_listed(tmp_path) -> None:
-    """A file that was cut off shows what was lost."""
+    """The findings of a file that was cut off say where the loss begins."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     text = Page(render_report(contents_of(holotrace.open_trace(tmp_path, cache=False)))).text
@@ -232,12 +232,12 @@ def test_repairs_are_listed(tmp_path) -> None:
 
 
 def test_a_job_without_gpu_work_has_a_report() -> None:
-    """The CPU side instead of figures, and no heading without content."""
+    """The CPU side replaces the analyses of GPU work, and the page names them."""
     page = Page(render_report(contents_of(cpu_job().build())))
     assert "No GPU work was recorded" in page.text
     assert "The CPU side of each rank" in page.text
     assert "Temporal breakdown, Kernel breakdown, Communication overlap, Idle time" in page.text
-    assert "measure GPU work, so there is nothing for them to show" in page.text
+    assert "measure GPU work, and none was recorded" in page.text
     assert json.loads(page.scripts[0])["figures"].keys() >= {
         "critical_path",
         "user_annotations",
@@ -248,7 +248,7 @@ def test_a_job_without_gpu_work_has_a_report() -> None:
 
 @pytest.mark.slow
 def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
-    """128 ranks with long kernel names fit a page that opens at once."""
+    """128 ranks with long kernel names stay below the limit."""
     name = "void f<" + "x" * 20_000 + ">()"
     builder = TraceBuilder()
     for rank in range(128):
@@ -258,23 +258,23 @@ def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
 
 
 def test_the_report_is_written_whole(tmp_path) -> None:
-    """What is on disk is what was rendered, and nothing else lies beside it."""
+    """The report replaces an older file, and leaves no draft behind."""
     path = tmp_path / "report.html"
     path.write_text("older")
     write_report(contents_of(gpu_job().build()), path)
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
     """A rank without steps has a dash."""
-    found = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
-    assert isinstance(found.cpu_side, pl.DataFrame)
-    assert percent_text(None) in Page(render_report(Contents("x", found, ()))).text
+    without_steps = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
+    assert isinstance(without_steps.cpu_side, pl.DataFrame)
+    assert percent_text(None) in Page(render_report(Contents("x", without_steps, ()))).text
 
 
 def test_resources_are_plain_text() -> None:
-    """The hash of a script is that of its text with plain line ends."""
+    """Carriage returns would change the hashes of the scripts."""
     folder = Path(report.__file__).parent
     for name in ("script.js", "style.css", "template.html.j2"):
         assert b"\r" not in (folder / name).read_bytes()

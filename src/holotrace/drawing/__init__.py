@@ -1,1 +1,1 @@
-"""What the figures share: theme, short names, bars, and plotly's script."""
+"""Shared parts of figures: theme, short names, bars, and plotly's script."""

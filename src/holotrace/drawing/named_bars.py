@@ -1,4 +1,4 @@
-"""Bars with names that come from the traced program, one under the other; equal shortened names keep bars apart."""
+"""Horizontal bars for names from the traced program; names that are equal when shortened keep separate bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.drawing.theme import Theme, ink_on
 _BAR_HEIGHT = 36
 
 
-def named_bars(  # noqa: PLR0913 -- what the bars are, and how they are called
+def named_bars(  # noqa: PLR0913 -- the bars and their names
     names: Sequence[str],
     parts: Sequence[Part],
     heading: Heading,
@@ -22,7 +22,7 @@ def named_bars(  # noqa: PLR0913 -- what the bars are, and how they are called
     *,
     labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw a bar of stacked parts for each name, the name above its bar as `labels` shortens it."""
+    """Draw a bar of stacked parts for each name, under the name as shortened by `labels`."""
     keys = [str(position) for position in range(len(names))]
     label_of = labels(names)
     figure = go.Figure([_bar(keys, part) for part in parts])

@@ -1,7 +1,7 @@
-"""Kernel names for people: short enough for an axis, whole in the hover, never markup.
+"""Kernel names for people: short on an axis, whole in the hover, never markup.
 
 Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
-labels and hovers, and TeX between dollar signs where MathJax is loaded; `label_text` makes them plain again.
+labels and hovers, and TeX between dollar signs if MathJax is loaded; `label_text` escapes them.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""So many names that look alike are compared piece by piece; more are numbered."""
+"""Up to this many names that look alike are compared piece by piece; more are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""What names are compared by: whole words or, where these are too long to show, what underscores join."""
+"""Pieces by which names are compared: whole words or, if these are too long to show, the parts between underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
 
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten a C++ signature to at most `length` characters; short names that are no signatures stay as they are.
+    """Shorten a C++ signature to at most `length` characters; other short names stay as they are.
 
-    Return type, namespaces and the parameter list go; template arguments stay as far as there is room, since they
-    tell two instances of one kernel apart. Two names may become the same text: `short_names` keeps those of a table
-    apart, and neither is a key.
+    This removes return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
+    distinguish instances of one kernel. Two names may become the same text, so it is not a key; `short_names` keeps
+    the names of a table apart.
     """
     return _cut(_readable(name), length)
 
 
 def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """Return the short name of each of the names that one table or axis shows; no two names have the same.
+    """Return a distinct short name for each of the names that one table or axis shows.
 
-    Names that `short_name` makes equal show in which part they differ: the template arguments, else the namespaces,
-    else the parameters. A number tells them apart where no short text does.
+    Names that `short_name` makes equal show the part in which they differ: the template arguments, else the namespaces,
+    else the parameters. If no short text distinguishes them, a number does.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -54,7 +54,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    """Replace characters that steer a terminal or reverse the reading order; a name must not act, or fill a page."""
+    """Replace characters that control a terminal or reverse the reading order, and cut very long text."""
     text = bounded(text)
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
@@ -75,7 +75,7 @@ def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, 
 
 
 def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
-    """Cut and escape a name that is no C++ signature for an axis: `aten::mm` keeps its namespace."""
+    """Cut and escape a name for an axis that is not a C++ signature: `aten::mm` keeps its namespace."""
     return label_text(_cut(name, length))
 
 
@@ -85,7 +85,7 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; what is beyond `HOVER_LENGTH` is counted."""
+    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; count the characters beyond `HOVER_LENGTH`."""
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)
@@ -103,7 +103,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the names that share a short one, in an order that does not depend on that of the table."""
+    """Return the groups of names that share a short name, in an order that does not depend on the table's."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)
@@ -111,27 +111,27 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 
 
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
-    """Return `kernel<…GemmA, 128…>` for each of the names, with those of its pieces that are not the same in all names.
+    """Return `kernel<…GemmA, 128…>` for each name, with the pieces that are not the same in all names.
 
-    Empty where these do not tell all of the names apart.
+    Empty if these pieces do not distinguish all names.
     """
     if len(names) > MOST_COMPARED:
         return {}
-    told = zip(names, _differences(pieces), strict=True)
-    return _if_distinct({name: _cut(f"{_head(name, length)}<{pieces}>", length) for name, pieces in told})
+    varying = zip(names, _differences(pieces), strict=True)
+    return _if_distinct({name: _cut(f"{_head(name, length)}<{differing}>", length) for name, differing in varying})
 
 
-def _if_distinct(told: dict[str, str]) -> dict[str, str]:
-    return told if len(set(told.values())) == len(told) else {}
+def _if_distinct(short: dict[str, str]) -> dict[str, str]:
+    return short if len(set(short.values())) == len(short) else {}
 
 
 def _differences(pieces: list[list[str]]) -> list[str]:
-    """Return what differs among lists of pieces, an ellipsis for what they have in common."""
+    """Return the pieces that differ between the lists, with an ellipsis for common ones."""
     if len(set(map(len, pieces))) > 1:
         shared = _shared_ends(pieces)
-        return [_between_ellipses(", ".join(each[shared[0] : len(each) - shared[1]])) for each in pieces]
+        return [_between_ellipses(", ".join(of_name[shared[0] : len(of_name) - shared[1]])) for of_name in pieces]
     varying = [index for index, column in enumerate(zip(*pieces, strict=True)) if len(set(column)) > 1]
-    return [_between_ellipses(_joined(each, varying)) for each in pieces]
+    return [_between_ellipses(_joined(of_name, varying)) for of_name in pieces]
 
 
 def _between_ellipses(text: str) -> str:
@@ -139,7 +139,7 @@ def _between_ellipses(text: str) -> str:
 
 
 def _joined(pieces: list[str], kept: list[int]) -> str:
-    """Return the kept pieces: behind a comma those that follow each other, others behind an ellipsis."""
+    """Join the kept pieces: neighbours with a comma, others with an ellipsis."""
     gaps = ["…" if index > before + 1 else ", " for before, index in pairwise(kept)]
     return "".join(f"{gap}{pieces[index]}" for gap, index in zip(["", *gaps], kept, strict=False))
 
@@ -147,9 +147,9 @@ def _joined(pieces: list[str], kept: list[int]) -> str:
 def _shared_ends(lists: list[list[str]]) -> tuple[int, int]:
     """Return how many pieces all lists begin with, and how many they end with."""
     shortest = min(map(len, lists))
-    ahead = next((at for at in range(shortest) if len({each[at] for each in lists}) > 1), shortest)
+    ahead = next((at for at in range(shortest) if len({pieces[at] for pieces in lists}) > 1), shortest)
     left = shortest - ahead
-    return ahead, next((at for at in range(left) if len({each[-1 - at] for each in lists}) > 1), left)
+    return ahead, next((at for at in range(left) if len({pieces[-1 - at] for pieces in lists}) > 1), left)
 
 
 def _head(name: str, length: int) -> str:
@@ -158,15 +158,15 @@ def _head(name: str, length: int) -> str:
 
 
 def _numbered(short: dict[str, str], length: int) -> dict[str, str]:
-    """Put numbers behind short names that are equal."""
+    """Append numbers to equal short names."""
     taken = set(short.values())
     for equal in _equal_groups(short):
         number = 1
         for name in equal[1:]:
-            while (told := _with_number(short[name], number, length)) in taken:
+            while (numbered := _with_number(short[name], number, length)) in taken:
                 number += 1
-            short[name] = told
-            taken.add(told)
+            short[name] = numbered
+            taken.add(numbered)
     return short
 
 
@@ -176,7 +176,7 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 
 def _cut(name: str, length: int) -> str:
-    """Cut templates at the end, and generated names such as `triton_…_35`, which differ there, in the middle."""
+    """Cut templates at the end; cut generated names such as `triton_…_35` in the middle, because they differ at the end."""
     if len(name) <= length:
         return printable(name)
     tail = 0 if "<" in name else length // 3

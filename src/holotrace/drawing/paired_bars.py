@@ -18,7 +18,7 @@ _MARGIN_HEIGHT = 170
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two traces: what the legend calls it, its bars, and what their hovers say."""
+    """One of the two traces: its label in the legend, its values, and the hover texts."""
 
     label: str
     values: Sequence[float]
@@ -33,7 +33,7 @@ def paired_bars(
     heading: Heading,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw the bars of two sides, given as `{label: value of each name}`, one under the other for each name."""
+    """Draw two bars for each name, one per side; `sides` is `{label: the values of all names}`."""
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)
@@ -76,7 +76,7 @@ def _bars(names: Sequence[str], side: Side, color: str) -> go.Bar:
 
 
 def _name_axis(names: Sequence[str]) -> dict[str, object]:
-    """Place names by their position, under labels that tell them apart."""
+    """Position names by number, with labels that distinguish them."""
     keys, labels = [str(position) for position in range(len(names))], short_labels(names)
     ticks = {"tickmode": "array", "tickvals": keys, "ticktext": [labels[name] for name in names]}
     return {"type": "category", "showgrid": False, "autorange": "reversed", **ticks}

@@ -1,7 +1,7 @@
 """Bars of stacked parts, one for each device or stream: readable for one row and for thousands.
 
-Few rows lie one under the other with their labels; many become thin upright bars, close together, with every n-th row
-named on the axis.
+A few rows become horizontal bars with labels; many become thin vertical bars, close together, with every n-th row named
+on the axis.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Part:
-    """One colour of all bars: a value, and the text of its hover, for each row."""
+    """One colour of all bars: the value and hover text for each row."""
 
     name: str
     values: Sequence[float]
@@ -50,7 +50,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """The axis the bars grow along; shares run from 0 to 100 %."""
+    """The axis of the values; shares run from 0 to 100 %."""
 
     title: str
     is_share: bool
@@ -63,24 +63,24 @@ class ValueAxis:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the bars stand for: unique keys, and what the axis calls them."""
+    """The rows that the bars show: unique keys, and the title of their axis."""
 
     keys: list[str]
     title: str
 
     @property
     def are_lying(self) -> bool:
-        """Few enough to be drawn one under the other."""
+        """Few enough for horizontal bars."""
         return len(self.keys) <= LYING_ROWS
 
 
 def rows_of(table: pl.DataFrame) -> Rows:
-    """Name each row by its rank; by device and stream too where the table has several."""
+    """Name each row by its rank, and by device and stream if the table has several."""
     names = [name for name in ("rank", "device", "stream") if name in table.columns]
-    told = [name for name in names if name != "device" or _has_several_devices(table)]
+    shown = [name for name in names if name != "device" or _has_several_devices(table)]
     if len(table) > LYING_ROWS:
-        return Rows([" · ".join(map(str, row)) for row in table.select(told).iter_rows()], " · ".join(told))
-    keys = [" · ".join(f"{n} {v}" for n, v in row.items()) for row in table.select(told).iter_rows(named=True)]
+        return Rows([" · ".join(map(str, row)) for row in table.select(shown).iter_rows()], " · ".join(shown))
+    keys = [" · ".join(f"{n} {v}" for n, v in row.items()) for row in table.select(shown).iter_rows(named=True)]
     return Rows(keys, "")
 
 
@@ -98,7 +98,7 @@ def bar_figure(rows: Rows, parts: Sequence[Part], heading: Heading, values: Valu
 
 
 def stacked_layout(heading: Heading, theme: Theme) -> dict[str, Any]:
-    """Settings shared by all figures of stacked bars."""
+    """Return the settings shared by all figures of stacked bars."""
     return {
         "template": template(theme),
         "title": {"text": heading.question, "subtitle": {"text": heading.explanation}, "y": 0.98, "yanchor": "top"},
@@ -110,12 +110,12 @@ def stacked_layout(heading: Heading, theme: Theme) -> dict[str, Any]:
 
 
 def bars_height(rows: Rows) -> int:
-    """Height of the bars alone, in pixels."""
+    """Return the height of the bars alone, in pixels."""
     return max(2, len(rows.keys)) * _ROW_HEIGHT if rows.are_lying else _UPRIGHT_HEIGHT - MARGIN_HEIGHT
 
 
 def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -> None:
-    """Name the axes of the bars, thin out the ticks of many rows, and let the hover show a whole bar."""
+    """Name the axes, thin out the ticks of many rows, and let the hover show a whole bar."""
     if rows.are_lying:
         figure.update_xaxes(**values.settings(), **where)
         figure.update_yaxes(**row_axis(rows), autorange="reversed", **where)
@@ -126,19 +126,19 @@ def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -
 
 
 def row_axis(rows: Rows) -> dict[str, Any]:
-    """Return the settings of the axis that names the rows, many of them thinned out."""
+    """Return the settings of the axis that names the rows, with fewer ticks if there are many."""
     ticks = {} if rows.are_lying else _thin_ticks(rows.keys)
     return {"type": "category", "title": {"text": rows.title}, "showgrid": False, "ticklabelstandoff": 6, **ticks}
 
 
 def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
-    """Choose the unit of an axis: the largest one in which the longest value is at least 1."""
+    """Return the unit of an axis: the largest one in which the longest value is at least 1."""
     longest = max(values_ns, default=0)
     return next(((size, unit) for size, unit in _UNITS if longest >= size), _UNITS[-1])
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Print a duration for reading and exactly: `6.42 ms (6,419,000 ns)`."""
+    """Print a duration rounded and exactly: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 
@@ -149,7 +149,7 @@ def share_hovers(durations_ns: Sequence[int], fractions: Sequence[float | None])
 
 
 def share_labels(fractions: Sequence[float | None]) -> list[str]:
-    """Print shares for the inside of bars; narrow parts stay empty."""
+    """Print shares for labels inside bars; empty for narrow parts."""
     return [f"{100 * fraction:.0f} %" if fraction and fraction >= _LABELLED_SHARE else "" for fraction in fractions]
 
 
@@ -159,11 +159,11 @@ def percentages(fractions: pl.Series) -> list[float]:
 
 
 def state_marker(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the marker of a state: the colour of its kind, or hatching where several kinds run at once."""
+    """Return the marker of a state: the colour of its kind, or hatching if several kinds run at once."""
     colors = [KIND_COLORS[kind] for kind in kinds]
     if len(colors) == 1:
         return {"color": colors[0]}
-    shape: Literal["/", "x"] = "/" if len(colors) == 2 else "x"  # noqa: PLR2004 - two kinds, or more
+    shape: Literal["/", "x"] = "/" if len(colors) == 2 else "x"  # noqa: PLR2004 -- two kinds, or more
     return {"color": colors[0], "pattern": {"shape": shape, "fgcolor": colors[1], "bgcolor": colors[0], "size": 7}}
 
 
@@ -191,7 +191,7 @@ def _bar(rows: Rows, part: Part) -> go.Bar:
 
 
 def _thin_ticks(keys: list[str]) -> dict[str, Any]:
-    """Name every 2nd, 4th, 8th … row, so that the names fit side by side: ranks come in powers of two."""
+    """Name every 2nd, 4th, 8th … row, so that the names fit side by side: rank counts are often powers of two."""
     room = _TICKS if len(keys[-1]) <= _SHORT_KEY else _TICKS // 2
     step = 1 << (-(-len(keys) // room) - 1).bit_length()
     return {"tickmode": "array", "tickvals": keys[::step], "ticktext": keys[::step], "tickangle": 0}

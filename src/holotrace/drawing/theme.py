@@ -1,7 +1,7 @@
-"""How figures look: one template for light and one for dark pages, and a colour for every meaning.
+"""The look of figures: one template for light and one for dark pages, and a colour for every meaning.
 
-The colours are told apart with the common forms of colour blindness and on both backgrounds; states in which several
-kinds of work run at once are hatched with the colours of their parts.
+The colours are distinguishable with the common forms of colour blindness and on both backgrounds. If several kinds of
+work run at once, the state is hatched in their colours.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ KERNEL_GAP = "#e6c9a8"
 UNKNOWN = "#dcdfe3"
 
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
-"""Colour of each kernel kind, by the name results give it."""
+"""Colour of each kernel kind, by its name in results."""
 
 _SHARE_BUTTON = "sendChartToCloud"
-"""plotly.js 7 offers to upload a figure; the template takes the button away wherever a figure is shown or written."""
+"""plotly.js 7 has a button to upload a figure; the template removes it wherever a figure is shown or written."""
 
 _PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET, UNKNOWN}
 
@@ -40,7 +40,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 @dataclass(frozen=True)
 class Surface:
-    """Colours of a page that a figure lies on."""
+    """Colours of the page behind a figure."""
 
     background: str
     text: str
@@ -55,7 +55,7 @@ SURFACES: dict[Theme, Surface] = {
 
 
 def template(theme: Theme) -> go.layout.Template:
-    """Return the plotly template of a theme; a page may put the other one on a figure later."""
+    """Return the plotly template of a theme; a page can switch a figure to the other one later."""
     surface = SURFACES[theme]
     axis = {
         "gridcolor": surface.grid,
@@ -91,7 +91,7 @@ def template(theme: Theme) -> go.layout.Template:
 
 
 def ink_on(color: str) -> str:
-    """Return the colour of text that is readable on a filled area."""
+    """Return a text colour that is readable on this fill."""
     return "#1f2933" if color in _PALE else "#ffffff"
 
 

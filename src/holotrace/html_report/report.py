@@ -1,8 +1,8 @@
 """The summary of a job as one HTML file.
 
-The page carries as much of plotly.js as its figures need, its data and its styles, and forbids itself every connection:
-the policy in its head lets only the two scripts run whose hashes it names. All text from traces passes through jinja2's
-escaping or, inside the JSON of the figures, through `_json_in_html`.
+The page contains its data, its styles and as much of plotly.js as its figures need. Its content security policy forbids
+all connections, and all scripts but the two whose hashes it lists. All text from traces passes through jinja2's escaping
+or, inside the JSON of the figures, through `_json_in_html`.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from holotrace.units import percent_text, size_text
 from holotrace.whole_job.summary import Summary, shown_analyses
 
 MOST_BYTES = 8_000_000
-"""Size of the file, which goes by mail and into tickets."""
+"""Maximum size of the file, which people mail and attach to tickets."""
 
 MOST_FIGURE_BYTES = 1_500_000
-"""Room for all figures; the largest are left out where they need more."""
+"""Maximum size of all figures; the largest are left out to stay below."""
 
 MOST_ROWS = (200, 50, 10)
-"""Rows of one table: the first number with which the file is not too large. What is beyond is counted, and named is the
+"""Rows of one table: the first number with which the file is small enough. A note counts the other rows and names the
 command that prints all."""
 
 MOST_FINDINGS = 12
-"""Findings shown at once; the others are folded away."""
+"""Findings shown unfolded."""
 
 MOST_FINDINGS_LISTED = 500
-"""Findings in all."""
+"""Findings in all, folded ones included."""
 
 MOST_FILES = 512
-"""Rows of the table of files, and of the one of skipped files."""
+"""Rows of the table of files, and of the table of skipped files."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report shows: where the traces are, what was found in them, and the health of their files."""
+    """What a report shows: the location of the traces, their summary, and the health of their files."""
 
     source: str
     summary: Summary
@@ -67,9 +67,9 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Section:
-    """One analysis on the page, and its place among them; `missing` says why its tables are empty, where they are."""
+    """One analysis on the page, and its position there; `missing` says why its tables are empty, if they are."""
 
-    place: int
+    position: int
     analysis: Analysis
     tables: tuple[PrintedTable, ...]
     missing: tuple[str, ...]
@@ -88,7 +88,7 @@ def write_report(contents: Contents, path: Location) -> None:
 
 
 def render_report(contents: Contents) -> str:
-    """Return the report as the text of an HTML file of at most `MOST_BYTES`; what that leaves out is said in its place."""
+    """Return the report as the text of an HTML file of at most `MOST_BYTES`; notes say what was left out for that."""
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
         text = _rendered(contents, figures, rows)
@@ -111,8 +111,8 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
         drawn=figures.keys(),
         most_bytes=MOST_BYTES,
         recommendations=contents.summary.advice.recommendations.to_dicts(),
-        titles={each.name: each.title for each in shown_analyses(contents.summary)},
-        missing_titles=[each.title for each in ANALYSES if each.name in contents.summary.missing],
+        titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
+        missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),
         most_files=MOST_FILES,
         most_findings=MOST_FINDINGS,
@@ -129,15 +129,16 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
 
 
 def _sections(contents: Contents, rows: int) -> list[_Section]:
-    return [_section(place, each, contents, rows) for place, each in enumerate(shown_analyses(contents.summary))]
+    analyses = enumerate(shown_analyses(contents.summary))
+    return [_section(position, analysis, contents, rows) for position, analysis in analyses]
 
 
-def _section(place: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
+def _section(position: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
     result = contents.summary.results[analysis.name]
     tables = tuple(print_view(view, result, rows) for view in analysis.views)
     missing = () if any(table.rows for table in tables) else result.findings[:MOST_FINDINGS]
     return _Section(
-        place, analysis, tables, missing, f"holotrace.{analysis.name}(holotrace.open_trace({contents.source!r}))"
+        position, analysis, tables, missing, f"holotrace.{analysis.name}(holotrace.open_trace({contents.source!r}))"
     )
 
 
@@ -146,19 +147,17 @@ def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
 
 
 def _figures(summary: Summary) -> dict[str, Any]:
-    figures = {each.name: figure_of(each.name, summary.results[each.name]) for each in shown_analyses(summary)}
+    names = [analysis.name for analysis in shown_analyses(summary)]
+    figures = {name: figure_of(name, summary.results[name]) for name in names}
     return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
 
 
 def _fitting(figures: dict[str, Any]) -> dict[str, Any]:
-    """Keep the smallest figures, as many as there is room for, in their order."""
+    """Keep as many of the smallest figures as fit, in their order."""
     sizes = {name: len(_json_in_html(figure)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
-    kept = {
-        name
-        for name, total in zip(rising, accumulate(sizes[each] for each in rising), strict=True)
-        if total <= MOST_FIGURE_BYTES
-    }
+    totals = accumulate(sizes[name] for name in rising)
+    kept = {name for name, total in zip(rising, totals, strict=True) if total <= MOST_FIGURE_BYTES}
     return {name: figure for name, figure in figures.items() if name in kept}
 
 
@@ -167,13 +166,13 @@ def _with_templates(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json_in_html(value: object) -> str:
-    """Return JSON that no parser of HTML can take for markup."""
+    """Return JSON without characters that an HTML parser could take for markup."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _policy(scripts: Iterable[str]) -> str:
-    """Return the content security policy: these scripts, inline styles, images made by the page; no connection."""
+    """Return the content security policy: these scripts, inline styles and images made by the page; no connections."""
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
     rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src {hashes}; {rest}"
@@ -184,7 +183,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script as a browser sees it, so that its hash agrees: with plain line ends."""
+    """Return a script with the line ends that a browser sees, so that its hash matches."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
