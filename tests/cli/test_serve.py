@@ -48,7 +48,7 @@ def test_a_port_in_use_is_an_error_at_once(tmp_path) -> None:
     with bound_server(session, Address(port=0, has_token=False)) as server:
         port = int(server.url.rsplit(":", 1)[1].strip("/"))
         with (
-            pytest.raises(InvalidOptionError, match="choose another with --port"),
+            pytest.raises(InvalidOptionError, match="choose another port with --port"),
             bound_server(session, Address(port=port)),
         ):
             pass
@@ -110,7 +110,7 @@ def test_only_a_local_address_can_do_without_the_token(tmp_path) -> None:
         assert url.endswith("/")
         assert status_of(url) == 200
     assert str(refused(str(tmp_path), "--no-token", "--host", "0.0.0.0", "--port", "0")) == (  # noqa: S104
-        "0.0.0.0 is reached from other machines, so the pages need their token: leave out --no-token"
+        "other machines can reach 0.0.0.0, so the pages need a token: leave out --no-token"
     )
 
 

@@ -22,7 +22,7 @@ from holotrace.figures import figure_of
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.pages import PAGES
 from holotrace.web.server.server import Address, guarded
-from holotrace.web.shell.app import MOST_BYTES_ASKED
+from holotrace.web.shell.app import MOST_REQUEST_BYTES
 from holotrace.web.shell.scripts import ASSETS, assets_path
 from jobs import MARKUP, cpu_job, gpu_job
 from web_client import WebClient, components, texts
@@ -207,7 +207,7 @@ def test_what_is_missing_in_the_selection_only_is_told_apart(tmp_path) -> None:
         tmp_path / "s"
     )
     part = WebClient(tmp_path / "s").part("?view=idle_time&steps=2", "idle_time")
-    assert "Not in what is selected" in texts(part)
+    assert "Not in the selection" in texts(part)
     assert components(part, "Link")[0]["href"].startswith("?view=idle_time&run=")
     assert "steps" not in components(part, "Link")[0]["href"]
 
@@ -268,7 +268,7 @@ def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog)
 
     monkeypatch.setattr(type(client.session), "result", broken)
     part = client.part(f"?view=idle_time&{gpu}", "idle_time")
-    assert "the log of the server says why" in texts(part)[-1]
+    assert "its log has the details" in texts(part)[-1]
     assert "a secret path" not in json.dumps(part)
     assert "a secret path" in caplog.text
 
@@ -276,7 +276,7 @@ def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog)
 def test_a_request_is_small(client) -> None:
     """A body that would only fill memory is refused before it is read."""
     answer = client.http.post(
-        "/_dash-update-component", data=b"x" * (MOST_BYTES_ASKED + 1), content_type="application/json"
+        "/_dash-update-component", data=b"x" * (MOST_REQUEST_BYTES + 1), content_type="application/json"
     )
     assert answer.status_code == 413
 

@@ -211,35 +211,35 @@ def test_a_store_gives_no_file_away(tmp_path) -> None:
         manifest.write_bytes(sealed(json.loads(text)))
     response = Asking(tmp_path / "job.store").get("file")
     assert (response.status_code, b"secret" in response.data) == (404, False)
-    assert response.json == {"error": "a store keeps what was read of a trace, not the trace itself"}
+    assert response.json == {"error": "a store does not contain the trace file"}
 
 
 @pytest.mark.parametrize(
     ("name", "parameters", "reason"),
     [
-        ("rows", {"run": "../.."}, "this run is not here"),
+        ("rows", {"run": "../.."}, "this run does not exist"),
         ("rows", {"rank": 9}, "there is no rank 9"),
-        ("rows", {"rank": SCRIPT}, "rank is a whole number"),
-        ("rows", {"rank": "9" * 5_000}, "rank is a whole number"),
-        ("slices", {"start": 0, "end": 0, "pixels": 10}, "a window ends after it starts"),
-        ("slices", {"start": 0, "end": 10, "pixels": 0}, "a window is 1 to 8,192 pixels wide"),
-        ("slices", {"start": 0, "end": 10, "pixels": 10**7}, "a window is 1 to 8,192 pixels wide"),
-        ("slices", {"start": 0, "end": 10**30, "pixels": 10}, "end is a whole number"),
-        ("slices", {}, "pixels is a whole number"),
-        ("search", {}, "search for at least one character"),
+        ("rows", {"rank": SCRIPT}, "rank must be an integer"),
+        ("rows", {"rank": "9" * 5_000}, "rank must be an integer"),
+        ("slices", {"start": 0, "end": 0, "pixels": 10}, "a window must end after its start"),
+        ("slices", {"start": 0, "end": 10, "pixels": 0}, "a window must be 1 to 8,192 pixels wide"),
+        ("slices", {"start": 0, "end": 10, "pixels": 10**7}, "a window must be 1 to 8,192 pixels wide"),
+        ("slices", {"start": 0, "end": 10**30, "pixels": 10}, "end must be an integer"),
+        ("slices", {}, "pixels must be an integer"),
+        ("search", {}, "the search text is empty"),
         ("event", {"event": 4_000_000_000}, "is not on the timeline"),
         ("event", {"event": -1}, "is not on the timeline"),
         ("links", {"event": 10**9}, "is not on the timeline"),
-        ("counter", {"numbers": "0"}, "pixels is a whole number"),
-        ("span", {"start": 0}, "end is a whole number"),
-        ("span", {"start": 5, "end": 5}, "a window ends after it starts"),
+        ("counter", {"numbers": "0"}, "pixels must be an integer"),
+        ("span", {"start": 0}, "end must be an integer"),
+        ("span", {"start": 5, "end": 5}, "a window must end after its start"),
         ("path", {"start": 0, "end": 10, "pixels": 10, "steps": "77"}, "has no steps to choose from"),
         (
             "path",
             {"start": 0, "end": 10, "pixels": 10, "from": 10**15, "to": 2 * 10**15},
             "is no part of the recording",
         ),
-        ("findings", {"kind": SCRIPT}, "kind is one of idle, waiting, advice"),
+        ("findings", {"kind": SCRIPT}, "kind must be one of idle, waiting, advice"),
     ],
 )
 def test_what_means_nothing_is_refused_with_the_reason(asking, name, parameters, reason) -> None:

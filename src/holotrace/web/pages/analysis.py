@@ -1,4 +1,4 @@
-"""The page of an analysis: everything comes from the catalogue."""
+"""The page of an analysis, made from its entry in the catalogue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holotrace.web.tables.box import table_box
 
 
 def analysis_pages() -> tuple[Page, ...]:
-    """Return one page for each analysis."""
+    """Return one page per analysis."""
     return tuple(map(_page_of, ANALYSES))
 
 
@@ -47,7 +47,7 @@ def _body(each: Analysis, session: Session, selection: Selection) -> list[Compon
 
 
 def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
-    """Return what an analysis noticed, its figure and its tables; where these are empty, what was noticed alone."""
+    """Return the findings, figure and tables of an analysis; only the findings if all tables are empty."""
     result = session.result(selection.scope, each.name)
     tables = {name: make(session, selection) for name, make in _tables_of(each).items()}
     if all(table.frame.is_empty() for table in tables.values()):

@@ -22,23 +22,23 @@ from holotrace.web.tables.box import table_box
 
 _COMPARISON = analysis("compare_traces")
 CONTROL = "control"
-"""The option of the address that names the run to compare with; the run in question is the one selected above."""
+"""The option of the address that names the run to compare with; the selectors choose the test run."""
 
 _TERMS = (
-    ("test", "the run chosen at the top of the page, with its ranks, steps and devices"),
-    ("control", "the run it is compared with, with the same ranks, steps and devices"),
-    ("difference", "time of all events of that name in test, less the time in control"),
+    ("test", "the run, ranks, steps and devices selected at the top of the page"),
+    ("control", "the run to compare with; same ranks, steps and devices"),
+    ("difference", "total time of all events with that name in test, minus that in control"),
 )
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the run to compare with: the one asked for, else the one before it in the list, else the one after."""
+    """Return the run to compare with: the requested one, else the previous one in the list, else the next."""
     known = [run.id for run in session.runs]
-    asked = selection.option(CONTROL)
-    if asked in known or selection.scope.run not in known:
-        return asked
-    place = known.index(selection.scope.run)
-    return known[place - 1] if place else known[min(1, len(known) - 1)]
+    requested = selection.option(CONTROL)
+    if requested in known or selection.scope.run not in known:
+        return requested
+    number = known.index(selection.scope.run)
+    return known[number - 1] if number else known[min(1, len(known) - 1)]
 
 
 def _layout(session: Session, selection: Selection) -> Component:

@@ -1,4 +1,4 @@
-"""The page on the files of a run: which rank each is, what was on when it was recorded, what was wrong with it."""
+"""The page about the files of a run: their ranks, profiler options and damage."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from holotrace.web.tables.box import table_box
 
 QUESTION = "Can the files be trusted?"
 
-_ALL_FILES = "This page is about all files of the run, whichever ranks, steps and devices are chosen."
+_ALL_FILES = "This page shows all files of the run and ignores the selected ranks, steps and devices."
 
 _TERMS = (
-    ("clean", "every event was read as it was written"),
-    ("repaired", "the writer's mistakes were mended; nothing was lost"),
-    ("with losses", "some events could not be read, and were left out"),
-    ("unreadable", "the file holds no trace, or cannot be opened"),
-    ("rank from", "where the rank of a file comes from"),
-    ("options", "profiler options that were on; what was off cannot be shown"),
+    ("clean", "every event was read as written"),
+    ("repaired", "mistakes of the profiler were repaired; no event was lost"),
+    ("with losses", "some events could not be read and were skipped"),
+    ("unreadable", "the file contains no trace or cannot be opened"),
+    ("rank from", "source of the rank number"),
+    ("options", "profiler options that were on; data of the others is missing"),
 )
 _FILES = {
     "rank": pl.Int32,
@@ -80,28 +80,28 @@ def _noticed(session: Session, selection: Selection) -> Table:
     rows = [
         (
             file.rank,
-            each.kind,
-            each.severity,
-            each.count,
-            min(each.offsets, default=None),
-            each.example[:_EXAMPLE_LENGTH],
+            finding.kind,
+            finding.severity,
+            finding.count,
+            min(finding.offsets, default=None),
+            finding.example[:_EXAMPLE_LENGTH],
         )
         for file in _health(session, selection)
-        for each in file.findings
+        for finding in file.findings
     ]
-    return Table("What the reader met in them", pl.DataFrame(rows, schema=_FINDINGS, orient="row"), "count")
+    return Table("Findings of the reader", pl.DataFrame(rows, schema=_FINDINGS, orient="row"), "count")
 
 
 def _left_out(session: Session, selection: Selection) -> Table:
     skipped = session.whole(selection.scope.run).skipped
-    rows = [(Path(each.path).name, each.reason) for each in skipped]
+    rows = [(Path(file.path).name, file.reason) for file in skipped]
     return Table(
-        "Files left out", pl.DataFrame(rows, schema={"file": pl.String, "reason": pl.String}, orient="row"), "file"
+        "Skipped files", pl.DataFrame(rows, schema={"file": pl.String, "reason": pl.String}, orient="row"), "file"
     )
 
 
 def _health(session: Session, selection: Selection) -> tuple[FileHealth, ...]:
-    """Return the health of all files, whichever ranks are selected."""
+    """Return the health of all files, also of ranks that are not selected."""
     run = selection.scope.run
     return session.remember(Scope(run), "health", lambda: file_health(session.whole(run)))
 

@@ -1,4 +1,4 @@
-"""The first page: one sentence on the job, where its time goes, what to try, and what the devices are."""
+"""The first page: one sentence about the job, where its time goes, advice, and the devices."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _figure(name: str, session: Session, selection: Selection) -> Component:
-    """Return the figure of an analysis, which leads to its page; nothing where it cannot be made: the verdict says so."""
+    """Return the figure of an analysis with a link to its page; nothing if its input is missing, as the verdict says."""
     try:
         result = session.result(selection.scope, name)
     except HolotraceError:
@@ -68,15 +68,22 @@ def _figure(name: str, session: Session, selection: Selection) -> Component:
 
 def _advice(session: Session, selection: Selection) -> Component:
     try:
-        found = _advised(session, selection)
+        advice = _advised(session, selection)
     except HolotraceError:
         return html.Div()
-    told = found.recommendations.to_dicts()
-    items = html.Ol([_recommendation(each, selection) for each in told], className="holotrace-findings")
+    recommendations = advice.recommendations.to_dicts()
+    items = html.Ol([_recommendation(row, selection) for row in recommendations], className="holotrace-findings")
     events = _events(session, selection)
     behind = [table_box(_EVENT_TABLE, events, selection)] if len(events.frame) else []
-    nothing = dmc.Text("No rule applies." if not found.findings else "No rule that could be asked applies.")
-    return _card(dmc.Text("What to try first", fw=600), items if told else nothing, *findings(found.findings), *behind)
+    nothing = dmc.Text(
+        "No rule applies." if not advice.findings else "None of the rules that could be checked applies."
+    )
+    return _card(
+        dmc.Text("What to try first", fw=600),
+        items if recommendations else nothing,
+        *findings(advice.findings),
+        *behind,
+    )
 
 
 def _recommendation(row: dict[str, Any], selection: Selection) -> Component:
@@ -107,7 +114,7 @@ def _events(session: Session, selection: Selection) -> Table:
 
 
 def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
-    """Return the verdict, and the CPU side of a job without GPU work."""
+    """Return the verdict, and the table of the CPU side for a job without GPU work."""
     scope = selection.scope
     whole = _whole(session, selection)
     return session.remembered(

@@ -1,4 +1,4 @@
-"""The page on which the events themselves are looked at; the files in `assets/timeline/` draw it."""
+"""The page that shows single events; `assets/timeline/` draws it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from holotrace.web.timeline.routes import add_routes
 QUESTION = "What ran when, on which thread and which stream?"
 
 _TERMS = (
-    ("row", "a thread of the host or a stream of a device; what was called from inside lies below its caller"),
-    ("pale slice", "several events shorter than a pixel, merged; the paler, the less of its time they fill"),
-    ("GPU busy", "whether anything runs on the device; where zoomed out, the share of each pixel's time"),
-    ("queue", "what was launched on a stream and has not begun"),
-    ("launch", "the arrow from the call that launched work to that work"),
-    ("forward, backward", "the arrow between an operator and the one that computes its gradient"),
+    ("row", "a thread of the host or a stream of a device; calls are below their callers"),
+    ("pale slice", "several events shorter than a pixel, merged; paler if they fill less of its time"),
+    ("GPU busy", "whether the device is busy; when zoomed out, the busy share of each pixel's time"),
+    ("queue", "work launched on a stream that has not started"),
+    ("launch", "arrow from a launch call to the work that it launched"),
+    ("forward, backward", "arrow between an operator and the one that computes its gradient"),
     (
         "critical path",
-        "what bounds a step, the span selected, or the steps chosen above, from its beginning to its end",
+        "what bounds a step, the selected span, or the steps selected above",
     ),
     ("findings", "where to look: idle devices, waiting in collectives, and the events behind the advice"),
-    ("W S", "zoom in and out at the place of the pointer, as the wheel with Ctrl does"),
-    ("A D", "go left and right, as dragging does, or the wheel with shift"),
+    ("W S", "zoom in and out at the pointer; also the wheel with Ctrl"),
+    ("A D", "pan left and right; also dragging, or the wheel with Shift"),
     (
-        "drag on the ruler, or with shift",
-        "select a span of time: its length, and what takes it; M takes the selected event's",
+        "drag on the ruler, or with Shift",
+        "select a span of time, and see what takes it; M selects the span of the selected event",
     ),
-    ("F", "fit what is selected into view; 0 shows everything"),
-    ("Enter, Shift Enter", "in the search: the next and the previous event found; / goes to the search"),
-    ("Escape", "select nothing"),
+    ("F", "fit the selection into view; 0 shows everything"),
+    ("Enter, Shift Enter", "in the search: next and previous match; / goes to the search"),
+    ("Escape", "clear the selection"),
 )
 
 
 def _layout(session: Session, selection: Selection) -> Component:
     del session
-    asked: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "data-run": selection.run or "",
         "data-ranks": text_of(selection.ranks or ()),
         "data-steps": text_of(selection.steps or ()),
@@ -53,7 +53,7 @@ def _layout(session: Session, selection: Selection) -> Component:
         "data-show": selection.option("show"),
         "data-perfetto": "here" if perfetto_folder() else "",
     }
-    view = html.Div(id="timeline", className="holotrace-timeline", **asked)
+    view = html.Div(id="timeline", className="holotrace-timeline", **attributes)
     return html.Article([title_block("Timeline", QUESTION), view, definitions(_TERMS)], className="holotrace-wide")
 
 

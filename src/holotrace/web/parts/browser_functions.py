@@ -1,4 +1,4 @@
-"""Names of the functions in `assets/holotrace.js`: no script stands in a page, so that the policy can forbid it."""
+"""The functions of `assets/shell/callbacks.js`. No script is inline, so the content security policy can forbid it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from dash import ClientsideFunction
 
 
 def client(name: str) -> ClientsideFunction:
-    """Return the function of that name in the browser."""
+    """Return the function with this name in the browser."""
     return ClientsideFunction(namespace="holotrace", function_name=name)

@@ -1,4 +1,4 @@
-"""What pages are put together from."""
+"""The components that pages share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MOST_FINDINGS = 12
 
 
 def title_block(title: str, question: str) -> Component:
-    """Say what a page is about."""
+    """Return the title of a page and the question that it answers."""
     return html.Header([dmc.Title(title, order=2), dmc.Text(question, c="dimmed")])
 
 
 def definitions(terms: Sequence[tuple[str, str]]) -> Component:
-    """Show the meaning of words on demand."""
+    """Explain terms, folded."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     return html.Details([html.Summary("What the words mean"), html.Dl(rows)], className="holotrace-details")
 
 
 def python_block(code: str) -> Component:
-    """Show the Python that gives the same result, ready to be copied."""
+    """Show Python code that returns the same result, folded, with a button that copies it."""
     copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
     return html.Details(
         [html.Summary("The same in Python"), html.Div([html.Pre(code), copy], className="holotrace-code")],
@@ -35,7 +35,7 @@ def python_block(code: str) -> Component:
 
 
 def findings(sentences: Iterable[str]) -> list[Component]:
-    """Show what was noticed, the first at once and the others on demand."""
+    """List findings; those after the first `MOST_FINDINGS` are folded."""
     items = [html.Li(printable(sentence)) for sentence in sentences]
     if not items:
         return []
@@ -45,7 +45,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure) -> Component:
-    """Show a figure; its colours follow the page's."""
+    """Show a figure; its colours follow those of the page."""
     height = figure.layout.height or 420
     return dcc.Graph(
         id={"type": "figure", "name": name},

@@ -1,4 +1,4 @@
-"""A place whose content the browser makes after the figures of the page; `assets/scripts.js` is its other half."""
+"""Content that the browser builds after the figures of the page; `assets/shell/later.js` has its other half."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dash.development.base_component import Component
 
 
 class Later(Component):
-    """Children that wait until the figures are drawn and the scripts of tables are there.
+    """Children that wait until the figures are drawn and the scripts of tables have loaded.
 
-    Controls and grids of tables take longer to make than a figure, and mostly stand below one.
+    Tables and their controls take longer to build than a figure, and are mostly below one.
     """
 
-    _children_props: list[str] = []  # noqa: RUF012 -- as every component of Dash has it, likewise the next
+    _children_props: list[str] = []  # noqa: RUF012 -- as in every component of Dash, also the next line
     _base_nodes: list[str] = ["children"]  # noqa: RUF012
     _namespace = "holotrace"
     _type = "Later"
 
     def __init__(self, children: list[Component], *, height: int) -> None:
-        """Take the children, and about how many pixels high they are going to be."""
+        """Take the children, and their approximate height in pixels."""
         self._prop_names = ["children", "height"]
         self._valid_wildcard_attributes: list[str] = []
         self.available_properties = self._prop_names

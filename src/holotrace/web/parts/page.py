@@ -1,4 +1,4 @@
-"""What a page is made of."""
+"""A page and its tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table(EqualByContent):
-    """A table of a page: what it says, its rows, and the column by which to choose some of many."""
+    """A table of a page: its caption, its rows, and the column that ranks rows by importance."""
 
     caption: str
     frame: pl.DataFrame
@@ -34,15 +34,15 @@ MakeTable: TypeAlias = Callable[[Session, Selection], Table]
 class Page:
     """One page.
 
-    name      the word in its address: `?view=<name>`
-    title     what people call it
-    question  what it answers
-    section   the heading under which the navigation lists it
-    layout    returns the page at once, without computing anything; `part(name)` stands where something slow comes
-    parts     the slow ones, made on a worker thread; progress and errors are shown in their place
+    name      its name in the address: `?view=<name>`
+    title     its name in the navigation
+    question  the question that it answers
+    section   its heading in the navigation
+    layout    returns the page at once, without computing anything; `part(name)` is a placeholder for a slow part
+    parts     the slow parts, made on a worker thread; placeholders show progress and errors
     tables    the tables that its parts show with `table_box(name)`
-    module    the module in `assets` that only this page needs, in a folder of its own; empty for none
-    routes    adds addresses of its own to the server
+    module    the module in `assets` that only this page needs, in its own folder; empty for none
+    routes    adds addresses to the server
     """
 
     name: str

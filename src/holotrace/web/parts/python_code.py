@@ -1,4 +1,4 @@
-"""The lines of Python that give what a page shows."""
+"""Python code that returns what a page shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _SELECTING = ("import functools", "from holotrace.enrich.steps.selections import
 
 
 def python_of(call: str, run: RunInfo, scope: Scope, *, imports: tuple[str, ...] = ()) -> str:
-    """Return a program that opens the trace and makes `call`, such as `holotrace.idle_time(trace)`."""
+    """Return code that opens the trace and evaluates `call`, such as `holotrace.idle_time(trace)`."""
     lines = ["import holotrace", *imports, *(_SELECTING if scope.steps or scope.devices else ()), ""]
     return "\n".join([*lines, *opening("trace", run, scope), f"result = {call}"])
 
 
 def opening(name: str, run: RunInfo, scope: Scope) -> list[str]:
-    """Return the lines that open a trace and select what is looked at."""
+    """Return the lines that open a trace and select ranks, steps and devices."""
     source = run.source if isinstance(run.source, str) else list(run.source)
     ranks = "" if scope.ranks is None else f", ranks={list(scope.ranks)}"
     selected = (("in_steps", "steps", scope.steps), ("on_devices", "devices", scope.devices))

@@ -1,4 +1,4 @@
-"""Parts of a page that take a while: a placeholder asks for them until they are ready."""
+"""Slow parts of a page: a placeholder polls until they are ready."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from holotrace.web.session.session import Session
 
 logger = logging.getLogger("holotrace")
 
-MOMENT_S = 0.1
-"""How long a page waits for its parts, before it comes without those that are not ready."""
+PAGE_PATIENCE_S = 0.1
+"""How long a page waits for its parts before it appears without those that are not ready."""
 
 PATIENCE_S = 0.3
 POLL_MS = 350
@@ -33,7 +33,7 @@ _MOST_POLLS = 20_000
 
 
 def part(name: str, *, min_height: int = 60) -> Component:
-    """Return the place where the part of that name appears, so many pixels high while it is awaited."""
+    """Return the placeholder of a part, at least `min_height` pixels high."""
     return html.Div(
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
@@ -45,17 +45,17 @@ def part(name: str, *, min_height: int = 60) -> Component:
 
 @dataclass(frozen=True)
 class Parts:
-    """Makes the parts of pages; `common` are those that every page has."""
+    """Makes the parts of pages; every page has those in `common`."""
 
     session: Session
     pages: Mapping[str, Page]
     common: Mapping[str, Part]
 
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
-        """Put into their places those parts that are there already, or in a moment."""
-        places = [each["name"] for each in page if isinstance(each, dict) and each["type"] == "place"]
-        answers = {name: self._answer(name, selection, scheme) for name in places}
-        deadline = time.monotonic() + MOMENT_S
+        """Fill the placeholders of parts that are ready now or within `PAGE_PATIENCE_S`."""
+        names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
+        answers = {name: self._answer(name, selection, scheme) for name in names}
+        deadline = time.monotonic() + PAGE_PATIENCE_S
         for name, answer in answers.items():
             if answer is not None:
                 shown, is_all = _shown(answer, self.session, selection, max(0, deadline - time.monotonic()))
@@ -63,7 +63,7 @@ class Parts:
                     page[_id("place", name)].children = shown
 
     def register(self, app: Dash) -> None:
-        """Answer the placeholders that are left."""
+        """Answer the placeholders that remain."""
 
         @app.callback(
             Output(_id("part", MATCH), "children"),
@@ -75,54 +75,54 @@ class Parts:
         def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
             selection = with_run(Selection.from_query(query), self.session)
             answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
-            if answer is None:  # of a page that was just left
+            if answer is None:  # a placeholder of a page that the browser just left
                 return no_update, True
             return _shown(answer, self.session, selection, PATIENCE_S)
 
     def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
-        """Return a part, or the work on it; None where the page has none of that name."""
+        """Return a part, or the work on it; None if the page has no such part."""
         page = self.pages.get(selection.view)
         make = self.common.get(name) or (page.parts.get(name) if page else None)
         if make is None:
             return None
         themed = selection.with_options(theme="dark" if scheme == "dark" else "light")
         run = (selection.run or "").partition(SPAN_MARK)[0]
-        stamp = tuple(each.stamp for each in self.session.runs if each.id == run)
+        stamp = tuple(info.stamp for info in self.session.runs if info.id == run)
         return self.session.answer((selection.view, name, themed, stamp), partial(make, self.session, themed))
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Take the first run where none is named."""
+    """Select the first run if none is selected."""
     first = next((run.id for run in session.runs), None)
     return selection if selection.run else replace(selection, run=first)
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Say what was not recorded and how to record it, or what else stands in the way."""
+    """Say what was not recorded and how to record it, or what else prevents an answer."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
-    return _alert("This cannot be shown", [str(error)], selection, "yellow")
+    return _alert("Cannot show this", [str(error)], selection, "yellow")
 
 
 def nothing_found(reasons: Sequence[str], selection: Selection) -> Component:
-    """Say why the tables of a page are empty, instead of showing them."""
-    return _missing(reasons or ["nothing of this kind was found"], selection)
+    """Say why the tables of a page are empty."""
+    return _missing(reasons or ["no events of this kind"], selection)
 
 
 def _missing(reasons: Sequence[str], selection: Selection) -> Component:
-    title = "Not in what is selected" if selection.is_narrow else "Not in this recording"
+    title = "Not in the selection" if selection.is_narrow else "Not in this recording"
     return _alert(title, reasons, selection, "gray")
 
 
 def _alert(title: str, reasons: Sequence[str], selection: Selection, color: str) -> Component:
-    whole = dcc.Link("look at all ranks, steps and devices", href=selection.widened.query())
+    whole = dcc.Link("show all ranks, steps and devices", href=selection.widened.query())
     return dmc.Alert([*findings(reasons), *([whole] if selection.is_narrow else [])], title=title, color=color)
 
 
 def _shown(
     answer: Future[Component], session: Session, selection: Selection, patience_s: float
 ) -> tuple[Component, bool]:
-    """Return what to show now, and whether that is all."""
+    """Return what to show now, and whether it is complete."""
     try:
         return answer.result(patience_s), True
     except NotYet:
@@ -130,8 +130,10 @@ def _shown(
     except HolotraceError as error:
         return problem(error, selection), True
     except Exception:
-        logger.exception("a part of a page could not be made")
-        return dmc.Alert("This could not be made; the log of the server says why.", title="Error", color="red"), True
+        logger.exception("cannot make a part of a page")
+        return dmc.Alert(
+            "The server failed to make this part; its log has the details.", title="Error", color="red"
+        ), True
 
 
 def _waiting(text: str) -> Component:

@@ -1,8 +1,8 @@
-"""waitress, made to answer while others hold connections open and ask nothing.
+"""waitress that keeps answering while others hold connections open without requests.
 
-By itself waitress takes 100 connections and drops a silent one after two minutes, one that sends a byte now and then
-never: whoever opens 100 stops it, before any token is asked for. Here a request has to arrive within half a minute, and
-where all places are taken, the connection that has waited longest makes room for the next one.
+waitress itself accepts 100 connections, drops a silent one after two minutes, and never drops one that sends a byte now and
+then. So 100 connections block it, before any token is checked. Here a request must arrive within half a minute, and if all
+connections are taken, the one that has waited longest is closed for the next one.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 
-from holotrace.web.shell.app import MOST_BYTES_ASKED
+from holotrace.web.shell.app import MOST_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 THREADS = 16
-"""Requests answered at once: a page asks for several parts, each waiting for its work at most a fraction of a second."""
+"""Concurrent requests: a page requests several parts, and each waits at most a fraction of a second for its work."""
 
 MOST_CONNECTIONS = 256
-"""Browsers hold six each. Where a process may open few files, connections take at most half of them."""
+"""Browsers open six each. Connections take at most half of the files that the process may open."""
 
 LONGEST_WAIT_S = 30
-"""How long a connection may take until a request has arrived whole, and how long it may stay open after an answer."""
+"""Time for a complete request to arrive, and for a connection to stay open after an answer."""
 
 LONGEST_STALL_S = 120
-"""How long a browser may take no part of an answer."""
+"""Time for which a browser may receive nothing of an answer."""
 
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5
 _SPARE = 32
-"""Connections taken while the ones that make room are being closed."""
+"""Connections accepted while others are being closed."""
 
 
 class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
-    """One connection, which knows since when it has waited for a request."""
+    """A connection that knows since when it has waited for a request."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- waitress's own
-        """Wait from now on."""
+        """Start waiting."""
         super().__init__(*arguments, **options)
         self.waits_since_s = self.creation_time
         self.has_answered = False
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no whole request has arrived that is not answered."""
+        """Whether every complete request has been answered."""
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Take a part of a request; the time for it begins with its first byte, or with the connection."""
+        """Receive a part of a request; its time limit starts with its first byte, or with the connection."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -67,14 +67,14 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.has_answered, self.waits_since_s = True, time.time()
 
     def end(self) -> None:
-        """Close the connection, also where the other side takes nothing; waitress does so in its next round."""
+        """Close the connection, even if the other side receives nothing; waitress does so in its next round."""
         self.will_close = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
-    """Listens on a socket that is bound already."""
+    """Serves on a socket that is already bound."""
 
     channel_class = Connection
 
@@ -92,24 +92,25 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
         )
 
     def maintenance(self, now: float) -> None:
-        """Close connections that ask nothing, or take no answer, for too long."""
-        for each in list(self.active_channels.values()):
-            is_idle = each.is_waiting and now - each.waits_since_s > LONGEST_WAIT_S
-            if is_idle or (each.total_outbufs_len and now - each.last_activity > LONGEST_STALL_S):
-                each.end()
+        """Close connections that send no request, or receive no answer, for too long."""
+        for connection in list(self.active_channels.values()):
+            is_idle = connection.is_waiting and now - connection.waits_since_s > LONGEST_WAIT_S
+            is_stalled = connection.total_outbufs_len and now - connection.last_activity > LONGEST_STALL_S
+            if is_idle or is_stalled:
+                connection.end()
 
     def handle_accept(self) -> None:
-        """Take a connection, in the place of another one where there are too many."""
-        waiting = [each for each in self.active_channels.values() if each.is_waiting]
+        """Accept a connection; if there are too many, close another one."""
+        waiting = [connection for connection in self.active_channels.values() if connection.is_waiting]
         if len(self.active_channels) >= self._most_connections and waiting:
             _longest_waiting(waiting).end()
         super().handle_accept()
 
 
 def _longest_waiting(waiting: list[Connection]) -> Connection:
-    """Return the connection to close: of the machine that has most of them, the one that has waited longest."""
-    machines = Counter(each.addr[0] for each in waiting)
-    return min(waiting, key=lambda each: (-machines[each.addr[0]], each.waits_since_s))
+    """Return the connection to close: the one that has waited longest, from the machine that has most connections."""
+    machines = Counter(connection.addr[0] for connection in waiting)
+    return min(waiting, key=lambda connection: (-machines[connection.addr[0]], connection.waits_since_s))
 
 
 def _most_connections() -> int:
@@ -130,5 +131,5 @@ def _adjustments(connection_limit: int) -> Adjustments:
         asyncore_use_poll=hasattr(select, "poll"),
         log_socket_errors=False,
         max_request_header_size=_MOST_HEADER_BYTES,
-        max_request_body_size=MOST_BYTES_ASKED,
+        max_request_body_size=MOST_REQUEST_BYTES,
     )

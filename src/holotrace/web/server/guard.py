@@ -1,9 +1,9 @@
-"""A WSGI wrapper that keeps other people's pages away from the server.
+"""A WSGI wrapper that protects the server from pages of other sites.
 
-A page of another site can make a browser send requests to 127.0.0.1, or to a name that it lets point there (DNS
-rebinding). So the Host header has to name this server, and a POST has to come from one of its own pages. Other users of
-the machine, and of machines that reach it, need the token. The content security policy lets a page run only the scripts that the server
-itself delivers, and connect to nothing else.
+A page of another site can make a browser send requests to 127.0.0.1, or to a name that it points there (DNS rebinding). So
+the Host header must name this server, and a POST must come from one of its own pages. Other users of this machine, and of
+machines that can reach it, need the token. The content security policy lets a page run only scripts of this server and
+connect to nothing else.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 COOKIE = "holotrace_token"
-"""Followed by the port: browsers keep one cookie of a name for all ports of a machine."""
+"""The port follows: browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
-"""Among the allowed names, it allows all."""
+"""As an allowed name, it allows all."""
 
 PERFETTO = "https://ui.perfetto.dev"
 
@@ -43,16 +43,16 @@ _HEADERS = (
 
 
 class Guard:
-    """Wraps a WSGI application: refuses what does not come from its own pages, and adds the security headers.
+    """Wraps a WSGI application: refuses requests from other pages, and adds the security headers.
 
-    allowed_hosts    names and addresses that the Host header may have, without port; `*` for any
-    token            what the first request has to bring as `?token=`; None where TensorBoard decides who may ask
-    any_address      whether the Host header may be any number: no name was made to point here then
-    may_be_framed    whether pages of others may show these in frames
-    way_to_allow     what to do about a name that is refused
+    allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
+    token            the first request must contain it as `?token=`; None if TensorBoard controls access
+    any_address      allow any numeric address in the Host header: DNS rebinding needs a name
+    may_be_framed    whether other sites may show the pages in frames
+    way_to_allow     how to allow a name, for the message that refuses it
     """
 
-    def __init__(  # noqa: PLR0913 -- one argument a rule
+    def __init__(  # noqa: PLR0913 -- one argument per rule
         self,
         app: WSGIApplication,
         *,
@@ -82,10 +82,10 @@ class Guard:
         return _with_policy(self._app, environ, start_response, self._frames)
 
     def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
-        """Return status and reason where a request is refused, whoever sends it."""
+        """Return status and reason if a request is refused, with or without token."""
         host = environ.get("HTTP_HOST", "")
         if not self._goes_by(_host_name(host)):
-            return "403 Forbidden", f"this server does not go by that name; {self._way_to_allow}"
+            return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
         if environ["REQUEST_METHOD"] not in _METHODS:
             return "405 Method Not Allowed", "this server answers GET and POST"
         if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not _comes_from_here(environ, host):
@@ -98,12 +98,12 @@ class Guard:
     def _knows_token(self, environ: WSGIEnvironment) -> bool:
         return self._is_token(_token_in_query(environ)) or self._is_token(_token_in_cookie(environ))
 
-    def _is_token(self, brought: str) -> bool:
-        """Compare in a time that does not depend on how much is right."""
-        return self._token is not None and hmac.compare_digest(brought.encode(), self._token.encode())
+    def _is_token(self, text: str) -> bool:
+        """Compare in constant time."""
+        return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
 
     def _welcome(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Move the token from the address, which ends up in histories, into a cookie that scripts cannot read."""
+        """Move the token from the address, which browsers keep in their history, into a cookie that scripts cannot read."""
         query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         rest = [pair for pair in query if pair[0] != "token"]
         page = quote(environ.get("PATH_INFO", "").rpartition("/")[2], encoding="latin-1")
@@ -114,16 +114,16 @@ class Guard:
 
 
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
-    """Whether a browser opens a page because a page of another site led to it.
+    """Whether the browser follows a link from another site.
 
-    It keeps the cookie back then. A page of ours that leads to itself gets it.
+    Then it withholds the cookie; it sends it when our own page reloads.
     """
-    brought = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
-    return environ["REQUEST_METHOD"] == "GET" and brought == ("cross-site", "navigate", "document")
+    sent = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
+    return environ["REQUEST_METHOD"] == "GET" and sent == ("cross-site", "navigate", "document")
 
 
 def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
-    """Let the browser open the same address once more, this time from here."""
+    """Make the browser open the same address again, now from our own page."""
     headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(_AGAIN)))]
     start_response(_NO_TOKEN[0], [*headers, _NOT_KEPT, *_HEADERS, _policy(_AGAIN, _OWN_FRAMES)])
     return [_AGAIN]
@@ -132,7 +132,7 @@ def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
 def _with_policy(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse, frames: str
 ) -> Iterable[bytes]:
-    """Answer with the security headers; the policy of an HTML page names the hashes of its inline scripts."""
+    """Answer with the security headers; the policy of an HTML page contains the hashes of its inline scripts."""
     kept: list[tuple[str, list[tuple[str, str]]]] = []
 
     def keep(status: str, headers: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
@@ -154,9 +154,9 @@ def _with_policy(
 
 
 def content_policy(html: bytes) -> str:
-    """Return the content security policy of a page: its own inline scripts by their hashes, and this server.
+    """Return the content security policy of a page: its inline scripts by their hashes, and this server.
 
-    `unsafe-eval` is what plotly's WebGL traces need; they fail silently without.
+    Plotly's WebGL traces need `unsafe-eval`; without it they fail silently.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
     return "; ".join(
@@ -189,18 +189,18 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
-    """Whether a request that changes or computes something comes from a page of this server.
+    """Whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST; programs that send none carry no one's cookies.
+    Browsers send Origin with every POST; programs that do not send it have no cookies of a user.
     """
-    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set it; proxies leave it as it is
+    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set it, and proxies keep it
         return True
     origin = environ.get("HTTP_ORIGIN")
-    return origin is None or (bool(host) and _place_of(origin) == host.lower())
+    return origin is None or (bool(host) and _netloc_of(origin) == host.lower())
 
 
-def _place_of(origin: str) -> str:
-    """Return host and port of an Origin header, empty where it is malformed."""
+def _netloc_of(origin: str) -> str:
+    """Return host and port of an Origin header; empty if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -208,7 +208,7 @@ def _place_of(origin: str) -> str:
 
 
 def _host_name(host: str) -> str:
-    """Return a Host header's name in small letters, without the port: `[::1]:8050` is `::1`."""
+    """Return the name in a Host header in lower case, without the port: `[::1]:8050` is `::1`."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -220,14 +220,14 @@ def _token_in_query(environ: WSGIEnvironment) -> str:
 
 
 def _token_in_cookie(environ: WSGIEnvironment) -> str:
-    """Return the value of our cookie, whatever other servers of this machine have the browser send beside it."""
-    pairs = (each.strip().partition("=") for each in environ.get("HTTP_COOKIE", "").split(";"))
+    """Return the value of our cookie among those of other servers on this machine."""
+    pairs = (pair.strip().partition("=") for pair in environ.get("HTTP_COOKIE", "").split(";"))
     ours = _cookie_name(environ)
     return next((value for name, _, value in pairs if name == ours), "")
 
 
 def _cookie_name(environ: WSGIEnvironment) -> str:
-    """Return the name of the cookie, which holds the port that the browser asked: several servers keep theirs apart."""
+    """Return the name of the cookie, which contains the requested port, so that several servers do not share one."""
     try:
         port = urlsplit(f"//{environ.get('HTTP_HOST', '')}").port
     except ValueError:

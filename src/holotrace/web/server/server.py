@@ -25,7 +25,7 @@ _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound t
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen, further names by which browsers may call the server, and whether its address carries a token."""
+    """Where to listen, further names for the server, and whether its address contains a token."""
 
     host: str = "127.0.0.1"
     port: int = 8050
@@ -34,7 +34,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -42,7 +42,7 @@ class Address:
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Names that the Host header may have; of a server that listens everywhere, the machine's own ones."""
+        """Valid Host headers; for a server that listens on all addresses, those of the machine."""
         own = {*_own_names(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
         return frozenset({*_LOOPBACK_NAMES, *own, *self.names})
 
@@ -59,16 +59,16 @@ class Server:
         self._waitress.run()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Free the port."""
         self._waitress.close()
 
 
 @contextmanager
 def bound_server(session: Session, address: Address) -> Iterator[Server]:
-    """Bind the port, so that a port that is taken is told at once.
+    """Bind the port at once, so that a taken port fails early.
 
     Raises:
-        InvalidOptionError: the address cannot be listened on, or other machines reach it and there is no token.
+        InvalidOptionError: the address is not available, or other machines can reach it without a token.
     """
     token = _token(address)
     listening = _listen(address)
@@ -89,12 +89,12 @@ def guarded(session: Session, address: Address, token: str | None) -> WSGIApplic
 
 
 def _token(address: Address) -> str | None:
-    """Return a fresh token; other users of this machine reach a port of it, too."""
+    """Return a new token; other users of this machine can also reach the port."""
     if address.has_token:
         return secrets.token_urlsafe(24)
     if address.is_loopback:
         return None
-    message = f"{address.host} is reached from other machines, so the pages need their token: leave out --no-token"
+    message = f"other machines can reach {address.host}, so the pages need a token: leave out --no-token"
     raise InvalidOptionError(message)
 
 
@@ -103,7 +103,7 @@ def _listen(address: Address) -> socket.socket:
     try:
         return socket.create_server((address.host, address.port), family=family)
     except OSError as error:
-        message = f"{address.host}:{address.port} cannot be listened on: {error.strerror}; choose another with --port"
+        message = f"cannot listen on {address.host}:{address.port}: {error.strerror}; choose another port with --port"
         raise InvalidOptionError(message) from error
 
 
@@ -120,6 +120,6 @@ def _own_names() -> set[str]:
 
 def _own_addresses() -> set[str]:
     try:
-        return {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
+        return {str(address) for *_, (address, *_) in socket.getaddrinfo(socket.gethostname(), None)}
     except OSError:
         return set()

@@ -1,7 +1,7 @@
-"""The files that a server may read, looked at again each time one is opened.
+"""The files that a server may read, checked again each time one is opened.
 
-A path that led to a trace when its run was opened may be a link to any other file when the trace is read or handed out.
-So a file is opened from the folder served downwards, following no link, and read through what was opened.
+A path that led to a trace when its run was opened may be a link to another file when the trace is read or downloaded. So
+a file is opened from the served folder downwards, without following links, and read through its descriptor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""Names that lead to what this process has opened, whatever has become of the paths; Linux has them."""
+"""Paths of the open files of this process, even if the files were moved since; only on Linux."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -33,7 +33,7 @@ _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 """Opening a pipe would wait for its other end."""
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
-"""O_PATH passes through folders that may be entered and not listed."""
+"""O_PATH passes through folders that can be entered but not listed."""
 
 _WALKS = os.open in os.supports_dir_fd and bool(_NO_LINK)
 _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
@@ -41,11 +41,11 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file where it was when its run was opened.
+    """A file at its place when its run was opened.
 
     path  as given
-    real  where it led to, without links
-    top   the folder, without links, that holds `real`
+    real  the resolved path
+    top   the resolved folder that contains `real`
     """
 
     path: str
@@ -54,17 +54,17 @@ class BoundFile:
 
     @classmethod
     def of(cls, path: str, root: str | None) -> BoundFile | None:
-        """Return the file that a path leads to; None where it is outside of the folder `root`."""
+        """Return the file that a path leads to; None if it is outside the folder `root`."""
         real = Path(path).resolve()
         top = Path(real.anchor) if root is None else Path(root).resolve()
         return cls(path, real, top) if real.is_relative_to(top) else None
 
     def through(self, work: Callable[[int, Path], T]) -> T:
-        """Return what `work` makes of the file, opened without following a link: of its descriptor and a path to it.
+        """Open the file without following links, and return `work(descriptor, path)`.
 
         Raises:
-            UnreadableTraceError: the path leads elsewhere now, or to no regular file, or cannot be opened.
-            HolotraceError: what `work` raises, with the path as given in its message.
+            UnreadableTraceError: the path now leads elsewhere or to something else than a regular file, or cannot be opened.
+            HolotraceError: an error of `work`, with the given path in its message.
         """
         descriptor = self._open()
         name = _OPENED_FILES / str(descriptor)
@@ -94,7 +94,7 @@ class BoundFile:
         return False
 
     def _elsewhere(self) -> UnreadableTraceError:
-        return UnreadableTraceError(f"{self.path} is no longer the file that was opened; reload the page")
+        return UnreadableTraceError(f"{self.path} was replaced since it was opened; reload the page")
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class BoundReader:
         return self.file.through(lambda _, opened: self.inner.read(opened, folder, shown))
 
     def content_hash(self, path: Location) -> str:
-        """Return what identifies the bytes of the file; see `Reader`."""
+        """Return a hash of the content; see `Reader`."""
         del path
         return self.file.through(lambda _, opened: self.inner.content_hash(opened))
 
 
 @dataclass(frozen=True)
 class _Named:
-    """Shows progress under the name of the file, which is not that of its descriptor."""
+    """Shows progress under the name of the file instead of that of its descriptor."""
 
     inner: Progress
     name: str
@@ -129,7 +129,7 @@ class _Named:
         self.inner.start(total_bytes, self.name)
 
     def advance(self, byte_count: int, /) -> None:
-        """Add to what was read."""
+        """Count bytes read."""
         self.inner.advance(byte_count)
 
     def finish(self) -> None:
@@ -138,11 +138,11 @@ class _Named:
 
 
 def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
-    """Open the trace itself; return it and its size, where that is known.
+    """Open the trace file; return it and its size, if known.
 
     Raises:
-        UnreadableTraceError: it cannot be opened, or is no longer the file that was read.
-        NotATraceError: something else is in its place.
+        UnreadableTraceError: it cannot be opened, or was replaced since it was read.
+        NotATraceError: it no longer contains a trace.
     """
     if not isinstance(file.reader, BoundReader):
         return _opened_url(file.path)
@@ -165,12 +165,12 @@ def _opened_url(url: str) -> tuple[BinaryIO, None]:
 
 
 def _walked(top: Path, real: Path) -> int:
-    """Open a file from a folder downwards, following no link."""
+    """Open a file from a folder downwards, without following links."""
     folder = os.open(top, _FOLDER)
     *between, name = real.relative_to(top).parts
     try:
-        for each in between:
-            below = os.open(each, _FOLDER, dir_fd=folder)
+        for part in between:
+            below = os.open(part, _FOLDER, dir_fd=folder)
             os.close(folder)
             folder = below
         return os.open(name, _READ | _NO_LINK | _NO_WAITING, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""How much memory things take."""
+"""Memory of results and of this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 
 def bytes_of(value: object) -> int:
-    """Return about how much memory a result takes: its tables and arrays, one level deep."""
+    """Estimate the memory of a result from its tables and arrays, one level deep."""
     if isinstance(value, (pl.DataFrame, pl.Series)):
         return int(value.estimated_size())
     if isinstance(value, np.ndarray):
@@ -23,7 +23,7 @@ def bytes_of(value: object) -> int:
 
 
 def resident_bytes() -> int | None:
-    """Return the memory that this process itself holds, without files mapped into it; None where the system does not say."""
+    """Return the memory of this process without mapped files; None if the system does not report it."""
     try:
         fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
     except OSError:

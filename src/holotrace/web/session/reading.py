@@ -1,4 +1,4 @@
-"""How far the reading of files is, for pages that wait for it."""
+"""The progress of reading files, for pages that wait."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class _File:
 
 
 class Reading:
-    """A `Progress` that remembers what each thread reads."""
+    """A `Progress` that remembers the file that each thread reads."""
 
     def __init__(self) -> None:
-        """Begin with nothing being read."""
+        """Start without files."""
         self._files: dict[int, _File] = {}
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin a file in this thread."""
+        """Start a file in this thread."""
         self._files[threading.get_ident()] = _File(description, total_bytes)
 
     def advance(self, byte_count: int, /) -> None:
-        """Add to what this thread has read."""
+        """Count bytes that this thread has read."""
         file = self._files.get(threading.get_ident())
         if file is not None:
             file.done_bytes += byte_count
@@ -35,8 +35,8 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def text(self) -> str:
-        """Return what is being read, empty for nothing: `reading rank0.json.gz: 45 %`."""
-        return "; ".join(f"reading {each.name}: {_percent(each)} %" for each in list(self._files.values()))
+        """Return the files being read, such as `reading rank0.json.gz: 45 %`; empty if none."""
+        return "; ".join(f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
 
 
 def _percent(file: _File) -> int:

@@ -1,8 +1,9 @@
-"""Which runs lie under the paths that a server was given.
+"""The runs below the paths that a server serves.
 
-A folder that holds at least one trace is a run, as in TensorBoard, also where the trace cannot be read; folders below it are
-searched too. So is a store, which is searched no further. Nothing outside the folder is served: links to folders are not followed, and traces behind links that lead out of it are left out. The
-folder may be a URL; then what a listing names outside of it is left out.
+As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; its subfolders are searched
+too. A store is a run, and its subfolders are not searched. Nothing outside the served folder is served: links to folders
+are not followed, and traces behind links out of the folder are left out. The folder may be a URL; then entries of a listing
+that lead outside are left out.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
-"""Folders searched below one path; TensorBoard's log folders may hold anything."""
+"""Folders searched below one path; TensorBoard's log folders may contain anything."""
 
 SPAN_MARK = "~"
-"""Stands in an id between that of a run and the number of one of its spans."""
+"""Separates the id of a run from the number of a span."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
 _Listing = tuple[tuple[str, int, int | str], ...]
-"""Name, size, and time or version of what may be a trace."""
+"""Name, size, and time or version of files that may be traces."""
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """One job that can be looked at.
+    """One recorded job.
 
-    id      opaque, and the same each time the server starts; of a span, the run's with its number: `31fc1308cf59~2`
-    name    its folder below the one served, or the name of the file
-    source  what `holotrace.open_trace` is given
-    root    the folder that its files may not lie outside of; None where they were named one by one
+    id      opaque, and the same after each start of the server; that of a span ends with its number: `31fc1308cf59~2`
+    name    its folder below the served one, or the name of the file
+    source  the argument for `holotrace.open_trace`
+    root    the folder that must contain its files; None if they were named one by one
     stamp   changes whenever its files do
     """
 
@@ -55,7 +56,7 @@ class RunInfo:
 
 
 def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
-    """Find the runs: one of all the files among the paths, and one of each folder that holds a trace."""
+    """Find the runs: one for all files among the paths, and one for each folder with a trace."""
     files = tuple(path for path in paths if not located(path).is_dir())
     if files:
         yield _run_of_files(files)
@@ -65,74 +66,74 @@ def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
 
 
 def of_span(info: RunInfo, span: str) -> RunInfo | None:
-    """Return the recordings of one span of a run; None where it has no such span."""
+    """Return one span of a run; None if it has no such span."""
     files = {str(number): files for number, files in spans_of(info).items()}.get(span)
     return replace(info, id=f"{info.id}{SPAN_MARK}{span}", source=files) if files else None
 
 
 def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
-    """Return the files of each span of a run, the times at which its workers recorded; none of files named one by one."""
+    """Return the files of each span, one recording of all workers; empty for files named one by one."""
     return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files that lie outside of `root` behind a link, and what was read of them to tell what they are.
+    """Leave out files outside `root` behind links, and the reasons for skipping them, which quote their content.
 
-    The others are read only where they are now: a link that is put in the place of one later is not followed.
+    The other files are read only where they are now: a link that replaces one later is not followed.
     """
-    bound = {rank: _bound(each, root) for rank, each in trace.ranks.items()}
-    inside = {rank: each for rank, each in bound.items() if each is not None}
-    skipped = [each for each in trace.skipped if root is None or _lies_in(each.path, root)]
+    bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
+    inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
+    skipped = [file for file in trace.skipped if root is None or _is_inside(file.path, root)]
     paths = (
-        *(each.path for each in trace.skipped if each not in skipped),
-        *(each.source for rank, each in trace.ranks.items() if rank not in inside),
+        *(file.path for file in trace.skipped if file not in skipped),
+        *(rank_trace.source for rank, rank_trace in trace.ranks.items() if rank not in inside),
     )
-    outside = [SkippedFile(path, "a link out of the folder served") for path in paths]
+    outside = [SkippedFile(path, "a link out of the served folder") for path in paths]
     return Trace(inside, (*skipped, *outside))
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, Path]:
-    """Return where the files of this machine among the paths are, those that are links left out: they may change."""
+    """Return the resolved paths of local files; without links, because those may change."""
     named = {path: Path(path) for path in paths if not is_url(path)}
     return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
 
 
 def expect_still_there(real: Mapping[str, Path]) -> None:
-    """Expect that paths still lead where they led to when the server was started.
+    """Check that paths still lead to the same files as when the server started.
 
     Raises:
         UnreadableTraceError: one does not.
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
-            message = f"{path} has become a link since holotrace serve was started; start it again to follow it"
+            message = f"{path} became a link after holotrace serve started; restart it to follow the link"
             raise UnreadableTraceError(message)
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank with its file read where it is now; None where that is outside of `root`."""
+    """Return the rank bound to the present place of its file; None if that is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
         reader = None if bound is None else BoundReader(file.reader, bound)
         return None if reader is None else RankTrace(rank_trace.rank, file.read_by(reader))
-    is_inside = root is None or all(_lies_in(path, root) for path in _files_of(file))
+    is_inside = root is None or all(_is_inside(path, root) for path in _files_of(file))
     return rank_trace if is_inside else None
 
 
 @lru_cache(maxsize=256)
 def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
-    """Look at a folder again when its stamp has changed."""
+    """Read a folder again only if its stamp changed."""
     del stamp
     try:
         run = run_in(folder)
     except OSError:
         return {}
-    return {span: tuple(each.path for each in run.of_span(span)) for span in run.spans} if run else {}
+    return {span: tuple(file.path for file in run.of_span(span)) for span in run.spans} if run else {}
 
 
 def _files_of(file: RankFile) -> list[str]:
-    """Return the paths that are read of a rank: its trace, or its folder in a store and what is in that."""
+    """Return the paths of a rank: its trace, or its folder in a store and the files in it."""
     if isinstance(file, StoredFile):
         return [str(file.folder), *(child.path for child in _children(str(file.folder)))]
     return [file.path]
@@ -152,7 +153,7 @@ def _runs_below(path: str) -> Iterator[RunInfo]:
 
 
 def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
-    """Yield a folder and those below it, with what may be a trace in each; one that cannot be listed is empty."""
+    """Yield a folder and its subfolders with the files that may be traces; a folder that cannot be listed is empty."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -189,7 +190,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return what changes with a file; of a link that leads nowhere, zeros."""
+    """Return values that change with a file; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:
@@ -199,15 +200,15 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Look at the beginnings of files, those of a folder that has not changed only once."""
+    """Read the beginnings of files, only once as long as the folder does not change."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 
 def _inside(folder: str, name: str) -> str:
-    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path begins with the text given
+    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path starts with the given text
 
 
-def _lies_in(path: str, root: str) -> bool:
+def _is_inside(path: str, root: str) -> bool:
     inside, outside = located(path), located(root)
     if isinstance(inside, RemotePath) or isinstance(outside, RemotePath):
         return isinstance(inside, RemotePath) and isinstance(outside, RemotePath) and inside.is_inside(outside)

@@ -1,6 +1,6 @@
-"""What a page shows, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
+"""The selection of a page, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
 
-A link therefore shows the same to whoever opens it. Query strings are untrusted: what means nothing is left out.
+So a link shows the same page to everybody. Query strings are untrusted: invalid parts are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from holotrace.web.session.session import Scope
 
 FIRST_VIEW = "overview"
-"""The page that is shown where an address asks for none."""
+"""The page of an address that names none."""
 
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000
@@ -29,10 +29,10 @@ _NAMED = {"view", "run", *_SCOPE_KEYS}
 class Selection:
     """What a page shows.
 
-    view     name of the page
-    run      id of the run; None for the first
-    ranks    likewise steps and devices: only these; None for all
-    options  what else the page was asked for, as (key, value), sorted by key
+    view                   name of the page
+    run                    id of the run; None for the first
+    ranks, steps, devices  only these; None for all
+    options                further (key, value) pairs, sorted by key
     """
 
     view: str = FIRST_VIEW
@@ -44,7 +44,7 @@ class Selection:
 
     @classmethod
     def from_query(cls, text: str | None) -> Selection:
-        """Read a query string, with or without its question mark."""
+        """Read a query string, with or without question mark."""
         pairs = dict(_pairs(text or ""))
         options = {key: value for key, value in pairs.items() if key not in _NAMED and _OPTION_KEY.fullmatch(key)}
         return cls(
@@ -57,7 +57,7 @@ class Selection:
         )
 
     def query(self) -> str:
-        """Return the query string, beginning with its question mark."""
+        """Return the query string, with its question mark."""
         numbers = {key: text_of(getattr(self, key) or ()) for key in _SCOPE_KEYS}
         named = {"view": self.view, "run": self.run or "", **numbers}
         pairs = [(key, value) for key, value in named.items() if value]
@@ -65,41 +65,41 @@ class Selection:
 
     @property
     def scope(self) -> Scope:
-        """What is looked at."""
+        """The selected part of the run."""
         return Scope(self.run or "", self.ranks, self.steps, self.devices)
 
     def option(self, key: str, default: str = "") -> str:
-        """Return what else was asked for."""
+        """Return the value of an option."""
         return dict(self.options).get(key, default)
 
     @property
     def is_narrow(self) -> bool:
-        """Whether only some ranks, steps or devices are looked at."""
+        """Whether only some ranks, steps or devices are selected."""
         return any(numbers is not None for numbers in (self.ranks, self.steps, self.devices))
 
     @property
     def widened(self) -> Selection:
-        """The same page about the whole run."""
+        """The same page for the whole run."""
         return replace(self, ranks=None, steps=None, devices=None)
 
     def at(self, view: str) -> Selection:
-        """Return the address of another page about the same part of the run."""
+        """Return the selection of another page for the same part of the run."""
         return replace(self, view=view, options=())
 
     def with_options(self, **options: str) -> Selection:
-        """Return the same with other options; an empty one is taken away."""
+        """Return the selection with other options; an empty value removes one."""
         merged = {**dict(self.options), **options}
         return replace(self, options=tuple(sorted((key, value) for key, value in merged.items() if value)))
 
 
 def numbers_of(text: str) -> tuple[int, ...] | None:
-    """Read `0-3,7` as (0, 1, 2, 3, 7); None for what is no list of numbers, or one that is too long."""
+    """Read `0-3,7` as (0, 1, 2, 3, 7); None if it is not a list of numbers, or too long."""
     if not _NUMBERS.fullmatch(text):
         return None
     bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]
-    if sum(each[-1] - each[0] + 1 for each in bounds) > MOST_NUMBERS:
+    if sum(bound[-1] - bound[0] + 1 for bound in bounds) > MOST_NUMBERS:
         return None
-    return tuple(sorted({number for each in bounds for number in range(each[0], each[-1] + 1)})) or None
+    return tuple(sorted({number for bound in bounds for number in range(bound[0], bound[-1] + 1)})) or None
 
 
 def text_of(numbers: Iterable[int]) -> str:

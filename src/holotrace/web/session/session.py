@@ -1,7 +1,7 @@
-"""What the server knows: the runs under the paths it serves, the traces that are open, and the results it has made.
+"""The runs below the served paths, the open traces, and the results made so far.
 
-A page names a run by an id from the server's own scan, never by a path. Everything that is remembered is bounded:
-results by their bytes, open traces by their number and by the memory of the process.
+A page names a run by an id from the server's own scan, never by a path. All caches are bounded: results by their bytes,
+open traces by their number and by the memory of the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""Above this, open traces and what was derived from them are dropped after use; the cache on disk opens them again."""
+"""Above this, open traces and the facts derived from them are dropped after use; the cache on disk reopens them."""
 
 MOST_ANSWERS = 64
 SCAN_AGAIN_S = 5.0
@@ -52,7 +52,7 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Scope:
-    """What is looked at: a run, and of it only these ranks, steps and devices; None stands for all."""
+    """A part of a run: only these ranks, steps and devices; None for all."""
 
     run: str
     ranks: tuple[int, ...] | None = None
@@ -61,10 +61,10 @@ class Scope:
 
 
 class Session:
-    """Runs, open traces and results of one server; every method may be called from any thread."""
+    """Runs, open traces and results of one server; all methods are thread-safe."""
 
     def __init__(self, paths: Iterable[Address], *, cache: CacheOption = True) -> None:
-        """Serve these folders, files and patterns; files among several paths are one run."""
+        """Serve these folders, files and patterns; all files among the paths form one run."""
         self.paths = tuple(map(address_text, paths))
         self.reading = Reading()
         self._named = real_paths(self.paths)
@@ -80,39 +80,40 @@ class Session:
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
-        """The runs that are there now; the folders are searched again after some seconds."""
+        """The present runs; folders are searched again after some seconds."""
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:
-        """Return the run of that id, or the span of a run.
+        """Return the run, or span of a run, with this id.
 
         Raises:
             InvalidOptionError: there is none.
         """
         whole, _, span = run_id.partition(SPAN_MARK)
-        found = self._scanned().get(whole)
-        found = of_span(found, span) if found and span else found
-        if found is None:
-            message = "this run is not here (any more); choose one from the list"
+        info = self._scanned().get(whole)
+        if info and span:
+            info = of_span(info, span)
+        if info is None:
+            message = "this run does not exist (any more); choose one from the list"
             raise InvalidOptionError(message)
-        return found
+        return info
 
     def whole(self, run_id: str) -> Trace:
-        """Return the trace of a run with all of its files, also those that cannot be read.
+        """Return the trace of a run with all its files, also unreadable ones.
 
         Raises:
             InvalidOptionError: there is no such run.
-            HolotraceError: its files are no job; see `holotrace.open_trace`.
+            HolotraceError: its files do not form a job; see `holotrace.open_trace`.
         """
         info = self.run(run_id)
         return self._open((run_id, info.stamp), lambda: self._opened(info))
 
     def trace(self, scope: Scope) -> Trace:
-        """Return what is looked at, of the ranks whose files can be read; the first use reads them.
+        """Return the selected part of a run, without unreadable files; the first use reads them.
 
         Raises:
             UnknownRankError: the run does not have such a rank.
-            HolotraceError: see `whole`; or no file can be read.
+            HolotraceError: see `whole`; or no file is readable.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
 
@@ -121,7 +122,7 @@ class Session:
 
         Raises:
             KeyError: there is no such analysis.
-            MissingDataError: it lacks its input.
+            MissingDataError: its input was not recorded.
             HolotraceError: see `trace`.
         """
         chosen = analysis(name)
@@ -129,18 +130,18 @@ class Session:
         return self.remembered(scope, key, lambda trace: chosen.compute(trace, **options))
 
     def results(self, scope: Scope, names: Iterable[str]) -> dict[str, Result]:
-        """Return the results of those of the analyses that do not lack their input; see `result`."""
+        """Return the results of the analyses whose input was recorded; see `result`."""
         outcomes = {name: _outcome(partial(self.result, scope, name)) for name in names}
-        return {name: each for name, each in outcomes.items() if not isinstance(each, MissingDataError)}
+        return {name: result for name, result in outcomes.items() if not isinstance(result, MissingDataError)}
 
     def remembered(self, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
         """Return `compute(trace)`; see `remember`."""
         return self.remember(scope, key, lambda: compute(self.trace(scope)))
 
     def remember(self, scope: Scope, key: Hashable, make: Callable[[], T]) -> T:
-        """Return `make()`: made once, whoever else asks at the same time waits, and remembered by `key`.
+        """Return `make()`, called once for each `key`; concurrent callers wait for it.
 
-        It is forgotten when memory is short or the files of the run change. That input is missing is remembered too.
+        The result is dropped if memory is short or the files of the run change. A MissingDataError is remembered too.
         """
         whole_key = (scope, self.run(scope.run).stamp, key)
         with self._turn(whole_key):
@@ -155,9 +156,9 @@ class Session:
         return cast("T", value)
 
     def answer(self, key: Hashable, work: Callable[[], T]) -> Future[T]:
-        """Do some work off the thread of the request; asked again with the same key, return the same work.
+        """Do some work on a worker thread; the same key returns the same work.
 
-        What failed is done anew when it is next asked for.
+        Failed work starts again at the next call.
         """
         with self._lock:
             known = self._answers.get(key)
@@ -165,12 +166,13 @@ class Session:
                 known = self._answers[key] = self._pool.submit(work)
             self._answers.move_to_end(key)
             surplus = len(self._answers) - MOST_ANSWERS
-            for each in [each for each, future in self._answers.items() if future.done()][: max(0, surplus)]:
-                del self._answers[each]
+            done = [other for other, future in self._answers.items() if future.done()]
+            for other in done[: max(0, surplus)]:
+                del self._answers[other]
             return known
 
     def close(self) -> None:
-        """Drop the work that has not begun."""
+        """Cancel work that has not started."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _keep(self, key: Hashable, value: object) -> None:
@@ -181,7 +183,7 @@ class Session:
                 self._results.popitem(last=False)
 
     def _free_memory(self) -> None:
-        """Drop what is open where the process holds much; whoever works on a trace keeps it until done."""
+        """Drop open traces if the process uses much memory; running work keeps its trace until done."""
         held = resident_bytes()
         if held is not None and held > MOST_PROCESS_BYTES:
             with self._lock:
@@ -224,7 +226,7 @@ class Session:
 
 
 class _Turn:
-    """A lock that a dictionary may hold weakly: it goes when nobody waits."""
+    """A lock that a weak dictionary can hold: it disappears when nobody waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The application: a shell with navigation and selectors around the page that the address asks for."""
+"""The application: navigation and selectors around the page that the address names."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from holotrace.web.shell.scripts import LeanDash, register_scripts
 from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_selectors, selectors
 from holotrace.web.tables.routes import register_tables
 
-MOST_BYTES_ASKED = 256 << 10
-"""A request holds selections, never data; it is kept until it is whole, for anyone who sends one."""
+MOST_REQUEST_BYTES = 256 << 10
+"""Requests contain selections, never data. waitress holds an incomplete request in memory, whoever sends it."""
 
 SCHEME_COOKIE = "holotrace-color-scheme"
-"""What `holotrace.js` keeps there: the colours that were shown last."""
+"""The last colour scheme; `assets/shell/scheme.js` sets it."""
 
 
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     """Return the application; `create_app(session).server` is its WSGI application.
 
-    Every address in it is relative, so it works wherever it is mounted.
+    All its addresses are relative, so it works under any path.
     """
     pages = {page.name: page for page in PAGES}
     flask = Flask("holotrace.web", static_folder=None)
-    flask.config["MAX_CONTENT_LENGTH"] = MOST_BYTES_ASKED
+    flask.config["MAX_CONTENT_LENGTH"] = MOST_REQUEST_BYTES
     app = LeanDash(
         pages,
         name="holotrace.web",
@@ -49,7 +49,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
-    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # no script of that name
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # unknown script
     register_scripts(flask)
     register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part})
@@ -65,7 +65,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
 
 
 class _Shown(NamedTuple):
-    """What an address shows, in the three places of the shell."""
+    """The content of the three areas of the shell."""
 
     navigation: list[Component]
     selectors: list[Component]
@@ -76,11 +76,11 @@ _NOTHING = _Shown([], [], None)
 
 
 def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
-    """Show the page that an address asks for: the first one with the shell, the others within it."""
+    """Show the page that the address names: the first one together with the shell, later ones inside it."""
 
     def layout() -> Component:
-        query = _address_asked_from()
-        scheme = _scheme_shown_last()
+        query = _query_of_the_page()
+        scheme = _last_scheme()
         return _shell(_NOTHING if query is None else _shown(session, parts, query, scheme), query, scheme)
 
     app.layout = layout
@@ -97,21 +97,21 @@ def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
         return _shown(session, parts, query, scheme)
 
 
-def _address_asked_from() -> str | None:
-    """Return the query of the page that asks for its layout; None where its browser, or a proxy, keeps it back."""
+def _query_of_the_page() -> str | None:
+    """Return the query of the page that requests its layout; None if the browser or a proxy withholds it."""
     if not has_request_context() or not request.referrer:
         return None
     query = request.referrer.partition("?")[2]
     return "?" + query if query else ""
 
 
-def _scheme_shown_last() -> str:
+def _last_scheme() -> str:
     return "dark" if has_request_context() and request.cookies.get(SCHEME_COOKIE) == "dark" else "light"
 
 
 def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None) -> _Shown:
-    asked = Selection.from_query(query)
-    selection = with_run(asked if asked.view in parts.pages else asked.at(FIRST_VIEW), session)
+    requested = Selection.from_query(query)
+    selection = with_run(requested if requested.view in parts.pages else requested.at(FIRST_VIEW), session)
     chosen, page = selectors(session, selection), _page(parts.pages[selection.view], session, selection)
     parts.put_into(html.Div([*chosen, page]), selection, scheme)
     return _Shown(_navigation(selection), chosen, page)
@@ -141,7 +141,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    known = {} if query is None else {"search": query}  # where it is not known, the browser says it, and gets the page
+    known = {} if query is None else {"search": query}  # if unknown, the browser sends it and gets the page
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
@@ -156,28 +156,27 @@ def _page(page: Page, session: Session, selection: Selection) -> Component:
 
 
 def _no_runs(session: Session) -> Component:
-    """Say what is looked for where nothing was found."""
-    looked = ", ".join(session.paths)
+    """Say which files are searched, and where."""
     return dmc.Alert(
-        f"No profiler trace lies in {looked} or in a folder below. Traces are the .json, .json.gz or .json.zst files "
-        "that torch.profiler writes, with torch.profiler.tensorboard_trace_handler(folder) for instance. "
-        "Reload this page when there is one.",
+        f"No profiler trace in {', '.join(session.paths)} or its subfolders. Traces are .json, .json.gz or .json.zst files "
+        "from torch.profiler, for example from torch.profiler.tensorboard_trace_handler(folder). "
+        "Reload this page once there is one.",
         title="No trace yet",
     )
 
 
 def _navigation(selection: Selection) -> list[Component]:
     links: list[Component] = []
-    for section, listed in groupby(sorted(PAGES, key=_place), key=lambda page: page.section):
+    for section, listed in groupby(sorted(PAGES, key=_position), key=lambda page: page.section):
         if section:
             links.append(dmc.Text(section, size="xs", c="dimmed", mt="sm", px="sm"))
         links += [_nav_link(page, selection) for page in listed]
     return links
 
 
-def _place(page: Page) -> tuple[int, bool]:
-    """Return the place of a page: its section's, where that first stands; the page of a whole section comes first."""
-    return [each.section for each in PAGES].index(page.section), page.title != page.section
+def _position(page: Page) -> tuple[int, bool]:
+    """Sort sections by their first page; the page with the title of its section comes first."""
+    return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 
 def _nav_link(page: Page, selection: Selection) -> Component:
@@ -188,7 +187,7 @@ def _nav_link(page: Page, selection: Selection) -> Component:
 
 
 def _register_theme(app: Dash) -> None:
-    """Switch colours in the browser: the pages' by their scheme, the figures' by their template."""
+    """Switch colours in the browser: the scheme of the page, and the templates of the figures."""
     app.clientside_callback(
         client("scheme"),
         Output("theme", "forceColorScheme"),

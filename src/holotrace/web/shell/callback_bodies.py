@@ -1,4 +1,4 @@
-"""What browsers send to Dash's callbacks, looked at before Dash does: it takes for granted that a page of its own asks."""
+"""Checks the bodies of callback requests before Dash, which trusts that one of its own pages sent them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask import Flask, abort, request
 
 _CALLBACKS = "/_dash-update-component"
 _ANY_OF_A_KIND = ["MATCH"]
-"""What an id says in the place of a name that the page fills in."""
+"""The value in an id pattern that stands for any name."""
 
 _VALUES: dict[str, tuple[type, ...]] = {
     "search": (str,),
@@ -20,20 +20,20 @@ _VALUES: dict[str, tuple[type, ...]] = {
     "n_intervals": (int,),
     "getRowsRequest": (dict,),
 }
-"""The types of what callbacks get; any may be null."""
+"""The types of the values that callbacks receive; any may be null."""
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
-    """Answer 400 to what is no question of a callback."""
+    """Answer 400 to a body that calls no callback."""
 
     @flask.before_request
-    def expect_a_question() -> None:
-        if request.path == _CALLBACKS and request.method == "POST" and not is_question(_body(), app.callback_map):
-            abort(400, "this is no question of a page")
+    def expect_a_call() -> None:
+        if request.path == _CALLBACKS and request.method == "POST" and not is_callback_call(_body(), app.callback_map):
+            abort(400, "the body calls no callback of this page")
 
 
-def is_question(body: object, callbacks: Mapping[str, Any]) -> bool:
-    """Whether a body asks a callback of the server for its outputs, with all of its inputs and states."""
+def is_callback_call(body: object, callbacks: Mapping[str, Any]) -> bool:
+    """Whether a body names a callback of the server, with all its inputs, states and outputs."""
     if not isinstance(body, dict) or not isinstance(body.get("output"), str):
         return False
     known = callbacks.get(body["output"], {})
@@ -42,7 +42,7 @@ def is_question(body: object, callbacks: Mapping[str, Any]) -> bool:
     changed = body.get("changedPropIds", [])
     return (
         isinstance(changed, list)
-        and all(isinstance(each, str) for each in changed)
+        and all(isinstance(name, str) for name in changed)
         and _fit(body.get("inputs"), known["inputs"])
         and _fit(body.get("state", []), known["state"])
         and _are_outputs(body.get("outputs"), body["output"])
@@ -53,11 +53,11 @@ def _body() -> object:
     try:
         return request.get_json()
     except RecursionError:
-        abort(400, "this is nested too deeply")
+        abort(400, "the body is nested too deeply")
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Whether these are the values that a callback wants, in their order."""
+    """Whether these are the values that a callback expects, in order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 
@@ -86,7 +86,7 @@ def _is_output(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _is_id(sent: object, wanted: str) -> bool:
-    """Whether an id is the one wanted, or one of the kind wanted, with names that are texts."""
+    """Whether an id equals the wanted one, or matches its pattern with strings as names."""
     if not wanted.startswith("{"):
         return sent == wanted
     pattern = json.loads(wanted)

@@ -1,4 +1,4 @@
-"""The selectors at the top of every page: run, ranks, steps, devices."""
+"""The selectors at the top of every page: run, ranks, steps and devices."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Numbers that a selector offers; the address takes any."""
+"""Numbers that a selector offers; the address accepts any."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What there is to choose from in a run; steps and devices are those of one of the ranks looked at."""
+    """The ranks of a run, and the steps and devices of one of the selected ranks."""
 
     ranks: tuple[int, ...]
     steps: tuple[int, ...]
@@ -36,7 +36,7 @@ class Choices:
 
 
 def selectors(session: Session, selection: Selection) -> list[Component]:
-    """Return the selectors; those for ranks, steps and devices follow when a file of the run has been read."""
+    """Return the selectors; those for ranks, steps and devices follow once a file of the run has been read."""
     runs = [{"value": run.id, "label": run.name} for run in session.runs]
     run = (selection.run or "").partition(SPAN_MARK)[0]
     chosen = dmc.Select(
@@ -54,24 +54,24 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors that depend on what the run holds; none where it cannot be opened: the page says why."""
+    """Return the selectors for ranks, steps and devices; none if the run cannot be opened, which the page explains."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:
         return html.Div()
     run, _, span = selection.scope.run.partition(SPAN_MARK)
     spans = _spans(tuple(spans_of(session.run(run))), span)
-    shown = (
+    options = (
         ("ranks", known.ranks, selection.ranks),
         ("steps", known.steps, selection.steps),
         ("devices", known.devices, selection.devices),
     )
-    numbers = [_numbers(*each) for each in shown if len(each[1]) > 1 or each[2]]
+    numbers = [_numbers(name, values, chosen) for name, values, chosen in options if len(values) > 1 or chosen]
     return dmc.Group([*spans, *numbers], gap="xs", wrap="nowrap")
 
 
 def choices(session: Session, scope: Scope) -> Choices:
-    """Return what there is to choose from; one file is read for that."""
+    """Return the choices of a run; reads one file."""
     whole = session.whole(scope.run)
     ranks = tuple(whole.ranks)
     first = next((rank for rank in (*(scope.ranks or ()), *ranks) if rank in whole.ranks), None)
@@ -84,7 +84,7 @@ def choices(session: Session, scope: Scope) -> Choices:
 
 
 def register_selectors(app: Dash) -> None:
-    """Put what is chosen into the address, which shows the page anew."""
+    """Put the selection into the address, which loads the page again."""
     app.clientside_callback(
         client("select"),
         Output("url", "search"),
@@ -104,7 +104,7 @@ def _distinct(numbers: pl.Series) -> tuple[int, ...]:
 
 
 def _spans(known: tuple[int, ...], chosen: str) -> list[Component]:
-    """Return the choice among the recordings of a run; without it, the newest of each rank is shown."""
+    """Return the selector for one of several recordings of a run; by default, pages show the newest of each rank."""
     select = dmc.Select(
         id=_id("span"),
         data=[{"value": str(span), "label": f"span {span} of {len(known)}"} for span in known],

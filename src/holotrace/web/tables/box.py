@@ -21,7 +21,7 @@ CACHE_BLOCK = 100
 
 
 def table_box(name: str, table: Table, selection: Selection) -> Component:
-    """Show a table with its search, grouping, length and downloads, as the address has them."""
+    """Show a table with its search, grouping, length and downloads, as the address sets them."""
     if table.frame.is_empty():
         return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
     by, top = selection.option(f"by.{name}"), selection.option(f"top.{name}")
@@ -42,7 +42,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
         ),
         dmc.Select(
             id=_id("by", name),
-            value=by if by in {each["value"] for each in groups} else None,
+            value=by if by in {group["value"] for group in groups} else None,
             data=groups,
             placeholder="group by",
             clearable=True,
@@ -53,7 +53,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
         dmc.Select(
             id=_id("top", name),
             value=top if top in TOPS else None,
-            data=[{"value": each, "label": f"top {each}"} for each in TOPS],
+            data=[{"value": number, "label": f"top {number}"} for number in TOPS],
             placeholder="all rows",
             clearable=True,
             size="xs",
@@ -77,7 +77,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:
-    """Return the grid of a table that is grouped and cut; its rows are asked for as they come into view."""
+    """Return the grid of a table, grouped and cut; it requests rows as they come into view."""
     shown = shaped(table, shape_of(by, top)).frame
     return dag.AgGrid(
         id={"type": "grid", "name": name, "by": by, "top": top},
@@ -87,7 +87,7 @@ def grid(name: str, table: Table, by: str, top: str) -> Component:
         dashGridOptions={
             "cacheBlockSize": CACHE_BLOCK,
             "maxBlocksInCache": 20,
-            "maxConcurrentDatasourceRequests": 1,  # of two requests at once, the grid would lose one
+            "maxConcurrentDatasourceRequests": 1,  # the grid loses one of two concurrent requests
             "rowHeight": ROW_PX,
             "tooltipShowDelay": 300,
             "enableCellTextSelection": True,
@@ -104,7 +104,7 @@ def _height(rows: pl.DataFrame) -> int:
 
 
 def shape_of(by: object, top: object) -> Shape:
-    """Read grouping and length as the page sends them."""
+    """Read grouping and length, as the page sends them."""
     return Shape(by if isinstance(by, str) else "", int(top) if top in TOPS else 0)
 
 

@@ -1,4 +1,4 @@
-"""What the tables of the pages ask the server for: rows, other groupings, and downloads."""
+"""The requests of tables: rows, groupings and downloads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.ap
 
 
 def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[str, Page]) -> None:
-    """Answer the grids of all pages, and give their tables away as files."""
+    """Answer the grids of all pages, and offer their tables as files."""
 
     @app.callback(
         Output(_GRID, "getRowsResponse"),
@@ -37,8 +37,8 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
         prevent_initial_call=True,
     )
     def show_rows(raw: object, search: object, query: str | None) -> dict[str, Any]:
-        asked = ctx.outputs_list["id"]
-        rows = rows_of(session, pages, query, str(asked["name"]), shape_of(asked["by"], asked["top"]))
+        grid_id = ctx.outputs_list["id"]
+        rows = rows_of(session, pages, query, str(grid_id["name"]), shape_of(grid_id["by"], grid_id["top"]))
         if raw is None or rows is None:
             raise PreventUpdate
         texts, count = rows.answer(Request.from_grid(raw, search))
@@ -81,7 +81,7 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
 
 
 def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name: str, shape: Shape) -> Rows | None:
-    """Return a table of the page that an address shows, grouped and cut; None where it has no such table."""
+    """Return a table of the page with this address, grouped and cut; None if the page has no such table."""
     selection = with_run(Selection.from_query(query), session)
     page = pages.get(selection.view)
     if page is None or name not in page.tables or selection.run is None:
@@ -90,7 +90,7 @@ def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name
     key = ("rows", page.name, name, own, shape)
     try:
         return session.remember(selection.scope, key, lambda: _rows(page, name, session, selection, shape))
-    except HolotraceError:  # the page says which
+    except HolotraceError:  # the page shows it
         return None
 
 
@@ -100,7 +100,7 @@ def _rows(page: Page, name: str, session: Session, selection: Selection, shape: 
 
 
 def _download(session: Session, pages: Mapping[str, Page], name: str, form: str) -> Response:
-    """Give away the rows that a table shows, with plain numbers: nanoseconds, bytes, fractions of 1."""
+    """Return the rows that a table shows as a file, with plain numbers: nanoseconds, bytes, fractions of 1."""
     query = request.query_string.decode(errors="replace")
     selection = Selection.from_query(query)
     shape = shape_of(selection.option(f"by.{name}"), selection.option(f"top.{name}"))

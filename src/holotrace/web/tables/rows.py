@@ -1,6 +1,6 @@
-"""Tables of any length on a page: the browser asks for the rows that it shows, the server sorts, searches and groups.
+"""Tables of any length on a page: the browser requests the rows in view; the server sorts, searches and groups.
 
-What a cell says is what the terminal and the report print for it; hovering tells the exact value.
+Cells contain the same text as in the terminal and the report; a tooltip has the exact value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holotrace.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
-"""Orders of rows that are remembered for one table: one for each search and sort."""
+"""Cached row orders of a table: one for each search and sort."""
 
 MOST_ROWS_AT_ONCE = 1_000
 
@@ -26,18 +26,18 @@ ROW_COUNT = "row_count"
 
 _UNITS = {"_ns": " ns", "bytes": " bytes", "bytes_per_s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Columns that lead to a moment of the timeline; as a number since some epoch it tells nobody anything."""
+"""Columns that only link to the timeline: a time since the epoch tells readers nothing."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
-_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # beside the word stands the arrow of the sorted column
+_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # with room for the arrow of a sorted column
 
 _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 
 @dataclass(frozen=True)
 class Request:
-    """Which rows are asked for: from `first` up to `last`, of those that hold `search`, by these columns.
+    """A request for rows: those from `first` up to `last` that contain `search`, sorted by these columns.
 
     sort  (column, is_descending), the most important first
     """
@@ -49,17 +49,17 @@ class Request:
 
     @classmethod
     def from_grid(cls, raw: object, search: object) -> Request:
-        """Read what the grid sends, which may be anything; what means nothing is left out."""
-        asked = raw if isinstance(raw, Mapping) else {}
-        first = _whole(asked.get("startRow"), 0)
-        last = min(_whole(asked.get("endRow"), first + 100), first + MOST_ROWS_AT_ONCE)
-        model = asked.get("sortModel")
+        """Read a request of the grid; invalid parts are ignored."""
+        fields = raw if isinstance(raw, Mapping) else {}
+        first = _whole(fields.get("startRow"), 0)
+        last = min(_whole(fields.get("endRow"), first + 100), first + MOST_ROWS_AT_ONCE)
+        model = fields.get("sortModel")
         return cls(first, last, search if isinstance(search, str) else "", _sorting(model))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a table is condensed: grouped by a column, then cut to the rows with the largest telling value."""
+    """The shape of a table: grouped by a column, then cut to the rows with the largest values in its `telling` column."""
 
     by: str = ""
     top: int = 0
@@ -67,7 +67,7 @@ class Shape:
 
 @dataclass(eq=False)
 class Rows:
-    """A table as the pages serve it; the order of its rows is remembered for each search and sort."""
+    """A table that pages request rows of; caches the row order for each search and sort."""
 
     table: Table
     _orders: OrderedDict[tuple[str, tuple[tuple[str, bool], ...]], pl.Series] = field(default_factory=OrderedDict)
@@ -79,13 +79,13 @@ class Rows:
         return self.table.frame
 
     def answer(self, request: Request) -> tuple[list[dict[str, str]], int]:
-        """Return the rows asked for, as texts, and how many there are in all."""
+        """Return the requested rows as texts, and the number of matching rows."""
         order = self._order(request)
         chosen = self.frame[order[request.first : max(request.first, request.last)]]
         return [_texts(chosen.columns, row, self._short_names) for row in chosen.iter_rows()], len(order)
 
     def chosen(self, search: str) -> pl.DataFrame:
-        """Return the rows that hold a text."""
+        """Return the rows that contain a text."""
         return self.frame[self._order(Request(search=search))]
 
     @cached_property
@@ -105,7 +105,7 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the numbers of the rows that hold `search`, in any case, sorted; nulls last, equal rows as they were."""
+    """Return the sorted numbers of the rows that contain `search`, ignoring case; nulls last, equal rows in table order."""
     numbered = frame.with_row_index("row").lazy()
     if search:
         texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
@@ -123,7 +123,7 @@ def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, boo
 
 
 def shaped(table: Table, shape: Shape) -> Table:
-    """Group a table by one of its columns and keep the rows with the largest telling value."""
+    """Group a table by one of its columns and keep the rows with the largest values in its `telling` column."""
     by = shape.by if shape.by in group_columns(table.frame) else ""
     frame = grouped(table.frame, by) if by else table.frame
     telling = table.telling if table.telling in frame.columns else (ROW_COUNT if by else table.telling)
@@ -134,26 +134,26 @@ def shaped(table: Table, shape: Shape) -> Table:
 
 
 def group_columns(frame: pl.DataFrame) -> list[str]:
-    """Return the columns by which rows can be grouped: texts, and what numbers of ranks, devices and steps are."""
+    """Return the columns that rows can be grouped by: texts, and the numbers of ranks, devices, streams and steps."""
     numbered = {"rank", "device", "stream", "step"}
     names = [name for name, dtype in frame.schema.items() if dtype == pl.String or name in numbered]
     return names if len(names) > 1 else []
 
 
 def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Sum what can be summed of the rows with one value of `by`: times, sizes and counts; keep smallest and largest.
+    """Sum times, sizes and counts of the rows with the same value of `by`, and keep minima and maxima.
 
     Shares, means and medians are left out: those of a group do not follow from those of its rows.
     """
     summed = [_aggregate(name) for name, dtype in frame.schema.items() if name != by and dtype.is_numeric()]
-    kept = [each for each in summed if each is not None]
+    kept = [expression for expression in summed if expression is not None]
     table = frame.group_by(by, maintain_order=True).agg(*kept, pl.len().cast(pl.Int64).alias(ROW_COUNT))
     first = next((name for name in table.columns[1:]), ROW_COUNT)
     return table.sort(first, descending=True, nulls_last=True, maintain_order=True)
 
 
 def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the columns for the grid: wide enough for what they say, texts growing most; numbers stand at the right."""
+    """Return the columns of the grid, wide enough for their content; columns of text grow most, numbers align right."""
     return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
 
 
@@ -167,7 +167,7 @@ def _column(name: str, dtype: pl.DataType, letters: int) -> dict[str, Any]:
 
 
 def _letters(column: pl.Series) -> int:
-    """Return how long the texts of a column are, as far as its first rows tell."""
+    """Return the length of the longest text in the first rows of a column."""
     return max((len(cell(column.name, value).text) for value in column.head(_ROWS_MEASURED)), default=0)
 
 
@@ -188,7 +188,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return how the values of a group become one, by the name of their column; None where they do not."""
+    """Return how a group combines the values of a column, from its name; None if it cannot."""
     if name.startswith(("max_", "peak_", "reserved_peak_")) or name.endswith("_max_ns"):
         return pl.col(name).max()
     if name.startswith("min_"):
@@ -202,10 +202,10 @@ def _aggregate(name: str) -> pl.Expr | None:
 def _sorting(model: object) -> tuple[tuple[str, bool], ...]:
     if not isinstance(model, list):
         return ()
-    known = [each for each in model[:8] if isinstance(each, Mapping) and isinstance(each.get("colId"), str)]
-    return tuple((each["colId"], each.get("sort") == "desc") for each in known)
+    columns = [item for item in model[:8] if isinstance(item, Mapping) and isinstance(item.get("colId"), str)]
+    return tuple((column["colId"], column.get("sort") == "desc") for column in columns)
 
 
 def _whole(value: object, default: int) -> int:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**31
-    return int(value) if is_number else default  # type: ignore[call-overload]  # checked in the line above
+    return int(value) if is_number else default  # type: ignore[call-overload]  # checked above

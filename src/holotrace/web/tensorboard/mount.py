@@ -1,4 +1,4 @@
-"""An application below a path of another server: made when the first request comes, and told where it stands."""
+"""An application below a path of another server, made at the first request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _INDEX = "/index.html"
 
 
 class Mount:
-    """A WSGI application that stands below the first `path` in the addresses that it is asked for."""
+    """A WSGI application below the first `path` in the requested addresses."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
-        """Remember how to make the application."""
+        """Take the path, and the function that makes the application."""
         self._path = path
         self._make = make
         self._lock = threading.Lock()
@@ -25,7 +25,7 @@ class Mount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         before, _, inside = environ["PATH_INFO"].partition(self._path)
-        if not inside:  # addresses in its page are relative to the folder that its own address names
+        if not inside:  # the addresses in the page are relative to its folder
             return _see(start_response, self._path.strip("/") + _INDEX)
         moved = {
             "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + before + self._path,

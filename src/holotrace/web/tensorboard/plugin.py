@@ -1,6 +1,6 @@
-"""What TensorBoard loads at its start: kept small, so that whoever never opens the tab pays nothing for it.
+"""The plugin that TensorBoard loads at its start: small, because most users never open the tab.
 
-TensorBoard finds the class by the entry point `tensorboard_plugins`.
+TensorBoard finds the class through the entry point `tensorboard_plugins`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MOST_FOLDERS = 1_000
-"""Folders looked through for a trace; TensorBoard waits for the answer."""
+"""Folders searched for a trace; TensorBoard waits for the answer."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
-"""Environment variable: names, separated by commas, by which browsers may call TensorBoard besides its own."""
+"""Environment variable: further names of TensorBoard's server, separated by commas."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst")
 
@@ -33,27 +33,27 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
     plugin_name = "holotrace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Take the log folder; nothing is read."""
+        """Take the log folder; read nothing yet."""
         self._logdir = str(context.logdir or "")
         self._flags = context.flags
         self._mount = Mount("/app", self._app)
         self._has_traces = False
 
     def get_plugin_apps(self) -> Mapping[str, WSGIApplication]:
-        """Return what answers below `/data/plugin/holotrace`."""
+        """Return the applications below `/data/plugin/holotrace`."""
         return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
 
     def is_active(self) -> bool:
-        """Whether the tab is worth showing: something below the log folder may be a trace."""
+        """Whether to show the tab: a file below the log folder may be a trace."""
         self._has_traces = self._has_traces or _may_hold_traces(self._logdir)
         return self._has_traces
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Say how the tab is loaded."""
+        """Return how TensorBoard loads the tab."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="holotrace", disable_reload=True)
 
     def _app(self) -> WSGIApplication:
-        """Make the application; that loads dash."""
+        """Make the application; this loads dash."""
         from holotrace.web.server.guard import Guard  # noqa: PLC0415
         from holotrace.web.session.session import Session  # noqa: PLC0415
         from holotrace.web.shell.app import create_app  # noqa: PLC0415
@@ -63,17 +63,17 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
             app,
             allowed_hosts=self._allowed_hosts(),
             any_address=True,
-            may_be_framed=True,  # TensorBoard stands in pages of notebooks and editors
-            way_to_allow=f"set {HOSTS_VARIABLE}=NAME and start TensorBoard again",
+            may_be_framed=True,  # notebooks and editors embed TensorBoard
+            way_to_allow=f"set {HOSTS_VARIABLE}=NAME and restart TensorBoard",
         )
 
     def _allowed_hosts(self) -> frozenset[str]:
-        """Return the names that TensorBoard goes by; a proxy may pass on others, which only its owner knows."""
+        """Return the names of TensorBoard's server; the environment variable adds those of proxies."""
         from holotrace.web.server.server import Address  # noqa: PLC0415
 
         everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"
         host = getattr(self._flags, "host", None) or everywhere
-        named = (each.strip() for each in os.environ.get(HOSTS_VARIABLE, "").split(","))
+        named = (name.strip() for name in os.environ.get(HOSTS_VARIABLE, "").split(","))
         return Address(host, names=frozenset(named)).allowed_hosts - {""}
 
 
@@ -85,8 +85,8 @@ def _index(_environ: WSGIEnvironment, start_response: StartResponse) -> list[byt
 
 
 def _names_below(logdir: str) -> Iterator[list[str]]:
-    """Yield the names in each folder; the log folder may be a URL, as TensorBoard's own may."""
-    from holotrace.locations import is_url, located, scan  # noqa: PLC0415 -- kept out of TensorBoard's start
+    """Yield the names in each folder; the log folder may be a URL, as in TensorBoard."""
+    from holotrace.locations import is_url, located, scan  # noqa: PLC0415 -- not needed when TensorBoard starts
 
     if not is_url(logdir):
         yield from (names for _, _, names in os.walk(logdir))
@@ -102,6 +102,6 @@ def _names_below(logdir: str) -> Iterator[list[str]]:
 
 
 def _may_hold_traces(logdir: str) -> bool:
-    """Look at names only; a tree that is too large to look through quickly may."""
+    """Check names only; a tree with too many folders may."""
     folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

@@ -1,1 +1,1 @@
-"""The timeline: events of ranks as the browser draws them, at the level of detail that its pixels can show."""
+"""The timeline: the events of ranks at the level of detail that the pixels of the browser can show."""

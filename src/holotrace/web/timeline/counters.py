@@ -1,4 +1,4 @@
-"""Values over time that are drawn above the rows of a rank: queues, bandwidths, use of the devices, memory."""
+"""Values over time above the rows of a rank: queue lengths, bandwidths, busy devices, memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Counter(EqualByContent):
-    """A value that stays as it is from each change to the next.
+    """A value that is constant between changes.
 
     unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
     time   ns from the origin of the rank, sorted; at equal times the last value holds
@@ -55,16 +55,16 @@ class Counters:
 
 
 def rank_counters(rank_trace: RankTrace, origin_ns: int) -> Counters:
-    """Return what is recorded of: use of each device, queues, bandwidths, memory, the file's own counters."""
-    found: list[Counter] = []
+    """Return the recorded counters: busy devices, queue lengths, bandwidths, memory, and those in the file."""
+    counters: list[Counter] = []
     for source in (_use_of_devices, _queues, _bandwidths, _memory, _of_the_file):
         with suppress(MissingDataError):
-            found += [_from(counter, origin_ns) for counter in source(rank_trace)]
-    return Counters(tuple(found[:MOST_COUNTERS]))
+            counters += [_from(counter, origin_ns) for counter in source(rank_trace)]
+    return Counters(tuple(counters[:MOST_COUNTERS]))
 
 
 def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
-    """Return the changes in a window or, where pixels are fewer, mean and highest value of each pixel.
+    """Return the changes in a window; if there are more than pixels, the mean and highest value of each pixel.
 
     Returns:
         columns `time`, `mean`, `highest`; each value holds from its time to the next
@@ -79,15 +79,15 @@ def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
     return {"time": edges[:-1].tolist(), "mean": mean.tolist(), "highest": _highest(counter, edges).tolist()}
 
 
-def _integral(counter: Counter, moments: _Numbers) -> npt.NDArray[np.float64]:
-    """Return value times ns from the first change up to each moment; before it the value is 0."""
+def _integral(counter: Counter, times: _Numbers) -> npt.NDArray[np.float64]:
+    """Integrate the value over the ns up to each time; it is 0 before the first change."""
     areas = np.concatenate([[0.0], np.cumsum(counter.value[:-1] * np.diff(counter.time))])
-    after = np.maximum(moments - counter.time[-1], 0) * counter.value[-1]
-    return np.asarray(np.interp(moments, counter.time, areas) + after)
+    after = np.maximum(times - counter.time[-1], 0) * counter.value[-1]
+    return np.asarray(np.interp(times, counter.time, areas) + after)
 
 
 def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
-    """Return the highest value between each two edges, that which holds at the first of them included."""
+    """Return the highest value between neighbouring edges, including the value at the first one."""
     values = np.concatenate([[0.0], counter.value, [0.0]])
     held = np.searchsorted(counter.time, edges[:-1], side="right")
     beyond = np.searchsorted(counter.time, edges[1:], side="left") + 1
@@ -95,7 +95,7 @@ def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _from(counter: Counter, origin_ns: int) -> Counter:
-    """Count times from the origin; of several changes at one moment the last is kept."""
+    """Count times from the origin, and keep the last of several changes at the same time."""
     is_last = np.append(np.diff(counter.time) != 0, True)[: len(counter.time)]
     time, value = counter.time[is_last] - origin_ns, counter.value[is_last]
     return Counter(printable(counter.label), counter.unit, counter.device, time, value)
@@ -121,10 +121,10 @@ def _bandwidths(rank_trace: RankTrace) -> Iterator[Counter]:
 
 
 def _memory(rank_trace: RankTrace) -> Iterator[Counter]:
-    """Yield what is allocated on each device after every allocation, where the profiler recorded it."""
-    moments = rank_trace.events_of([EventKind.MEMORY], ["event_index", "start_ns"])
+    """Yield the allocated memory of each device after every allocation, if the profiler recorded it."""
+    times = rank_trace.events_of([EventKind.MEMORY], ["event_index", "start_ns"])
     amounts = rank_trace.table("memory", ["event_index", "device_type", "device_id", "total_allocated"])
-    joined = moments.join(amounts.drop_nulls("total_allocated"), on="event_index").sort("start_ns", maintain_order=True)
+    joined = times.join(amounts.drop_nulls("total_allocated"), on="event_index").sort("start_ns", maintain_order=True)
     for (kind, device), rows in joined.group_by("device_type", "device_id", maintain_order=True):
         is_host = kind == 0
         label = "memory allocated, host" if is_host else f"memory allocated, GPU {device}"
@@ -135,7 +135,7 @@ def _of_the_file(rank_trace: RankTrace) -> Iterator[Counter]:
     table = rank_trace.table("counters", ["start_ns", "name", "key", "value"])
     rows = table.drop_nulls("value").filter(pl.col("value").is_finite()).sort("start_ns", maintain_order=True)
     for (name, key), group in rows.group_by("name", "key", maintain_order=True):
-        texts = [rank_trace.unselected.strings[each] for each in (name, key) if each is not None]
+        texts = [rank_trace.unselected.strings[text] for text in (name, key) if text is not None]
         yield _counter((" ".join(dict.fromkeys(filter(None, texts))), "", None), group["start_ns"], group["value"])
 
 

@@ -1,4 +1,4 @@
-"""What is known about one event, and which others it belongs together with."""
+"""The details of one event, and the events related to it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
 
 
 def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
-    """Return name, time, place and arguments of an event, and the events that it lies in, the innermost first.
+    """Return name, time, position and arguments of an event, and the events around it, the innermost first.
 
-    Numbers among the arguments are texts: some have more digits than a browser keeps.
+    Numbers among the arguments are texts: some have more digits than numbers in a browser.
 
     Raises:
-        InvalidOptionError: there is no such event on the timeline.
+        InvalidOptionError: the event is not on the timeline.
     """
     place = _place(index, event_index)
     row, depth, start, length, _ = located(index, place)
@@ -41,19 +41,19 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
         "at": [row, depth, start, length, event_index],
         "start_ns": str(index.origin_ns + start),
         "arguments": list(_arguments(rank_trace, event_index)),
-        "inside": [_named(index, each) for each in index.around(place)],
+        "inside": [_named(index, outer) for outer in index.around(place)],
     }
 
 
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
-    """Return what an event belongs together with, as [relation, name, at], at most `MOST_LINKS`.
+    """Return the related events of an event, as [relation, name, at], at most `MOST_LINKS`.
 
     launch    the call that launched this work          work      the work that this call, or operator, launched
     operator  the innermost operator around the launch
     forward   the operator whose gradient this computes  backward  the operators that compute the gradient of this one
 
     Raises:
-        InvalidOptionError: there is no such event on the timeline.
+        InvalidOptionError: the event is not on the timeline.
     """
     kind = EventKind(int(index.kind[_place(index, event_index)]))
     links: list[dict[str, Any]] = []
@@ -67,20 +67,20 @@ def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -
 def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tuple[str, int]]:
     if kind in DEVICE_WORK_KINDS:
         owner = launching_operator(rank_trace).filter(pl.col("event_index") == event)
-        yield from _each("launch", owner["launch_index"])
-        yield from _each("operator", owner["operator_index"])
+        yield from _links("launch", owner["launch_index"])
+        yield from _links("operator", owner["operator_index"])
     if kind in LAUNCH_KINDS:
         launched = launches(rank_trace).filter(pl.col("launch_index") == event)
-        yield from _each("work", launched["event_index"])
+        yield from _links("work", launched["event_index"])
     if kind == EventKind.CPU_OP:
         pairs = forward_of(rank_trace)
-        yield from _each("forward", pairs.filter(pl.col("event_index") == event)["forward_index"])
-        yield from _each("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
+        yield from _links("forward", pairs.filter(pl.col("event_index") == event)["forward_index"])
+        yield from _links("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
         owned = (pl.col("operator_index") == event) | (pl.col("top_operator_index") == event)
-        yield from _each("work", launching_operator(rank_trace).filter(owned)["event_index"])
+        yield from _links("work", launching_operator(rank_trace).filter(owned)["event_index"])
 
 
-def _each(relation: str, events: pl.Series) -> Iterator[tuple[str, int]]:
+def _links(relation: str, events: pl.Series) -> Iterator[tuple[str, int]]:
     return ((relation, event) for event in events.drop_nulls().head(MOST_LINKS).to_list())
 
 
@@ -97,7 +97,7 @@ def _named(index: TimelineIndex, place: int) -> dict[str, Any]:
 
 
 def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield what the tables hold about an event, column by column, as texts."""
+    """Yield the columns of all tables for an event, as texts."""
     yield from _row_of(rank_trace, "events", _OF_THE_EVENT, event_index)
     for table, columns in TABLES.items():
         if table not in _NOT_ARGUMENTS:

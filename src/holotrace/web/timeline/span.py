@@ -1,4 +1,4 @@
-"""What happens in a span of time: how busy each row is, and which events take most of it."""
+"""A span of time: how busy each row is, and which names take most of it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _WORK = [int(kind) for kind in DEVICE_WORK_KINDS]
 
 
 def span_answer(index: TimelineIndex, rows: Sequence[int], start: int, end: int) -> dict[str, Any]:
-    """Return what of these rows lies in [start, end) ns from the origin; of events that reach beyond, the part inside.
+    """Sum the events of these rows in [start, end) ns from the origin; of longer events only the part inside.
 
     Returns:
-        rows     [row, busy ns, events] of each row with something in it; a thread is busy while anything runs on it, a
-                 stream while work does: annotations and waiting are none
+        rows     [row, busy ns, events] of each row that is not empty; a thread is busy during any event, a stream only
+                 during work, not during annotations and waits
         device   [name, events, ns, event_index of the longest] of the names that take most time on streams, the longest
                  first, at most `MOST_NAMES`
-        host     likewise on threads; what is called from inside counts for its caller as well
-        device_count, host_count  of all names
+        host     the same on threads; callers include the time of their callees
+        device_count, host_count  number of all names
     """
     in_rows = [(row, index.events.within(lanes_of(index, row), start, end)[0]) for row in rows]
-    found = [(row, places) for row, places in in_rows if len(places)]
-    on_device = [places for row, places in found if index.rows[row].device is not None]
-    on_host = [places for row, places in found if index.rows[row].device is None]
+    filled = [(row, places) for row, places in in_rows if len(places)]
+    on_device = [places for row, places in filled if index.rows[row].device is not None]
+    on_host = [places for row, places in filled if index.rows[row].device is None]
     device, host = (_by_name(index, places, start, end) for places in (on_device, on_host))
     return {
-        "rows": [[row, _busy(index, row, places, start, end), len(places)] for row, places in found],
+        "rows": [[row, _busy(index, row, places, start, end), len(places)] for row, places in filled],
         "device": device[:MOST_NAMES],
         "host": host[:MOST_NAMES],
         "device_count": len(device),
