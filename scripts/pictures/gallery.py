@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holotrace.catalogue import ANALYSES
+from holotrace.catalogue import ANALYSES, COMPARISONS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "gallery.md"
 
@@ -36,14 +36,10 @@ _PAGES = (
         "Four ranks on the CPU; rank 3 sleeps in every step.",
         "reference/analyses/stragglers.md",
     ),
-    ("diff", "Diff", "Two runs side by side, the largest change first.", "reference/analyses/compare_traces.md"),
+    ("diff", "Two runs", "Side by side, the largest change first.", "reference/analyses/compare_traces.md"),
     ("health", "Health", "What the files hold, and what was wrong with them.", "how-to/serve.md#pages"),
     ("tensorboard", "TensorBoard", "The same pages as a tab in TensorBoard.", "how-to/tensorboard.md"),
     ("report", "Report", "One HTML file to share; it opens offline.", "how-to/read_a_report.md"),
-)
-_COMPARISONS = (
-    ("compare_traces", "Comparing two traces", "What takes more or less time?"),
-    ("compare_operators", "Comparing where time is spent", "Where in the program did two runs come to differ?"),
 )
 
 
@@ -55,10 +51,9 @@ def write_page() -> None:
 def gallery_page() -> str:
     """Return the text of the page."""
     pages = [_entry(title, text, f"pages/{name}", target) for name, title, text, target in _PAGES]
-    questions = [(entry.name, entry.title, entry.question) for entry in ANALYSES]
     figures = [
-        _entry(title, question, f"questions/{name}", f"reference/analyses/{name}.md")
-        for name, title, question in (*questions, *_COMPARISONS)
+        _entry(question.title, question.question, f"questions/{question.name}", question.page)
+        for question in (*ANALYSES, *COMPARISONS)
     ]
     return "\n".join([_BEGINNING, *pages, "## Questions\n", *figures]).rstrip("\n") + "\n"
 
