@@ -22,6 +22,7 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
 from holotrace.enrich.host.memory_events import Rows, nodes_of_memory_events
+from holotrace.enrich.host.module_times import ModuleTimes, module_times
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operator_stacks import OperatorStacks, operator_stacks
 from holotrace.enrich.job.processes import host_and_process
@@ -69,6 +70,10 @@ class Attribution:
     def input_shapes(self, texts: pl.Series) -> pl.Series:
         """Return the input shapes as they are shown; null where they were not recorded."""
         return texts
+
+    def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
+        """Return the times of modules; see `holotrace.enrich.host.module_times.module_times`."""
+        return module_times(rank_trace)
 
     # Kernels
 

@@ -6,13 +6,21 @@ from typing import Literal, TypeAlias
 
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution
+from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
 """Whose numbers to give instead of ours: those of the last source of PyTorch's TensorBoard plugin."""
 
-_ATTRIBUTIONS = {None: Attribution(), "torch_tb_profiler": PluginAttribution()}
+OURS, PLUGINS = Attribution(), PluginAttribution()
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution of the option `compat`; None stands for ours."""
-    return _ATTRIBUTIONS[compat]
+    """Return the attribution of the option `compat`; None stands for ours.
+
+    Raises:
+        InvalidOptionError: `compat` has another value.
+    """
+    if compat not in {None, "torch_tb_profiler"}:
+        message = f"compat={compat!r} does not exist; use 'torch_tb_profiler', or leave it out for our numbers"
+        raise InvalidOptionError(message)
+    return OURS if compat is None else PLUGINS

@@ -13,7 +13,7 @@ from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.compat import Compat
+from holotrace.enrich.compat import OURS, PLUGINS, Compat, attribution_of
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
 from holotrace.enrich.host.host_names import NodeClass
@@ -148,8 +148,11 @@ def compare_operators(
     if by is not None and by not in MEASURES:
         message = f"by={by!r} is none of: {', '.join(MEASURES)}"
         raise InvalidOptionError(message)
-    if compat is not None:
-        return _as_the_plugin(control, test, by or "host")
+    aligned = _ALIGNED[attribution_of(compat)]
+    return aligned(control, test, by, executor)
+
+
+def _as_we_do(control: Trace, test: Trace, by: Measure | None, executor: Executor) -> OperatorComparison:
     traces = (control, test)
     facts = [list(trace.map(_facts, executor).values()) for trace in traces]
     have = [_Facts(all(each.step_count for each in of), any(each.has_modules for each in of)) for of in facts]
@@ -288,8 +291,9 @@ def _typed(table: pl.DataFrame, schema: Mapping[str, type[pl.DataType]]) -> pl.D
     return table.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
 
-def _as_the_plugin(control: Trace, test: Trace, measure: Measure) -> OperatorComparison:
-    """Align the first thread of the first rank of each."""
+def _as_the_plugin(control: Trace, test: Trace, by: Measure | None, _: Executor) -> OperatorComparison:
+    """Align the first thread of the first rank of each trace."""
+    measure = by or "host"
     sides = [PluginSide.of(next(iter(trace.ranks.values()))) for trace in (control, test)]
     measured = pl.lit(measure).alias("measure")
     tree = _compared(plugin_pairs(*sides).table(*sides).with_columns(measured), "total", [1, 1])
@@ -304,3 +308,6 @@ def _as_the_plugin(control: Trace, test: Trace, measure: Measure) -> OperatorCom
         _typed(counts.hstack(overall), _OVERALL),
         measure,
     )
+
+
+_ALIGNED = {OURS: _as_we_do, PLUGINS: _as_the_plugin}

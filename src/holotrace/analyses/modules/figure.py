@@ -7,10 +7,11 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.analyses.modules.compute import PATH_SEPARATOR, Modules, summed_modules
+from holotrace.analyses.modules.compute import Modules, summed_modules
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration
 from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure, template
+from holotrace.enrich.host.module_times import PATH_SEPARATOR
 
 SHOWN_DEPTH = 6
 """Levels shown at once; a click on a box shows the levels below it."""

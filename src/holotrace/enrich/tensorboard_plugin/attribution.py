@@ -17,6 +17,7 @@ from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.host.memory_blocks import TimeWindow
 from holotrace.enrich.host.memory_events import Rows
+from holotrace.enrich.host.module_times import ModuleTimes
 from holotrace.enrich.host.operator_stacks import OperatorStacks, recorded_stacks
 from holotrace.enrich.job.processes import host_and_process_by_name
 from holotrace.enrich.steps.step_roles import times_within
@@ -29,6 +30,7 @@ from holotrace.enrich.tensorboard_plugin.memory import (
     plugin_nodes_of_memory_events,
     visited_nodes,
 )
+from holotrace.enrich.tensorboard_plugin.modules import plugin_modules
 from holotrace.enrich.tensorboard_plugin.node_times import plugin_node_times
 from holotrace.enrich.tensorboard_plugin.roles import plugin_roles
 from holotrace.enrich.tensorboard_plugin.steps import bucket_edges, plugin_steps
@@ -87,6 +89,11 @@ class PluginAttribution(Attribution):
     def input_shapes(self, texts: pl.Series) -> pl.Series:
         """Show shapes that were not recorded as an empty list."""
         return texts.fill_null("[]")
+
+    def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
+        """List modules by their Python parents, each with the totals of all its calls, and no Lightning hooks."""
+        listed = plugin_modules(rank_trace)
+        return ModuleTimes(listed, listed.clear())
 
     # Kernels
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
+from holotrace.enrich.host.module_times import PATH_SEPARATOR
 from holotrace.enrich.tensorboard_plugin.events import PluginType, is_lightning, plugin_events
 from holotrace.enrich.tensorboard_plugin.node_times import plugin_node_times
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes
@@ -30,7 +31,7 @@ class _Module(NamedTuple):
     children: tuple[_Module, ...]
 
 
-def plugin_modules(rank_trace: RankTrace, separator: str) -> pl.DataFrame:
+def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of the plugin's module view, each behind the module around it.
 
     The hierarchy comes from the Python parents, for Lightning from the dots in the names; a module called twice inside
@@ -42,7 +43,7 @@ def plugin_modules(rank_trace: RankTrace, separator: str) -> pl.DataFrame:
         backward ones
     """
     roots = _by_dots(rank_trace) if is_lightning(rank_trace) else _by_python_parents(rank_trace)
-    listed = pl.DataFrame(list(_listed(roots, separator)), schema=_PLACES, orient="row")
+    listed = pl.DataFrame(list(_listed(roots)), schema=_PLACES, orient="row")
     joined = listed.join(_sums(rank_trace), on=["module", "module_id"], maintain_order="left").sort("place")
     return joined.drop("place").with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BACKWARD)
 
@@ -134,11 +135,13 @@ def _innermost_first(inside: dict[int, list[int]]) -> list[int]:
     return order[::-1]
 
 
-def _listed(roots: list[_Module], separator: str) -> Iterator[tuple[int, str, int, int, str]]:
+def _listed(roots: list[_Module]) -> Iterator[tuple[int, str, int, int, str]]:
     open_modules = [(root, 0, root.name) for root in reversed(roots)]
     place = 0
     while open_modules:
         module, depth, path = open_modules.pop()
         yield place, module.name, module.module_id, depth, path
         place += 1
-        open_modules.extend((child, depth + 1, path + separator + child.name) for child in reversed(module.children))
+        open_modules.extend(
+            (child, depth + 1, path + PATH_SEPARATOR + child.name) for child in reversed(module.children)
+        )

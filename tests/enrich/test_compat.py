@@ -1,0 +1,44 @@
+"""Which attribution the option `compat` chooses."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+import holotrace
+from holotrace.enrich.attribution import Attribution
+from holotrace.enrich.compat import OURS, PLUGINS, attribution_of
+from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution
+from holotrace.errors import InvalidOptionError
+from holotrace.testing import small_job
+
+
+def test_the_default_is_our_attribution() -> None:
+    """Only the plugin's name chooses the plugin's."""
+    assert (attribution_of(None), attribution_of("torch_tb_profiler")) == (OURS, PLUGINS)
+    assert OURS != PLUGINS
+
+
+@pytest.mark.parametrize("attribution", [OURS, PLUGINS])
+def test_an_attribution_reaches_workers_unchanged(attribution: Attribution) -> None:
+    """Analyses send it to worker processes, and results are remembered by it."""
+    copied = pickle.loads(pickle.dumps(attribution))  # noqa: S301 -- our own
+    assert copied == attribution
+    assert hash(copied) == hash(attribution)
+
+
+def test_the_plugin_overrides_methods_of_the_interface() -> None:
+    """A misspelt override would silently give our numbers."""
+    overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
+    assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
+
+
+@pytest.mark.parametrize(
+    "analysis", [holotrace.operators, holotrace.step_time, holotrace.modules, holotrace.advice, holotrace.kernels]
+)
+def test_another_value_is_an_error(analysis) -> None:
+    """The message names the only value."""
+    with pytest.raises(InvalidOptionError, match="compat='tensorboard' does not exist; use 'torch_tb_profiler'"):
+        analysis(small_job(), compat="tensorboard")
