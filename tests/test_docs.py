@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 from pathlib import Path
@@ -31,6 +32,8 @@ def job(tmp_path_factory) -> Path:
     for source, name in zip(sorted((folder / "traces").glob("*.gz")), ("first", "second"), strict=False):
         shutil.copy(source, folder / "mine" / f"{name}.json.gz")
     shutil.copytree(folder / "mine", folder / "log" / "baseline")
+    execution_trace = ROOT / "tests/reference/traces/execution_trace/benchmark_simple_add_et.json.gz"
+    (folder / "et.json").write_bytes(gzip.decompress(execution_trace.read_bytes()))
     return folder
 
 

@@ -92,7 +92,7 @@ def _autodoc(package: str, name: str) -> list[str]:
 
 def _without_fields(_app: object, what: str, _name: str, value: object, *_: object) -> tuple[str, str] | None:
     """Hide the constructors of results, which users never call."""
-    is_result = what == "class" and ".analyses." in str(getattr(value, "__module__", ""))
+    is_result = what == "class" and "findings" in getattr(value, "__dataclass_fields__", ())
     return ("", "") if is_result else None
 
 
