@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import signal
@@ -10,10 +12,9 @@ import traceback
 import warnings
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from importlib.metadata import version
 from types import FrameType
 
-from holotrace.cli.stdout import writing_to_stdout
+from holotrace.cli.stdout import print_text, writing_to_stdout
 from holotrace.errors import HolotraceError
 from holotrace.visible_text import visible
 
@@ -25,6 +26,9 @@ LONGEST_MESSAGE = 10_000
 
 FAILED = 1
 MISUSED = 2
+
+_OBJECTS_PER_COLLECTION = 100_000
+"""New objects after which Python looks for garbage; 700 by default, which loading modules exceeds many times."""
 
 
 def main() -> None:
@@ -38,6 +42,7 @@ def main() -> None:
 
 def _run_and_report_errors() -> None:
     _prepare_streams()
+    _collect_less_garbage()
     if not sys.warnoptions:  # warnings of libraries are for programmers
         warnings.simplefilter("ignore")
     for name in ("SIGTERM", "SIGHUP"):  # from a scheduler that ends the job, or a closed terminal
@@ -77,8 +82,9 @@ def _described(error: BaseException) -> str | None:
 
 def _run() -> None:
     if sys.argv[1:] == ["--version"]:
-        with writing_to_stdout():
-            sys.stdout.write(f"holotrace {version('holotrace')}\n")
+        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+
+        print_text(f"holotrace {version('holotrace')}")
         return
     from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- --version needs no typer
 
@@ -94,6 +100,12 @@ def _run() -> None:
         sys.exit(MISUSED)
     if isinstance(code, int) and code:
         sys.exit(code)
+
+
+def _collect_less_garbage() -> None:
+    """Save a quarter of the time of a short command: modules are never garbage, neither while they load nor at exit."""
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    atexit.register(gc.freeze)
 
 
 def _prepare_streams() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -98,6 +97,8 @@ def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noq
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+
         print_text(f"holotrace {version('holotrace')}")
         raise typer.Exit
 
