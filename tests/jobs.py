@@ -69,3 +69,43 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
     columns = ["rank", "device", "window_ns", "computation_ns", "non_computation_ns", "idle_ns"]
     fractions = ["computation_fraction", "non_computation_fraction", "idle_fraction"]
     return TemporalBreakdown(pl.DataFrame(rows, schema=[*columns, *fractions, "start_ns"], orient="row"))
+
+
+def launching_job() -> TraceBuilder:
+    """Two ranks: an operator that launches three kernels of 2 µs each, in calls of 5 µs."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)
+        for place, name in enumerate(("a", "b", MARKUP)):
+            builder.kernel(name, start_us=300 + place, duration_us=2, launch_us=6 * place, launch_duration_us=5)
+    return builder
+
+
+def module_job() -> TraceBuilder:
+    """Net_0 0..100 ms around Linear_0 10..40 ms, in it an operator of 20 ms with markup in its name, and its kernels."""
+    builder = TraceBuilder()
+    for name, start, duration in (("Net_0", 0, 100_000), (f"Linear_0{MARKUP}", 10_000, 30_000)):
+        place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
+        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
+    builder.operator(MARKUP, start_us=12_000, duration_us=20_000)
+    builder.kernel("relu", start_us=50_000, duration_us=7_000, launch_us=13_000, launch_duration_us=1_000)
+    return builder.kernel("s16816gemm", start_us=60_000, duration_us=3_000, launch_us=15_000, launch_duration_us=1_000)
+
+
+def stepping_job(ranks: int = 1) -> TraceBuilder:
+    """Steps of 10 and 20 ms; each has a kernel of 4 ms and an operator of 2 ms beside it."""
+    builder = TraceBuilder()
+    for rank in range(ranks):
+        builder.rank(rank)
+        for number, start, length in ((1, 0, 10_000), (2, 10_000, 20_000)):
+            builder.step(number, start, length).operator("aten::mm", start_us=start, duration_us=2_000)
+            args = {"blocks per SM": 0.5, "est. achieved occupancy %": 25}
+            builder.kernel(
+                f"relu{MARKUP}",
+                start_us=start + 3_000,
+                duration_us=4_000,
+                launch_us=start,
+                launch_duration_us=0,
+                args=args,
+            )
+    return builder

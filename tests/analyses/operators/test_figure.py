@@ -1,8 +1,6 @@
-"""The figures of operators and modules hold the numbers of their results."""
+"""The figure of operators."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -11,23 +9,12 @@ from holotrace.analyses.modules.figure import plot_modules
 from holotrace.analyses.operators.compute import operators
 from holotrace.analyses.operators.figure import plot_operators
 from holotrace.testing.builder import TraceBuilder
-from jobs import MARKUP
-
-
-def job() -> TraceBuilder:
-    """Net_0 0..100 ms around Linear_0 10..40 ms, in it an operator of 20 ms with markup in its name, and its kernels."""
-    builder = TraceBuilder()
-    for name, start, duration in (("Net_0", 0, 100_000), (f"Linear_0{MARKUP}", 10_000, 30_000)):
-        place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
-        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
-    builder.operator(MARKUP, start_us=12_000, duration_us=20_000)
-    builder.kernel("relu", start_us=50_000, duration_us=7_000, launch_us=13_000, launch_duration_us=1_000)
-    return builder.kernel("s16816gemm", start_us=60_000, duration_us=3_000, launch_us=15_000, launch_duration_us=1_000)
+from jobs import module_job
 
 
 def test_operators_are_split_by_tensor_cores() -> None:
     """7 ms elsewhere, 3 ms on tensor cores; nothing inside, so no part for it."""
-    figure = plot_operators(operators(job().build()))
+    figure = plot_operators(operators(module_job().build()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself, on tensor cores": [3], "itself, elsewhere": [7]}
     assert "<script>" not in figure.data[0].customdata[0]
@@ -51,7 +38,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:
     """18 ms itself and 2 ms in calls; the same side by default where there is no device."""
-    figure = plot_operators(operators(job().build()), side="host")
+    figure = plot_operators(operators(module_job().build()), side="host")
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself": [18], "inside it": [2]}
 
     on_host = plot_operators(operators(TraceBuilder().operator("op", start_us=0, duration_us=5).build()))
@@ -73,38 +60,6 @@ def test_only_the_longest_operators_are_drawn() -> None:
 
     (bar,) = plot_operators(operators(builder.build())).data
     assert list(bar.x) == list(range(30, 10, -1))
-
-
-def test_modules_are_boxes_in_boxes() -> None:
-    """Net_0 around Linear_0, both as wide as the 10 ms of kernels; the names are text, never markup."""
-    (boxes,) = plot_modules(modules(job().build())).data
-
-    assert list(boxes.values) == [10_000_000, 10_000_000]
-    assert list(boxes.parents) == ["", "Net_0"]
-    assert list(boxes.marker.colors) == [0, 1]
-    assert not any("<script>" in text for text in (*boxes.labels, *boxes.customdata))
-
-
-def test_a_page_can_change_the_theme_of_the_modules() -> None:
-    """Light and dark differ in the template alone."""
-    result = modules(job().build())
-    light, dark = (json.loads(plot_modules(result, theme=theme).to_json()) for theme in ("light", "dark"))
-    assert light["data"] == dark["data"]
-
-
-def test_several_models_stand_in_one_box() -> None:
-    """Two outermost modules of 5 and 3 µs on the host."""
-    builder = TraceBuilder()
-    for name, start, duration in (("Net_0", 0, 5), ("Loss_0", 10, 3)):
-        place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
-        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
-
-    (boxes,) = plot_modules(modules(builder.build())).data
-    assert list(zip(boxes.labels, boxes.parents, boxes.values, strict=True)) == [
-        ("all modules", "", 8_000),
-        ("Net_0", "all modules", 5_000),
-        ("Loss_0", "all modules", 3_000),
-    ]
 
 
 @pytest.mark.parametrize("side", [None, "device"])

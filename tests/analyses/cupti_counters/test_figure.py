@@ -1,0 +1,34 @@
+"""The figure of cupti counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.analyses.cupti_counters.compute import cupti_counters
+from holotrace.analyses.cupti_counters.figure import plot_cupti_counters
+from holotrace.testing.builder import TraceBuilder
+
+
+def counted(flop: float) -> TraceBuilder:
+    """One kernel with that many additions, launched by `mm`."""
+    builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
+    builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
+    args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
+    return builder.event(ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=9, dur=1, args=args)
+
+
+@pytest.mark.parametrize(
+    ("flop", "shown", "unit"), [(3.0, 3.0, "(FLOP)"), (5e9, 5.0, "(GFLOP)"), (2e15, 2.0, "(PFLOP)")]
+)
+def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
+    """By the outermost operator."""
+    figure = plot_cupti_counters(cupti_counters(counted(flop).build()))
+    assert list(figure.data[0].x) == [shown]
+    assert figure.layout.xaxis.title.text.endswith(unit)
+    assert list(figure.layout.yaxis.ticktext) == ["mm"]
+
+
+def test_no_operations_are_said_and_not_drawn() -> None:
+    """Counters of nothing but zeros, or none at all."""
+    figure = plot_cupti_counters(cupti_counters(counted(0).build()))
+    assert figure.layout.annotations[0].text == "No counters of floating-point operations were recorded."

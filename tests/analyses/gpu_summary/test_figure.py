@@ -1,0 +1,54 @@
+"""The figure of gpu summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.analyses.gpu_summary.compute import GpuSummary, gpu_summary
+from holotrace.analyses.gpu_summary.figure import plot_gpu_summary
+from holotrace.testing.builder import TraceBuilder
+from jobs import stepping_job
+
+
+def test_one_device_is_drawn_over_time() -> None:
+    """Three parts of 10 ms; lines reach to the end of the last, and start at the first step."""
+    figure = plot_gpu_summary(gpu_summary(stepping_job().build(), parts=3))
+
+    lines = {line.name: list(line.y) for line in figure.data}
+    assert list(figure.data[0].x) == [0, 10, 20, 30]
+    assert lines["utilization"] == pytest.approx([40, 40, 0, 0])
+    assert lines["est. SM efficiency"] == pytest.approx([20, 20, 0, 0])
+    assert lines["est. achieved occupancy"][:2] == pytest.approx([25, 25])
+
+
+def test_several_devices_stand_side_by_side_and_one_can_be_named() -> None:
+    """A marker for each metric that is known."""
+    result = gpu_summary(stepping_job(2).build(), parts=2)
+
+    assert {line.name: len(line.y) for line in plot_gpu_summary(result).data} == {
+        "utilization": 2,
+        "est. SM efficiency": 2,
+        "est. achieved occupancy": 2,
+        "kernel time on tensor cores": 2,
+    }
+    assert len(plot_gpu_summary(result, device=(1, 0)).data[0].x) == 3
+    (note,) = plot_gpu_summary(result, device=(9, 0)).layout.annotations
+    assert "No such device" in note.text
+
+
+def test_no_device_is_said() -> None:
+    """An empty result has a figure too."""
+    result = gpu_summary(stepping_job().build())
+    empty = GpuSummary(result.per_device.clear(), result.series.clear())
+    assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No such device")
+
+
+def test_a_share_of_which_a_part_is_unknown_is_a_bound_over_time_too() -> None:
+    """40 of 100 µs are on tensor cores, of 50 µs it is not known."""
+    builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
+    builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
+
+    line = plot_gpu_summary(gpu_summary(builder.build(), parts=1)).data[-1]
+
+    assert line.name == "kernel time on tensor cores"
+    assert line.customdata[0] == "at least 40.0 % (50.0 % of the kernel time unknown)"

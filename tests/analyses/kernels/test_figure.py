@@ -1,0 +1,52 @@
+"""The figure of kernels."""
+
+from __future__ import annotations
+
+from holotrace.analyses.kernels.compute import Kernels, kernels
+from holotrace.analyses.kernels.figure import plot_kernels
+from holotrace.testing.builder import TraceBuilder
+from jobs import stepping_job
+
+
+def bars(figure) -> dict[str, list[float]]:
+    """Return the values of each part that the legend shows."""
+    return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
+
+
+def test_kernels_lie_in_the_colour_of_their_cores() -> None:
+    """16 ms of one kernel on two ranks; its name is spelled out, no markup."""
+    builder = stepping_job(2)
+    builder.kernel("nvjet_tst_64x8", start_us=0, duration_us=6_000)
+    figure = plot_kernels(kernels(builder.build()))
+
+    assert bars(figure) == {
+        "on tensor or matrix cores": [0, 6],
+        "on ordinary cores": [16, 0],
+        "unknown": [0, 0],
+    }
+    assert "<script>" not in figure.data[0].customdata[0]
+    assert "mean blocks per SM 0.50" in figure.data[0].customdata[0]
+    assert figure.layout.title.subtitle.text == "27.3 % of all kernel time is on tensor cores"
+
+
+def test_kernels_whose_names_do_not_tell_are_named_in_the_subtitle() -> None:
+    """A share of which a part is unknown is a bound."""
+    builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
+    builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
+
+    figure = plot_kernels(kernels(builder.build()))
+
+    told = "At least 60.0 % of all kernel time is on tensor cores; of 30.0 % the kernel's name does not tell"
+    assert figure.layout.title.subtitle.text == told
+
+
+def test_kernels_beyond_the_top_are_counted_and_none_is_said() -> None:
+    """The figure does not pretend to be complete."""
+    builder = TraceBuilder()
+    for name in "abc":
+        builder.kernel(name, start_us=0, duration_us=1)
+    result = kernels(builder.build())
+
+    assert "1 more are left out" in plot_kernels(result, top=2).layout.title.subtitle.text
+    empty = Kernels(result.per_kernel.clear(), result.per_launch_shape.clear())
+    assert plot_kernels(empty).layout.annotations[0].text == "No rank runs a kernel."

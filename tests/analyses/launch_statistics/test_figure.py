@@ -1,0 +1,28 @@
+"""The figure of launch statistics."""
+
+from __future__ import annotations
+
+from holotrace.analyses.launch_statistics.compute import launch_statistics
+from holotrace.analyses.launch_statistics.figure import plot_launch_statistics
+from holotrace.testing.builder import TraceBuilder
+from jobs import launching_job
+
+
+def test_launches_are_counted_in_classes_of_length() -> None:
+    """Six kernels of 2 µs are shorter than their calls, and start 285 to 297 µs after them; no call is slow."""
+    figure = plot_launch_statistics(launch_statistics(launching_job().build()))
+
+    assert [(list(bar.x), list(bar.y)) for bar in figure.data] == [
+        (["2 µs to 5 µs"], [6]),
+        ([], []),
+        (["200 µs to 500 µs"], [6]),
+    ]
+    assert figure.data[0].customdata[0] == "on 2 ranks"
+
+
+def test_without_bad_launches_the_figure_says_so() -> None:
+    """A kernel as long as its call that starts soon."""
+    trace = TraceBuilder().kernel("k", start_us=2, duration_us=5, launch_us=0).build()
+
+    (note,) = plot_launch_statistics(launch_statistics(trace)).layout.annotations
+    assert "No kernel is shorter" in note.text

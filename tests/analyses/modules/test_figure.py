@@ -1,0 +1,42 @@
+"""The figure of modules."""
+
+from __future__ import annotations
+
+import json
+
+from holotrace.analyses.modules.compute import modules
+from holotrace.analyses.modules.figure import plot_modules
+from holotrace.testing.builder import TraceBuilder
+from jobs import module_job
+
+
+def test_modules_are_boxes_in_boxes() -> None:
+    """Net_0 around Linear_0, both as wide as the 10 ms of kernels; the names are text, never markup."""
+    (boxes,) = plot_modules(modules(module_job().build())).data
+
+    assert list(boxes.values) == [10_000_000, 10_000_000]
+    assert list(boxes.parents) == ["", "Net_0"]
+    assert list(boxes.marker.colors) == [0, 1]
+    assert not any("<script>" in text for text in (*boxes.labels, *boxes.customdata))
+
+
+def test_a_page_can_change_the_theme_of_the_modules() -> None:
+    """Light and dark differ in the template alone."""
+    result = modules(module_job().build())
+    light, dark = (json.loads(plot_modules(result, theme=theme).to_json()) for theme in ("light", "dark"))
+    assert light["data"] == dark["data"]
+
+
+def test_several_models_stand_in_one_box() -> None:
+    """Two outermost modules of 5 and 3 µs on the host."""
+    builder = TraceBuilder()
+    for name, start, duration in (("Net_0", 0, 5), ("Loss_0", 10, 3)):
+        place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
+        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
+
+    (boxes,) = plot_modules(modules(builder.build())).data
+    assert list(zip(boxes.labels, boxes.parents, boxes.values, strict=True)) == [
+        ("all modules", "", 8_000),
+        ("Net_0", "all modules", 5_000),
+        ("Loss_0", "all modules", 3_000),
+    ]

@@ -1,0 +1,24 @@
+"""The figure of operator kernels."""
+
+from __future__ import annotations
+
+from holotrace.analyses.operator_kernels.compute import operator_kernels
+from holotrace.analyses.operator_kernels.figure import plot_operator_kernels
+from holotrace.testing.builder import TraceBuilder
+from jobs import launching_job
+
+
+def test_operators_show_forward_and_backward_time() -> None:
+    """12 µs of kernels forward, none backward."""
+    figure = plot_operator_kernels(operator_kernels(launching_job().build()))
+
+    assert {bar.name: list(bar.x) for bar in figure.data} == {"forward": [12], "backward": [0]}
+    assert list(figure.data[0].y) == ["1. aten::mm"]
+
+
+def test_without_operators_the_figure_says_so() -> None:
+    """A kernel that nobody launched."""
+    trace = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
+
+    (note,) = plot_operator_kernels(operator_kernels(trace)).layout.annotations
+    assert "belongs to a known operator" in note.text

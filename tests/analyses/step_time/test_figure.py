@@ -1,0 +1,51 @@
+"""The figure of step time."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace.analyses.step_time.compute import StepTime, step_time
+from holotrace.analyses.step_time.figure import plot_step_time
+from holotrace.errors import UnknownRankError
+from jobs import stepping_job
+
+
+def bars(figure) -> dict[str, list[float]]:
+    """Return the values of each part that the legend shows."""
+    return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
+
+
+def test_the_steps_of_one_rank_are_stacked() -> None:
+    """In ms, one bar a step; what has no time is in no legend."""
+    figure = plot_step_time(step_time(stepping_job().build()))
+
+    assert bars(figure) == {"kernel": [4, 4], "operators on the host": [2, 2], "other": [4, 14]}
+    assert list(figure.data[0].y) == ["step 1", "step 2"]
+    assert figure.layout.xaxis.title.text == "ms"
+    assert figure.data[0].customdata[0] == "40.0 % · 4 ms (4,000,000 ns)"
+
+
+def test_of_several_ranks_the_mean_step_is_drawn_and_one_can_be_named() -> None:
+    """15 ms each; rank 1 has its own steps."""
+    result = step_time(stepping_job(2).build())
+
+    assert bars(plot_step_time(result))["other"] == [9, 9]
+    assert bars(plot_step_time(result, rank=1))["other"] == [4, 14]
+    with pytest.raises(UnknownRankError, match="no rank 5"):
+        plot_step_time(result, rank=5)
+
+
+def test_steps_of_one_number_stay_apart() -> None:
+    """The plugin's steps may repeat a number; bars of one name would be stacked on each other."""
+    result = step_time(stepping_job().build())
+    twice = StepTime(result.per_step.with_columns(step=pl.lit(1, pl.Int64)), result.mean)
+
+    assert list(plot_step_time(twice).data[0].y) == ["step 1", "step 1 (2)"]
+
+
+def test_no_step_is_said() -> None:
+    """An empty result has a figure too."""
+    result = step_time(stepping_job().build())
+    (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations
+    assert note.text == "There is no step."

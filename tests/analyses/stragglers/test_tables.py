@@ -1,0 +1,28 @@
+"""The tables of stragglers for people."""
+
+from __future__ import annotations
+
+from holotrace.analyses.cupti_counters.compute import cupti_counters
+from holotrace.analyses.cupti_counters.entry import counters_by_operator
+from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.entry import skew_per_rank
+from holotrace.testing.builder import TraceBuilder
+
+
+def late_rank() -> TraceBuilder:
+    """Rank 1 comes 40 µs later than rank 0."""
+    return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
+
+
+def counted(flop: float) -> TraceBuilder:
+    """One kernel with that many additions, launched by `mm`."""
+    builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
+    builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
+    args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
+    return builder.event(ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=9, dur=1, args=args)
+
+
+def test_tables_for_people_say_late_in_words() -> None:
+    """And operations as whole numbers."""
+    assert skew_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
+    assert counters_by_operator(cupti_counters(counted(7).build())).rows() == [("mm", 7, 1)]
