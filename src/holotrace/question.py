@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from holotrace.options import Option
 
 if TYPE_CHECKING:
+    from holotrace.store.plan import Plan
     from holotrace.tables import View
 
 
@@ -70,6 +71,12 @@ class Analysis:
     def compute(self) -> Callable[..., Result]:
         """`compute(trace, *, executor) -> result`; for a comparison, `compute(control, test, *, executor)`."""
         function: Callable[..., Result] = getattr(self._module("compute"), self.name)
+        return function
+
+    @property
+    def plan(self) -> Callable[..., Plan[Any, Any]]:
+        """`plan(**options)`: the two halves of `compute`, for one rank and for all; comparisons have none."""
+        function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 
     @property

@@ -13,7 +13,7 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import OURS, PLUGINS, Compat, attribution_of
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.recommendations.facts import EVENTS, RankFacts, facts, results_for_facts
+from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, facts, host_plan, results_for_facts
 from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, Thresholds
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
 from holotrace.store.trace import Trace
@@ -118,7 +118,18 @@ def advice_from(
     executor: Executor = IN_PROCESS,
 ) -> Advice:
     """Return `advice` from results that exist already, by the names of their analyses."""
-    of_ranks = facts(trace, results, compat, executor)
+    return advice_on(host_plan(compat).run(trace, executor), results, thresholds=thresholds, compat=compat)
+
+
+def advice_on(
+    hosts: Mapping[int, HostFacts],
+    results: Mapping[str, Any],
+    *,
+    thresholds: Thresholds | None = None,
+    compat: Compat | None = None,
+) -> Advice:
+    """Return `advice` from the results of `host_plan` and of the analyses."""
+    of_ranks = facts(hosts, results)
     rules = _RULES[attribution_of(compat)].rules
     cases = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in rules}
     applying = sorted(filter(cases.get, rules), key=lambda rule: (not rule.is_first, -(_worth(cases[rule]) or 0)))

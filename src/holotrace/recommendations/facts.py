@@ -28,6 +28,7 @@ from holotrace.enrich.host.host_names import NodeClass, classes_by_name
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import Executor
 from holotrace.schema import EventKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 EVENTS = {
@@ -124,9 +125,13 @@ def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> An
         return None  # the rules that need it say so
 
 
-def facts(trace: Trace, results: Mapping[str, Any], compat: Compat | None, executor: Executor) -> dict[int, RankFacts]:
-    """Return the facts about each rank."""
-    hosts = trace.map(partial(_host_facts, attribution=attribution_of(compat)), executor)
+def host_plan(compat: Compat | None = None) -> Plan[HostFacts, dict[int, HostFacts]]:
+    """Return the plan for the facts that no analysis computes."""
+    return Plan(partial(_host_facts, attribution=attribution_of(compat)), dict)
+
+
+def facts(hosts: Mapping[int, HostFacts], results: Mapping[str, Any]) -> dict[int, RankFacts]:
+    """Return the facts about each rank, from the results of `host_plan` and of the analyses."""
     of_ranks = {rank: _of_rank(rank, results, host) for rank, host in hosts.items()}
     late = _late(results, of_ranks)
     return {rank: replace(of_rank, late_ranks=late) for rank, of_rank in of_ranks.items()}

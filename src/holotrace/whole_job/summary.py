@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,15 +13,16 @@ from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.findings import ranks_text
-from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, wholeness
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, wholeness_plan
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.question import Analysis, Result
-from holotrace.recommendations.advice import Advice, advice_from
+from holotrace.recommendations.advice import Advice, advice_on
+from holotrace.recommendations.facts import host_plan
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
-from holotrace.store.together import asked_together
+from holotrace.store.plan import Plan, run_together
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
@@ -98,12 +98,12 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     >>> holotrace.summary(small_job()).verdict.split("; ")[2]
     'rank 1 is late: the others together wait 400 µs for it.'
     """
-    traces = asked_together(trace, _ASKS, executor)
-    results, missing = _results(traces, executor)
-    tips = advice_from(traces["advice"], results, executor=executor)
-    whole = wholeness(traces["wholeness"], executor=executor)
+    answers = run_together(trace, _plans(trace), executor)
+    missing = {name: str(answer) for name, answer in answers.items() if isinstance(answer, MissingDataError)}
+    results = {entry.name: answers[entry.name] for entry in ANALYSES if entry.name not in missing}
+    tips, whole = advice_on(answers["hosts"], results), answers["wholeness"]
     verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
-    doubts = (*whole.sentences, *losses(traces["losses"], executor=executor))
+    doubts = (*whole.sentences, *answers["losses"])
     return Summary(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
 
 
@@ -124,38 +124,26 @@ def verdict_on(
     return verdict, cpu_side
 
 
-def _results(traces: Mapping[str, Trace], executor: Executor) -> tuple[dict[str, Result], dict[str, str]]:
-    answers = {analysis.name: _answer(analysis, traces[analysis.name], executor) for analysis in ANALYSES}
-    missing = {name: str(answer) for name, answer in answers.items() if isinstance(answer, MissingDataError)}
-    return {name: answer for name, answer in answers.items() if not isinstance(answer, MissingDataError)}, missing
-
-
-def _answer(analysis: Analysis, trace: Trace, executor: Executor) -> Result | MissingDataError:
-    try:
-        return analysis.compute(trace, executor=executor)
-    except MissingDataError as error:
-        return error
+def _plans(trace: Trace) -> dict[str, Plan[Any, Any]]:
+    """Return everything to compute in the one visit to each rank."""
+    analyses = {entry.name: entry.plan() for entry in ANALYSES}
+    return {**analyses, "losses": _LOSSES, "wholeness": wholeness_plan(trace), "hosts": host_plan()}
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Say which files could be read only in part, and what is lost; those that end too early are said elsewhere."""
-    lost = {rank: found for rank, found in trace.map(_losses_of_rank, executor).items() if found is not None}
+    """Say which files could be read only in part, and what is lost; `wholeness` lists those that end too early."""
+    return _LOSSES.run(trace, executor)
+
+
+def _lost_in_all(losses_of_ranks: Mapping[int, tuple[int, int] | None]) -> tuple[str, ...]:
+    lost = {rank: losses for rank, losses in losses_of_ranks.items() if losses is not None}
     if not lost:
         return ()
     ranks = ", ".join(map(str, list(lost)[:MOST_RANKS_NAMED])) + (", …" if len(lost) > MOST_RANKS_NAMED else "")
     events, size = (sum(column) for column in zip(*lost.values(), strict=True))
     amount = f"{loss_text(events, size)} lost" if events or size else "what is lost cannot be counted"
-    count = f"{len(lost):,} of {len(trace.ranks):,} files" if len(trace.ranks) > 1 else "The file"
+    count = f"{len(lost):,} of {len(losses_of_ranks):,} files" if len(losses_of_ranks) > 1 else "The file"
     return (f"{count} could be read only in part (rank {ranks}): {amount}; holotrace check says why.",)
-
-
-_ASKS: dict[str, Callable[[Trace], object]] = {
-    **{analysis.name: analysis.compute for analysis in ANALYSES},
-    "losses": losses,
-    "wholeness": wholeness,
-    "advice": partial(advice_from, results={}),
-}
-"""What is asked about every rank in one visit to it."""
 
 
 def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:
@@ -166,6 +154,9 @@ def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:
     if not dropped:
         return None
     return sum(each.events_lost for each in dropped), sum(each.bytes_lost for each in dropped)
+
+
+_LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:

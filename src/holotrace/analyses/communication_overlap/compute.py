@@ -11,6 +11,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _PER_RANK = pl.Schema(
@@ -61,7 +62,12 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
     >>> holotrace.communication_overlap(small_job()).per_rank.row(0, named=True)
     {'rank': 0, 'communication_ns': 600000, 'overlap_ns': 0, 'exposed_ns': 600000, 'overlap_fraction': 0.0}
     """
-    return _combine(trace.map(_one_rank, executor))
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[tuple[int, int] | NoDeviceWork, CommunicationOverlap]:
+    """Return the two halves of `communication_overlap`."""
+    return Plan(_one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace) -> tuple[int, int] | NoDeviceWork:

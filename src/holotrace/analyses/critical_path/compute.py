@@ -16,6 +16,7 @@ from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
@@ -113,12 +114,34 @@ def critical_path(  # noqa: PLR0913 -- options by name
     >>> holotrace.critical_path(small_job()).per_rank.select("rank", "window", "duration_ns").rows()
     [(0, 'ProfilerStep#1', 1000000), (1, 'ProfilerStep#1', 1000000)]
     """
+    return plan(
+        annotation=annotation,
+        instance=instance,
+        time_range_ns=time_range_ns,
+        data_loading=data_loading,
+        segment_limit=segment_limit,
+    ).run(trace, executor)
+
+
+def plan(
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+    segment_limit: int = 2_000,
+) -> Plan[_Partial | MissingDataError, CriticalPath]:
+    """Return the two halves of `critical_path`."""
     if segment_limit < 1:
         message = f"segment_limit={segment_limit}: at least 1 segment has to be listed"
         raise InvalidOptionError(message)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
-    found = list(trace.map(one_rank, executor).values())
+    return Plan(one_rank, _combine)
+
+
+def _combine(answers: dict[int, _Partial | MissingDataError]) -> CriticalPath:
+    found = list(answers.values())
     partials = [each for each in found if not isinstance(each, MissingDataError)]
     missing = [each for each in found if isinstance(each, MissingDataError)]
     if not partials:

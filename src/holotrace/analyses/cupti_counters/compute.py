@@ -15,6 +15,7 @@ from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 FLOP_OF_COUNTER = {
@@ -99,7 +100,12 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
     >>> holotrace.cupti_counters(trace).per_kernel.select("name", "flop").rows()
     [('gemm', 20.0)]
     """
-    return _combine(trace.map(_one_rank, executor))
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial, CuptiCounters]:
+    """Return the two halves of `cupti_counters`."""
+    return Plan(_one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial:

@@ -18,6 +18,7 @@ from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.devices import described_devices
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
@@ -126,9 +127,17 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
     >>> holotrace.distributed(small_job()).per_step.select("rank", "step", "transfer_ns", "synchronising_ns").rows()
     [(0, 1, 100000, 200000), (0, 2, 100000, 200000), (1, 1, 100000, 0), (1, 2, 100000, 0)]
     """
+    return plan(compat=compat).run(trace, executor)
+
+
+def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
+    """Return the two halves of `distributed`."""
     attribution = attribution_of(compat)
     one_rank = partial(_one_rank, attribution=attribution)
-    partials = trace.map(one_rank, executor)
+    return Plan(one_rank, partial(_combine, attribution=attribution))
+
+
+def _combine(partials: dict[int, _Partial], *, attribution: Attribution) -> Distributed:
     if all(each.steps.is_empty() for each in partials.values()):
         message = "distributed: no rank has any operator, kernel or step to measure; was the profiler started?"
         raise MissingDataError(message)

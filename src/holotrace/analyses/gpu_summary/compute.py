@@ -19,6 +19,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.device.devices import described_devices
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import percent_text
 
@@ -132,11 +133,16 @@ def gpu_summary(
     >>> holotrace.gpu_summary(small_job()).per_device.select("rank", "device", "utilization_fraction").rows()
     [(0, 0, 0.65), (1, 0, 0.65)]
     """
+    return plan(parts=parts, compat=compat).run(trace, executor)
+
+
+def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial | NoDeviceWork, GpuSummary]:
+    """Return the two halves of `gpu_summary`."""
     if parts < 1:
         message = f"parts={parts}: a time series has at least 1 part"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, parts=parts, attribution=attribution_of(compat))
-    return _combine(trace.map(one_rank, executor))
+    return Plan(one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) -> _Partial | NoDeviceWork:

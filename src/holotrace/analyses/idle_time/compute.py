@@ -17,6 +17,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_
 from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = ("host_wait", "kernel_wait", "other")
@@ -96,11 +97,16 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
     >>> holotrace.idle_time(small_job()).per_device.select("rank", "category", "idle_ns", "gap_count").head(3).rows()
     [(0, 'host_wait', 265000, 3), (0, 'kernel_wait', 105000, 7), (0, 'other', 0, 0)]
     """
+    return plan(gap_threshold_ns=gap_threshold_ns).run(trace, executor)
+
+
+def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial | NoDeviceWork, IdleTime]:
+    """Return the two halves of `idle_time`."""
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, gap_threshold_ns=gap_threshold_ns)
-    return _combine(trace.map(one_rank, executor))
+    return Plan(one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoDeviceWork:

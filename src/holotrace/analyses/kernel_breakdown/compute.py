@@ -13,6 +13,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _PER_STATE = pl.Schema(
@@ -87,7 +88,12 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
     >>> holotrace.kernel_breakdown(small_job()).per_kernel.select("rank", "kernel_kind", "name", "total_ns").head(2).rows()
     [(0, 'communication', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 600000), (0, 'computation', 'gemm', 600000)]
     """
-    return _combine(trace.map(_one_rank, executor))
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial | NoDeviceWork, KernelBreakdown]:
+    """Return the two halves of `kernel_breakdown`."""
+    return Plan(_one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:

@@ -19,6 +19,7 @@ from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SEPARATOR = "|"
@@ -87,8 +88,15 @@ def kernel_sequences(
     >>> result.per_pattern.select("pattern", "call_count").row(0)
     ('aten::mm|gemm', 2)
     """
+    return plan(operator_name=operator_name, min_kernel_count=min_kernel_count).run(trace, executor)
+
+
+def plan(
+    *, operator_name: str | None = None, min_kernel_count: int = 3
+) -> Plan[_Partial | NoDeviceWork, KernelSequences]:
+    """Return the two halves of `kernel_sequences`."""
     options = checked(operator_name, min_kernel_count)
-    return _combine(trace.map(partial(_one_rank, options=options), executor), options)
+    return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
 
 
 def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:

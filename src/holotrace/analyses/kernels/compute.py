@@ -16,6 +16,7 @@ from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
@@ -84,7 +85,12 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     >>> holotrace.kernels(small_job()).by_name.select("rank", "name", "call_count", "mean_ns").head(2).rows()
     [(0, 'gemm', 2, 300000.0), (0, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 2, 300000.0)]
     """
-    return _combine(trace.map(partial(_one_rank, attribution=attribution_of(compat)), executor))
+    return plan(compat=compat).run(trace, executor)
+
+
+def plan(*, compat: Compat | None = None) -> Plan[_Partial | NoDeviceWork, Kernels]:
+    """Return the two halves of `kernels`."""
+    return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
@@ -145,13 +146,22 @@ def launch_statistics(
     >>> holotrace.launch_statistics(small_job()).per_call.select("rank", "call", "call_count", "kernel_count").rows()
     [(0, 'cudaLaunchKernel', 6, 6), (0, 'cudaMemcpyAsync', 2, 2), (1, 'cudaLaunchKernel', 6, 6), (1, 'cudaMemcpyAsync', 2, 2)]
     """
+    return plan(
+        runtime_cutoff_ns=runtime_cutoff_ns, delay_cutoff_ns=delay_cutoff_ns, include_launches=include_launches
+    ).run(trace, executor)
+
+
+def plan(
+    *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
+) -> Plan[_Partial | NoDeviceWork, LaunchStatistics]:
+    """Return the two halves of `launch_statistics`."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
             message = f"{name}={cutoff}: a cutoff is at least 0 ns"
             raise InvalidOptionError(message)
     cutoffs = _Cutoffs(runtime_cutoff_ns, delay_cutoff_ns)
     one_rank = partial(_one_rank, cutoffs=cutoffs, include_launches=include_launches)
-    return _combine(trace.map(one_rank, executor))
+    return Plan(one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: bool) -> _Partial | NoDeviceWork:

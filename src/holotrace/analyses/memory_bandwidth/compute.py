@@ -14,6 +14,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
@@ -94,7 +95,12 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     >>> copies.by_time.select("rank", "name", "bytes", "busy_ns", "mean_bytes_per_s").rows()
     [(0, 'Memcpy HtoD', 2000000, 100000, 20000000000.0), (1, 'Memcpy HtoD', 2000000, 100000, 20000000000.0)]
     """
-    return _combine(trace.map(_one_rank, executor))
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial | NoDeviceWork, MemoryBandwidth]:
+    """Return the two halves of `memory_bandwidth`."""
+    return Plan(_one_rank, _combine)
 
 
 def copy_kind(name: str) -> str:

@@ -21,6 +21,7 @@ from holotrace.enrich.host.memory_events import (
     nodes_of_memory_events,
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _IS_HOST = pl.col("device_type").is_in(["cpu", "?"])
@@ -128,7 +129,16 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
     >>> holotrace.memory_timeline(trace).per_device.select("rank", "device_id", "peak_bytes").rows()
     [(0, 0, 512)]
     """
-    partials = trace.map(_one_rank, executor).values()
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial, MemoryTimeline]:
+    """Return the two halves of `memory_timeline`."""
+    return Plan(_one_rank, _combine)
+
+
+def _combine(answers: dict[int, _Partial]) -> MemoryTimeline:
+    partials = answers.values()
     return MemoryTimeline(
         pl.concat([each.per_device for each in partials]),
         pl.concat([each.at_peak for each in partials]),

@@ -16,6 +16,7 @@ from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES, sum_o
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _DEVICE = ("device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns")
@@ -86,7 +87,15 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     >>> holotrace.modules(trace).per_module.select("path", "call_count", "host_total_ns", "device_total_ns").rows()
     [('Linear_0', 1, 30000, 9000)]
     """
-    partials = trace.map(partial(_one_rank, attribution=attribution_of(compat)), executor)
+    return plan(compat=compat).run(trace, executor)
+
+
+def plan(*, compat: Compat | None = None) -> Plan[_Partial, Modules]:
+    """Return the two halves of `modules`."""
+    return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
+
+
+def _combine(partials: dict[int, _Partial]) -> Modules:
     return Modules(
         pl.concat([of_rank.per_module for of_rank in partials.values()]),
         pl.concat([of_rank.lightning_hooks for of_rank in partials.values()]),

@@ -22,6 +22,7 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 
@@ -86,8 +87,13 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     >>> holotrace.operator_kernels(small_job()).per_sequence.select("operator", "kernels", "kernel_ns").head(2).rows()
     [('aten::mm', 'gemm', 600000), ('aten::relu', 'relu', 100000)]
     """
+    return plan(include_memory=include_memory).run(trace, executor)
+
+
+def plan(*, include_memory: bool = False) -> Plan[_Partial | NoDeviceWork, OperatorKernels]:
+    """Return the two halves of `operator_kernels`."""
     one_rank = partial(_one_rank, include_memory=include_memory)
-    return _combine(trace.map(one_rank, executor))
+    return Plan(one_rank, _combine)
 
 
 def operators_over_ranks(result: OperatorKernels) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from holotrace.enrich.host.memory_events import (
 )
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
 
@@ -125,8 +126,18 @@ def operator_memory(
     >>> holotrace.operator_memory(trace).per_operator.select("operator", "self_allocated_bytes").rows()
     [('aten::empty', 512)]
     """
+    return plan(start_ns=start_ns, end_ns=end_ns, compat=compat).run(trace, executor)
+
+
+def plan(
+    *, start_ns: int | None = None, end_ns: int | None = None, compat: Compat | None = None
+) -> Plan[_Partial, OperatorMemory]:
+    """Return the two halves of `operator_memory`."""
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
-    partials = trace.map(partial(_one_rank, window=window, attribution=attribution), executor)
+    return Plan(partial(_one_rank, window=window, attribution=attribution), _combine)
+
+
+def _combine(partials: dict[int, _Partial]) -> OperatorMemory:
     return OperatorMemory(
         pl.concat([each.per_operator for each in partials.values()]),
         pl.concat([each.blocks for each in partials.values()]),

@@ -20,6 +20,7 @@ from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
@@ -112,7 +113,15 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     >>> holotrace.operators(small_job()).by_name.select("rank", "operator", "call_count", "device_total_ns").head(2).rows()
     [(0, 'aten::mm', 2, 600000), (0, 'c10d::allreduce_', 2, 600000)]
     """
-    partials = trace.map(partial(_one_rank, attribution=attribution_of(compat)), executor)
+    return plan(compat=compat).run(trace, executor)
+
+
+def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
+    """Return the two halves of `operators`."""
+    return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
+
+
+def _combine(partials: dict[int, _Partial]) -> Operators:
     return Operators(
         _finished([each.per_operator for each in partials.values()]),
         _finished([each.per_input_shape for each in partials.values()]),

@@ -17,6 +17,7 @@ from holotrace.enrich.device.launches import launched_work
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.store.derived import derived_under_rules
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _STREAM = ("device", "stream")
@@ -110,11 +111,16 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     >>> holotrace.queue_length(small_job()).by_time.select("rank", "stream", "work_count", "max_length").rows()
     [(0, 7, 6, 1), (0, 20, 2, 1), (1, 7, 6, 1), (1, 20, 2, 1)]
     """
+    return plan(full_length=full_length).run(trace, executor)
+
+
+def plan(*, full_length: int = 1_024) -> Plan[_Partial | NoDeviceWork, QueueLength]:
+    """Return the two halves of `queue_length`."""
     if full_length < 1:
         message = f"full_length={full_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, full_length=full_length)
-    return _combine(trace.map(one_rank, executor))
+    return Plan(one_rank, _combine)
 
 
 @derived_under_rules

@@ -17,6 +17,7 @@ from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = (*ROLES, "other")
@@ -74,6 +75,7 @@ class _Partial(NamedTuple):
     per_step: pl.DataFrame
     findings: tuple[str, ...]
     annotations: tuple[str, ...]
+    source: str
 
 
 def step_time(
@@ -106,12 +108,20 @@ def step_time(
     >>> steps.select("rank", "step", "duration_ns", "kernel_part_ns", "communication_part_ns").head(2).rows()
     [(0, 1, 1000000, 350000, 300000), (0, 2, 1000000, 350000, 300000)]
     """
+    return plan(annotation=annotation, compat=compat).run(trace, executor)
+
+
+def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan[_Partial, StepTime]:
+    """Return the two halves of `step_time`."""
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)
-    partials = trace.map(one_rank, executor)
+    return Plan(one_rank, partial(_combine, annotation=annotation))
+
+
+def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTime:
     if all(each.per_step.is_empty() for each in partials.values()):
-        raise _nothing_found(trace, annotation, partials)
+        raise _nothing_found(annotation, partials)
     per_step = pl.concat([each.per_step for each in partials.values()])
     findings = tuple(finding for each in partials.values() for finding in each.findings)
     return StepTime(per_step, _mean(per_step), findings)
@@ -129,7 +139,7 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Att
     ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
     findings = attribution.shown_findings(_findings(rank_trace, found, annotation))
     names = annotation_names(rank_trace) if found.is_empty() and annotation is not None else ()
-    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
+    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names, rank_trace.source)
 
 
 def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
@@ -161,9 +171,9 @@ def _has_operators(rank_trace: RankTrace) -> bool:
     return not rank_trace.events_of([EventKind.CPU_OP], ["event_index"]).is_empty()
 
 
-def _nothing_found(trace: Trace, annotation: str | None, partials: dict[int, _Partial]) -> Exception:
+def _nothing_found(annotation: str | None, partials: dict[int, _Partial]) -> Exception:
     names = [name for each in partials.values() for name in each.annotations]
     if annotation is not None:
         return InvalidOptionError.unknown([annotation], names, what="annotation")
-    rank, rank_trace = next(iter(trace.ranks.items()))
-    return MissingDataError(f"step_time: rank {rank} has neither steps nor operators to measure ({rank_trace.source})")
+    rank, first = next(iter(partials.items()))
+    return MissingDataError(f"step_time: rank {rank} has neither steps nor operators to measure ({first.source})")

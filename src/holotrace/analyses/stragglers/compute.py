@@ -15,6 +15,7 @@ from holotrace.enrich.collectives.collectives import OPERATION, comparable, matc
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text, percent_text
 
@@ -139,7 +140,15 @@ def stragglers(
     >>> ranks.select("rank", "wait_ns", "caused_wait_ns", "is_straggler").rows()
     [(0, 400000, 0, False), (1, 0, 400000, True)]
     """
-    partials = trace.map(partial(_one_rank, annotation=annotation), executor)
+    return plan(steps=steps, annotation=annotation).run(trace, executor)
+
+
+def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[_Partial, Stragglers]:
+    """Return the two halves of `stragglers`."""
+    return Plan(partial(_one_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
+
+
+def _combine(partials: dict[int, _Partial], *, steps: Sequence[int] | None, annotation: str | None) -> Stragglers:
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
     rows = of_ranks({rank: each.communication for rank, each in partials.items()}).with_row_index("row")

@@ -12,6 +12,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 _PER_DEVICE = pl.Schema(
@@ -74,7 +75,12 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     >>> holotrace.temporal_breakdown(small_job()).per_device.select("rank", "window_ns", "computation_ns", "idle_ns").rows()
     [(0, 1770000, 700000, 370000), (1, 1770000, 1100000, 370000)]
     """
-    return _combine(trace.map(_one_rank, executor))
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[pl.DataFrame | NoDeviceWork, TemporalBreakdown]:
+    """Return the two halves of `temporal_breakdown`."""
+    return Plan(_one_rank, _combine)
 
 
 def _one_rank(rank_trace: RankTrace) -> pl.DataFrame | NoDeviceWork:

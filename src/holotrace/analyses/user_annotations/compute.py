@@ -25,6 +25,7 @@ from holotrace.enrich.host.annotations import (
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import EventKind
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 Side: TypeAlias = Literal["cpu", "gpu"]
@@ -141,9 +142,14 @@ def user_annotations(
     >>> holotrace.user_annotations(trace).per_annotation.select("name", "side", "call_count", "total_ns").rows()
     [('forward', 'cpu', 1, 50000)]
     """
+    return plan(allow=allow, merge_steps=merge_steps).run(trace, executor)
+
+
+def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Plan[_Partial, UserAnnotations]:
+    """Return the two halves of `user_annotations`."""
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
-    return _combine(trace.map(one_rank, executor), allow)
+    return Plan(one_rank, partial(_combine, allow=allow))
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:

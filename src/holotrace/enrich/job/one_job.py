@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 from holotrace.enrich.job.findings import ranks_text
@@ -18,6 +19,7 @@ from holotrace.ingest.worker_names import worker_of
 from holotrace.locations import name_of
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.health import Finding
+from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 
 FARTHEST_APART_NS = 10_000_000_000
@@ -80,7 +82,15 @@ class _Facts:
 
 def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
     """Say what keeps the traces from being one whole job; quiet where nothing is known to."""
-    facts = trace.map(_facts, executor)
+    return wholeness_plan(trace).run(trace, executor)
+
+
+def wholeness_plan(trace: Trace) -> Plan[_Facts, Wholeness]:
+    """Return the two halves of `wholeness`; the second also looks at the files of the trace that were skipped."""
+    return Plan(_facts, partial(_whole, trace))
+
+
+def _whole(trace: Trace, facts: Mapping[int, _Facts]) -> Wholeness:
     cut_off = {rank: each.cut_off for rank, each in facts.items() if each.cut_off}
     return Wholeness(
         unrelated=_unrelated(facts),

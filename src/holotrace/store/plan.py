@@ -1,0 +1,79 @@
+"""An analysis in two halves, so that several analyses can share one visit to each rank.
+
+Opening a rank and linking its launches costs more than most analyses. `run_together` sends the first halves of all
+analyses to each rank in one piece of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from holotrace.errors import MissingDataError
+from holotrace.execution.executor import Executor
+from holotrace.store.trace import ABOUT_THE_QUESTION, RankTrace, Trace
+
+Partial = TypeVar("Partial")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Plan(Generic[Partial, Result]):
+    """What an analysis computes on each rank, and how it combines that.
+
+    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one
+    combine   {rank: what `one_rank` returned}, sorted by rank, to the result
+
+    >>> from holotrace.execution.executor import IN_PROCESS
+    >>> from holotrace.testing.builder import TraceBuilder
+    >>> def event_count(rank_trace: RankTrace) -> int:
+    ...     return rank_trace.table("events").height
+    >>> trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()
+    >>> Plan(event_count, lambda counts: sum(counts.values())).run(trace, IN_PROCESS)
+    1
+    """
+
+    one_rank: Callable[[RankTrace], Partial]
+    combine: Callable[[dict[int, Partial]], Result]
+
+    def run(self, trace: Trace, executor: Executor) -> Result:
+        """Return the result of a trace."""
+        return self.combine(trace.map(self.one_rank, executor))
+
+
+def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> dict[str, Any]:
+    """Return {name: result} of several plans, with a single visit to each rank.
+
+    If data is missing for a plan, the MissingDataError is its result; other errors are raised. What all plans return
+    for all ranks must fit in memory together.
+    """
+    one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
+    answers = trace.map(one_rank, executor)
+    return {
+        name: _combined(plan, {rank: by_name[name] for rank, by_name in answers.items()})
+        for name, plan in plans.items()
+    }
+
+
+def _all_on_one_rank(functions: Mapping[str, Callable[[RankTrace], Any]], rank_trace: RankTrace) -> dict[str, Any]:
+    return {name: _answer(function, rank_trace) for name, function in functions.items()}
+
+
+def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
+    """Return the answer, or an error that concerns this question alone."""
+    try:
+        return function(rank_trace)
+    except ABOUT_THE_QUESTION as error:
+        return error
+
+
+def _combined(plan: Plan[Any, Any], answers: dict[int, Any]) -> Any:  # noqa: ANN401 -- the result of any plan
+    try:
+        for answer in answers.values():
+            if isinstance(answer, ABOUT_THE_QUESTION):
+                raise answer
+        return plan.combine(answers)
+    except MissingDataError as error:
+        return error
