@@ -1,1 +1,1 @@
-"""Arrays and texts in, arrays and texts out. Nothing here knows what a trace is."""
+"""Algorithms on arrays and texts, independent of traces."""

@@ -1,4 +1,4 @@
-"""Which of several nested or overlapping intervals is the innermost at each moment: the shortest one that covers it."""
+"""The innermost of several nested or overlapping intervals at each time: the shortest one that covers it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Innermost(EqualByContent):
-    """Time cut into segments, each with the shortest interval that covers it.
+    """Time divided into segments, each with the shortest interval that covers it.
 
-    bounds  the moments at which the answer may change, in rising order
-    owners  row of the innermost interval from each bound to the next, NO_OWNER where none covers; equally long
+    bounds  the times at which the innermost interval may change, in ascending order
+    owners  row of the innermost interval from each bound to the next, NO_OWNER if none covers it; as long as `bounds`
     """
 
     bounds: _Int64
     owners: _Int64
 
     def at(self, moments: _Int64) -> _Int64:
-        """Return the row of the interval that is innermost at each moment, NO_OWNER where none covers it."""
+        """Return the row of the innermost interval at each time, NO_OWNER if none covers it."""
         if not len(self.bounds):
             return np.full(len(moments), NO_OWNER, np.int64)
         segments = np.searchsorted(self.bounds, moments, side="right") - 1
-        found: _Int64 = np.where(segments >= 0, self.owners[segments.clip(min=0)], NO_OWNER)
-        return found
+        owners: _Int64 = np.where(segments >= 0, self.owners[segments.clip(min=0)], NO_OWNER)
+        return owners
 
     def lengths(self, count: int) -> _Int64:
         """Return for how long each of the `count` intervals is the innermost one: its exclusive time."""
@@ -43,10 +43,10 @@ class Innermost(EqualByContent):
 
 
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
-    """Find the shortest half-open interval that covers each moment; of equally short ones the last row wins.
+    """Find the shortest half-open interval that covers each time; of equally short ones, the last row.
 
-    Intervals may overlap in any way; those without length cover nothing. Takes O(n log n), all in numpy where each
-    interval lies inside or beside every other, as calls of one thread do.
+    Intervals may overlap in any way; those without length cover nothing. Takes O(n log n), entirely in numpy if the
+    intervals are nested or disjoint, like the calls of one thread.
     """
     rows = np.flatnonzero(end_ns > start_ns)
     start, end = start_ns[rows], end_ns[rows]
@@ -62,25 +62,28 @@ def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
 
 
 def _distinct(times: _Int64) -> _Int64:
-    """Return the times in rising order, each once; np.unique hashes since numpy 2.3, which takes far longer."""
+    """Return the distinct times in ascending order; since numpy 2.3, np.unique hashes, which takes far longer."""
     ordered = np.sort(times)
     distinct: _Int64 = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
     return distinct
 
 
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
-    """Own from each end on what lies around the outermost that ends, unless something starts: then its innermost."""
+    """Assign the segment after each start to the innermost interval that starts there.
+
+    If none starts, assign the segment after an end to the parent of the outermost interval that ends there.
+    """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")
-    owners[last[outward]] = nested.parent[outward]  # of several values for one place the last one stays
+    owners[last[outward]] = nested.parent[outward]  # of several values for one position, the last one stays
     owners[first[outward[::-1]]] = outward[::-1]
     return owners
 
 
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
-    """Let the shortest intervals take their segments first, and each longer one what is left.
+    """Assign segments to the shortest intervals first, and to each longer one those that remain.
 
-    Whoever looks for the next free segment jumps over all that are taken.
+    A search for the next free segment jumps over all taken ones.
     """
     owners = [NO_OWNER] * count
     next_free = list(range(count + 1))
@@ -94,10 +97,10 @@ def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> 
 
 
 def _free(next_free: list[int], segment: int) -> int:
-    """Return the first free segment from this one on, and shorten the way there for the next caller."""
-    found = segment
-    while next_free[found] != found:
-        found = next_free[found]
-    while next_free[segment] != found and segment != found:
-        next_free[segment], segment = found, next_free[segment]
-    return found
+    """Return the first free segment from this one on, and shorten the path to it for later searches."""
+    free = segment
+    while next_free[free] != free:
+        free = next_free[free]
+    while next_free[segment] != free and segment != free:
+        next_free[segment], segment = free, next_free[segment]
+    return free

@@ -1,7 +1,7 @@
 """Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
-Every function but `gap_begins` and `covered_before` takes intervals in any order, overlapping or not, and ignores those
-without length (end <= start): they cover nothing. `tests/oracles.py` holds slow versions that are obviously right.
+Every function except `gap_begins` and `covered_before` takes intervals in any order, overlapping or not, and ignores
+those without length (end <= start), which cover nothing. `tests/oracles.py` has slow, obviously correct versions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ Intervals: TypeAlias = tuple[Int64Array, Int64Array]
 
 
 def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
-    """Return the same covered time as disjoint intervals in order; those that touch become one.
+    """Return the same covered time as disjoint intervals in order; touching intervals are merged.
 
-    Starts and ends are sorted apart from each other, which is faster than sorting pairs. A new interval begins at
-    the i-th start exactly when the i-1 starts before it have all met their ends, that is, when the (i-1)-th smallest
-    end lies before it.
+    Starts and ends are sorted separately, which is faster than sorting pairs. A new interval begins at the i-th start
+    exactly if all i-1 earlier intervals have ended, that is, if the (i-1)-th smallest end precedes it.
     """
     has_length = end_ns > start_ns
     starts, ends = np.sort(start_ns[has_length]), np.sort(end_ns[has_length])
@@ -44,7 +43,7 @@ def intersection_length(first: Intervals, second: Intervals) -> int:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds of disjoint intervals in order, as `union` gives them, lie before each moment."""
+    """Return how many nanoseconds disjoint intervals in order, as from `union`, cover before each time."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -56,12 +55,12 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
 
 
 def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
-    """Return the row of the interval that holds each moment, -1 where none does.
+    """Return the row of the interval that contains each time, -1 if none does.
 
-    Starts rise. Of the intervals that have begun only the last one counts, even where an earlier one ends later.
+    Starts are in ascending order. Only the interval that began last counts, even if an earlier one ends later.
     """
     starts, ends = intervals
-    return _native.holding(*(np.ascontiguousarray(each) for each in (starts, ends, moments)))
+    return _native.holding(*(np.ascontiguousarray(times) for times in (starts, ends, moments)))
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
@@ -71,7 +70,7 @@ def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
 
 
 def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[int] | Int64Array) -> Int64Array:
-    """Return, for each interval, when the gap that it ends began: start - begin is the length of the gap.
+    """Return when the gap before each interval began: start - begin is the length of the gap.
 
     Args:
         start_ns: sorted within each group.
@@ -79,8 +78,8 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        The latest end among the earlier intervals of the group, at most `start`. Where there is no gap, because the
-        interval is the first of its group or begins before the others end, it is `start` itself.
+        The latest end of the earlier intervals of the group, at most `start`; `start` itself if there is no gap, because
+        the interval is the first of its group or begins before the others end.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -90,14 +89,14 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
 
 
 def states(classes: Sequence[Intervals]) -> Int64Array:
-    """Return how long each combination of classes was active at once.
+    """Return how long each combination of classes was active at the same time.
 
     Args:
         classes: k sets of intervals. A class is active while at least one of its intervals runs.
 
     Returns:
-        2**k durations in ns. Bit j of the position says whether class j was active; position 0 is the time between
-        the first start and the last end when none was.
+        2**k durations in ns. Bit j of the index is set if class j was active; index 0 is the time between the first
+        start and the last end during which no class was active.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)
@@ -110,13 +109,13 @@ def states(classes: Sequence[Intervals]) -> Int64Array:
 
 
 def concatenated(sets: Iterable[Intervals]) -> Intervals:
-    """Return all intervals of all sets as one set."""
+    """Return the intervals of all sets as one set."""
     starts, ends = zip(*sets, strict=True)
     return np.concatenate(starts), np.concatenate(ends)
 
 
 def _at(values: Int64Array, begins_anew: npt.NDArray[np.bool_], *, first: bool) -> Int64Array:
-    """Pick the first (or last) value of each merged interval out of the sorted starts (or ends)."""
+    """Select the first (or last) value of each merged interval from the sorted starts (or ends)."""
     chosen = np.ones(len(values), np.bool_)
     (chosen[1:] if first else chosen[:-1])[:] = begins_anew
     return values[chosen]
@@ -128,5 +127,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Say by how much the mask of active classes changes at each start and each end of a merged class."""
+    """Return the change of the mask of active classes at each start and each end of a merged class."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

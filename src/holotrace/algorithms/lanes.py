@@ -1,4 +1,4 @@
-"""Where intervals are drawn so that none covers another."""
+"""Lanes for drawing intervals, so that none covers another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""Intervals that overlap in other ways than one inside the other are drawn at most so many deep."""
+"""Overlapping intervals that are not nested are drawn at most so many deep."""
 
 NOT_DRAWN = -1
 
@@ -14,17 +14,17 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Give each interval a lane of its group in which it overlaps no other.
+    """Assign each interval a lane of its group in which it overlaps no other.
 
-    What lies inside others is one lane below the innermost of them; of two equal ones the one in the earlier row is
-    outside. A group has as many lanes as intervals are open at once. An interval of no length takes one nanosecond.
+    A nested interval is one lane below the innermost one around it; of two equal intervals, the earlier row is the outer
+    one. A group has as many lanes as intervals are open at the same time. An empty interval takes one nanosecond.
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)
-        lane   in that order; `NOT_DRAWN` where intervals overlap more than `MOST_ROUNDS` deep and are not nested
+        lane   in that order; `NOT_DRAWN` if intervals overlap more than `MOST_ROUNDS` deep and are not nested
 
-    The lane is the number of intervals that are open, found with two sorts. Only where that puts one over another,
-    because an interval outlives the one that it began in, lanes are filled one after the other.
+    The lane is the number of open intervals, computed with two sorts. If this puts one interval over another, because one
+    outlives the interval in which it began, the lanes there are filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
@@ -38,12 +38,12 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return numbers from 0 on as 16-bit ones where they fit: numpy's stable sort counts those, without comparing."""
+    """Return numbers from 0 as 16-bit ones if they fit: numpy sorts those with a radix sort, which is faster."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; one sort of packed numbers, where they fit, takes a third of the time."""
+    """Sort by group, start and length; if packed numbers fit 64 bits, sorting them takes a third of the time."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -60,7 +60,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Number the moments so that all of a group come after all of the group before."""
+    """Number the times so that all times of a group come after all of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1
@@ -71,7 +71,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return the intervals around which, from one free moment to the next, two of one lane overlap."""
+    """Return the intervals in all stretches of time, from one idle time to the next, in which a lane has an overlap."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]

@@ -1,7 +1,7 @@
-"""Longest paths through a directed graph without cycles.
+"""Longest paths through a directed acyclic graph.
 
-Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. The passes visit every edge once, in native
-code: a graph of a large trace has tens of millions.
+Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. Native code visits every edge once, since the
+graph of a large trace has tens of millions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_EDGE = -1
 
 
 class Edges(NamedTuple):
-    """Who comes before whom."""
+    """The edges of a graph."""
 
     node_count: int
     source: Nodes
@@ -28,17 +28,17 @@ class Edges(NamedTuple):
 
 
 def has_cycle(edges: Edges) -> bool:
-    """Say whether some node comes before itself."""
+    """Whether the graph has a cycle."""
     return _native.has_cycle(*edges)
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return the edge into each node with the greatest arrival, of equal ones the first; `NO_EDGE` where none is."""
+    """Return the edge into each node with the latest arrival, the first of equal ones; `NO_EDGE` if it has none."""
     return _native.binding_edges(*edges, arrival)
 
 
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
-    """Return when each node is reached: the longest way from any node without a predecessor, which counts as 0.
+    """Return the earliest time of each node: the longest path from any node without a predecessor, which has time 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -47,11 +47,11 @@ def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
 
 
 def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
-    """Return how much later each node could be without any node being later that nothing follows.
+    """Return how much later each node could be without delaying any node that has no successor.
 
     Args:
         edges: the graph.
-        spare: by how much later the source of each edge could be without its target being later; not below 0.
+        spare: how much later the source of each edge could be without delaying its target; at least 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -60,9 +60,9 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 def way_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
-    """Return the edges on the way to a node, the first one first, following the binding edge of each node.
+    """Return the edges on the path to a node, in order, following the binding edge of each node.
 
     Raises:
-        ValueError: the way runs in a circle.
+        ValueError: the binding edges form a cycle.
     """
     return _native.way_to(last, edges.source, edges.target, binding)

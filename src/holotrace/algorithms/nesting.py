@@ -1,6 +1,6 @@
-"""Which interval lies inside which.
+"""Nesting of intervals.
 
-What visits one interval or parent after the other is native code: a large trace has millions.
+Loops over intervals or parents are native code, since a large trace has millions of rows.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 class Nesting(NamedTuple):
-    """The place of every interval among the others of its group.
+    """The nesting of every interval among the others of its group.
 
-    parent          row of the interval around it, `NO_PARENT` where there is none
-    depth           how many intervals lie around it, one in the other
+    parent          row of the interval around it, `NO_PARENT` if there is none
+    depth           number of nested intervals around it
     is_overlapping  whether it begins inside a sibling, which ends before it does
     """
 
@@ -33,46 +33,46 @@ class Nesting(NamedTuple):
 def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting:
     """Find the innermost interval of the same group that wholly contains each interval.
 
-    Of two equal intervals the one in the earlier row is outside. Of several that contain an interval the parent is
-    the one that begins last, at equal starts the shorter one. So an interval that begins inside another and ends
-    after it is its sibling; both have the nearest parent that contains them.
+    Of two equal intervals, the earlier row is the outer one. Of several intervals around another, its parent is the one
+    that begins last, or the shorter one of equal starts. An interval that begins inside another and ends after it is its
+    sibling; the parent of both is the nearest interval that contains both.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Return the rows so that each comes after all that contain it: by group, start, the longest first, and row."""
+    """Return the rows so that each follows all that contain it: by group, start, the longest first, and row."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
 def depths(parent: _Rows) -> npt.NDArray[np.int32]:
-    """Return how many parents each row has above it."""
+    """Return the number of ancestors of each row."""
     return _native.depths(parent)
 
 
 def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return for each of these rows the nearest row above it that is wanted, `NO_PARENT` where there is none.
+    """Return the nearest wanted ancestor of each of these rows, `NO_PARENT` if there is none.
 
-    A row may be `NO_PARENT` itself, here as below.
+    The rows may include `NO_PARENT`, also in the functions below.
     """
     return _native.nearest_above(parent, wanted, rows)
 
 
 def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return for each of these rows the last wanted row on the way up, `NO_PARENT` where there is none."""
+    """Return the furthest wanted ancestor of each of these rows, `NO_PARENT` if there is none."""
     return _native.furthest_above(parent, wanted, rows)
 
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return for each of these rows itself where it is wanted, else `nearest_above`; `NO_PARENT` for that itself."""
+    """Return each of these rows itself if it is wanted, else `nearest_above`."""
     is_found = np.append(wanted, False)[rows]
     return np.where(is_found, rows, nearest_above(parent, wanted, rows))
 
 
 def subtree_sums(parent: _Rows, values: _Rows, by_level: list[_Rows] | None = None) -> _Rows:
-    """Return for each row the sum of its own value and those of all rows below it; one round for each level.
+    """Return the sum of the value of each row and the values of all its descendants, computed level by level.
 
-    `by_level` is `levels(parent)`, for who has it already.
+    `by_level` is `levels(parent)`, for callers that already have it.
     """
     sums = values.copy()
     for rows in reversed(levels(parent) if by_level is None else by_level):
@@ -88,11 +88,11 @@ def levels(parent: _Rows) -> list[_Rows]:
 
 
 def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
-    """Number the rows so that two have the same number exactly if their keys and those of all above are the same."""
+    """Number the rows so that two rows have the same number exactly if they and all their ancestors have equal keys."""
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):
-        # Beyond what any row has had so far, so that no two levels share a number.
+        # Beyond all numbers so far, so that no two levels share a number.
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)

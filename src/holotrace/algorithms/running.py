@@ -1,4 +1,4 @@
-"""What runs at once: sums over the intervals that run at a moment, and their integrals."""
+"""Sums over the intervals that run at the same time, and their integrals."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def weight_before(
     most: float = math.inf,
     outside: Intervals | None = None,
 ) -> _Floats:
-    """Return the integral, from the beginning to each moment, of the summed weights of the intervals that run.
+    """Return the integral, from the beginning to each time, of the summed weights of the intervals that run.
 
     Args:
         intervals: half-open, in any order, overlapping or not.
-        weights: one finite number from 0 for each.
-        moments: where to say how much it is by then.
-        most: the sum counts as this where it is larger.
+        weights: the weight of each interval, finite and at least 0.
+        moments: the times up to which to integrate.
+        most: upper limit of the sum.
         outside: intervals during which nothing counts, in any order.
 
     Returns:
-        In weight times ns: the difference of two moments is the integral between them.
+        Weight times ns; the difference between two times is the integral between them.
     """
     starts, ends = intervals
     if not len(starts):
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return by how much the number of running intervals changes at each start and end; `others` come first, as 0."""
+    """Return the change of the number of running intervals at each start and end, after a 0 for each of `others`."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

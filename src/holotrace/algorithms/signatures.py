@@ -1,10 +1,10 @@
-"""C++ signatures as demanglers write them, read by their grammar: what a function is called, where, with which arguments.
+"""Parses C++ signatures as demanglers write them: the name of a function, its scopes, and its template arguments.
 
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-Names come from the traced program: at most `_SCANNED_LENGTH` characters of one are read, in time that grows with them, and
-whatever does not fit the grammar is no signature.
+Names come from the traced program, so at most `_SCANNED_LENGTH` characters of a name are read, in linear time, and a text
+that does not fit the grammar is not a signature.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TypeAlias
 from holotrace import _native
 
 _SCANNED_LENGTH = 16_384
-"""The longest name of a kernel in public traces has some 6,000 characters."""
+"""The longest kernel name in public traces has about 6,000 characters."""
 
 _REMEMBERED_NAMES = 8_192
-"""Ranks of a job run the same kernels."""
+"""The number of names to cache; the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""Groups inside so many others are not shown."""
+"""Groups nested deeper than this are not shown."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
@@ -45,7 +45,7 @@ _PLAIN_HEAD = re.compile(r"(void )?((?:(?:\(anonymous namespace\)|<unnamed>|\w+)
 
 @dataclass
 class _Group:
-    """What a bracket encloses; `is_open` where the other bracket is missing."""
+    """The content of a pair of brackets; `is_open` if the closing one is missing."""
 
     bracket: str
     items: list[_Item] = field(default_factory=list)
@@ -57,20 +57,20 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The groups that a place in the name is in; `certain` are the positions of those that are not `<`."""
+    """The groups around a position in the name; `certain` are the positions of those that are not `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
 
     def opened(self, bracket: str) -> _Group:
-        """Return a new group, the innermost from now on."""
+        """Open a new innermost group, and return it."""
         if bracket != "<":
             self.certain.append(len(self.groups))
         self.groups.append(_Group(bracket))
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that ends with this text; a `<` that is still open inside it was a comparison."""
+        """Close the innermost group that ends with this text; a `<` still open inside it was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True
@@ -94,11 +94,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function is called.
+    """The name of a function.
 
-    scopes     the namespaces and functions around it, the outermost first; unnamed ones are left out
-    name       the function itself; of a lambda, the function that it is written in and `lambda`
-    arguments  its template arguments, each without namespaces; None where it has none
+    scopes     the namespaces and functions around it, outermost first, without unnamed ones
+    name       the function itself; for a lambda, the function that contains it and `lambda`
+    arguments  its template arguments without namespaces; None if it has none
     """
 
     scopes: tuple[str, ...]
@@ -111,7 +111,7 @@ class Signature:
 
 
 def signature(name: str) -> Signature | None:
-    """Read a signature, mangled or not; None for every other text, such as `Memcpy HtoD (Pinned -> Device)`."""
+    """Parse a signature, mangled or not; return None for any other text, such as `Memcpy HtoD (Pinned -> Device)`."""
     return _signature(name[:_SCANNED_LENGTH])
 
 
@@ -125,14 +125,14 @@ def _signature(name: str) -> Signature | None:
 
 
 def _arguments(group: _Group | None) -> tuple[str, ...] | None:
-    return None if group is None else tuple(_text(each, 0) for each in _between_commas(group.items))
+    return None if group is None else tuple(_text(argument, 0) for argument in _between_commas(group.items))
 
 
 def function_name(name: str) -> str:
-    """Return the qualified function name alone: no return type, anonymous namespace, template or call arguments.
+    """Return only the qualified function name: no return type, anonymous namespace, template or call arguments.
 
-    Template arguments may name functors and types of anything; only the function itself says what a kernel does. Of a
-    text that is no signature, what comes before the first bracket.
+    Template arguments may contain any functors and types; only the function name shows what a kernel does. If the text is
+    not a signature, return the part before the first bracket.
     """
     return _function_name(name[:_SCANNED_LENGTH])
 
@@ -141,7 +141,7 @@ def function_name(name: str) -> str:
 def _function_name(name: str) -> str:
     text = demangled(name)
     plain = _PLAIN_HEAD.match(text)
-    if plain and (plain[1] or plain[3] != "<"):  # without `void`, what has template arguments may be the return type
+    if plain and (plain[1] or plain[3] != "<"):  # without `void`, a part with template arguments may be the return type
         return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     parts = _qualified_function(_items(text))
     if not parts:
@@ -151,10 +151,10 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Return the readable form of a mangled name, `ns::f` where only that much of it is understood; others unchanged.
+    """Return the readable form of a mangled name, `ns::f` if only that part can be demangled; return others unchanged.
 
-    The recorder demangles names; it leaves those that it has no room for or does not understand. Of the longest names
-    the beginning is returned.
+    The profiler demangles names, except those that are too long or that it does not understand. Very long names are
+    truncated.
     """
     read = name[:_SCANNED_LENGTH].removeprefix(_SYCL_KERNEL).removesuffix(_HSA_KERNEL)
     return _demangled(read) if read.startswith("_Z") else read
@@ -179,7 +179,7 @@ def _mangled_head(name: str) -> str | None:
 
 
 def _items(name: str) -> list[_Item]:
-    """Return the words of a name, with what brackets enclose as groups."""
+    """Return the words of a name, with the content of brackets as groups."""
     top: list[_Item] = []
     within = _OpenGroups()
     before = ""
@@ -202,7 +202,7 @@ def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bo
 
 
 def _qualified_function(items: list[_Item]) -> list[_Part] | None:
-    """Return the parts of the function's qualified name; None where the text is no signature."""
+    """Return the parts of the qualified function name; None if the text is not a signature."""
     parts: list[_Part] = []
     position, had_return_type = 0, False
     while position < len(items):
@@ -220,14 +220,14 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Whether this is a qualifier, a part of the return type's end, or a remark such as `[clone .kd]`."""
+    """Whether this is a qualifier, part of the end of the return type, or a remark such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
 
 
 def _chain(items: list[_Item], start: int) -> tuple[list[_Part], int]:
-    """Read `part::part::part` from `start` on; return its parts and where it ends."""
+    """Read `part::part::part` from `start`; return its parts and the position behind it."""
     parts: list[_Part] = []
     position = start + (items[start] == "::")
     while position < len(items):
@@ -279,13 +279,13 @@ def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
 
 
 def _is_template_after_space(items: list[_Item], position: int) -> bool:
-    """Whether ` <…>` follows, as behind `operator<<`."""
+    """Whether ` <…>` follows, as after `operator<<`."""
     space, group = (*items[position : position + 2], "", "")[:2]
     return space == " " and isinstance(group, _Group) and group.bracket == "<"
 
 
 def _past_qualifiers(items: list[_Item], position: int) -> int:
-    """Return the position of the `::` behind ` const` of an enclosing function, else the position itself."""
+    """Return the position of the `::` after the ` const` of an enclosing function, else the position itself."""
     following = position
     while following < len(items) and isinstance(item := items[following], str):
         if not (item.isspace() or item in _AFTER_PARAMETERS):
@@ -295,7 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named parts around the function, and the function; of a call operator, what is called."""
+    """Return the named parts around the function, and the function; for a call operator, the object that is called."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]
@@ -309,7 +309,7 @@ def _shown_name(part: _Part, scopes: list[_Part], depth: int = 0) -> str:
 
 
 def _lambda_name(group: _Group, inside: str) -> str:
-    """Return `lambda(float)#1`: lambdas in one function differ in what they take and in their number."""
+    """Return `lambda(float)#1`: lambdas of one function differ in their parameters and their number."""
     number = re.search(r"#(\d+)|instance (\d+)", inside)
     kind = "lambda" if inside.lstrip("'").startswith("lambda") else "unnamed"
     taken = "".join(_flat(item) for item in group.items[:4] if isinstance(item, _Group))
@@ -318,7 +318,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of what a group encloses as text, groups within it left out."""
+    """Return the beginning of the content of a group as text, without inner groups."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 
@@ -333,7 +333,7 @@ def _between_commas(items: list[_Item]) -> list[list[_Item]]:
 
 
 def _text(items: list[_Item], depth: int) -> str:
-    """Return what a template argument says, each qualified name in it without its scopes."""
+    """Return the text of a template argument, with each qualified name reduced to its last part."""
     texts: list[str] = []
     position = 0
     while position < len(items):
@@ -358,5 +358,5 @@ def _text_of_item(item: _Item, depth: int) -> str:
         return " " if item.isspace() else item
     if depth >= _DEEPEST:
         return f"{item.bracket}…{_CLOSERS[item.bracket]}"
-    inside = ", ".join(_text(each, depth + 1) for each in _between_commas(item.items))
+    inside = ", ".join(_text(part, depth + 1) for part in _between_commas(item.items))
     return f"{item.bracket}{inside}{'' if item.is_open else _CLOSERS[item.bracket]}"

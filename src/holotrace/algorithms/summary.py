@@ -25,8 +25,8 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
         count              int64
         sum, min, max      int64
         mean               float64
-        std                float64  of a sample (divided by count - 1); 0 where there is one value
-        p25, median, p75   float64  between two values: on the straight line between them
+        std                float64  sample standard deviation (divided by count - 1); 0 for a single value
+        p25, median, p75   float64  interpolated linearly
     """
     column = pl.col(value)
     return (
@@ -48,7 +48,7 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class SummaryByNumber(EqualByContent):
-    """`summary` without quartiles of the values of each number, in the order in which the numbers first occur."""
+    """Return `summary` without quartiles of the values of each number, in order of first occurrence."""
 
     number: npt.NDArray[np.uint32]
     count: npt.NDArray[np.int64]
@@ -60,10 +60,10 @@ class SummaryByNumber(EqualByContent):
 
 
 def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
-    """Summarise the values of each number in one native pass with a place for each, which ids of strings are made for."""
-    found = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
-    _, count, total, *_ = found
-    return SummaryByNumber(*found, total / count)
+    """Summarise the values of each number in one native pass over an array indexed by number, such as a string id."""
+    statistics = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
+    _, count, total, *_ = statistics
+    return SummaryByNumber(*statistics, total / count)
 
 
 def _quantile(column: pl.Expr, share: float) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Statistics of values that hold for a while: each counts as long as it lasts."""
+"""Statistics of values weighted by how long they last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIME_WEIGHTED = ("mean", "std", "min", "p25", "median", "p75", "max")
 def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight: str) -> pl.DataFrame:
     """Return statistics of one int64 column for each combination of the columns `by`, sorted by them.
 
-    Rows whose weight is 0 or less count for nothing; a group of such rows alone has no row in the result.
+    Rows with a weight of 0 or less are ignored; a group with only such rows has no row in the result.
 
     Returns:
         The columns `by`, then `total` (int64, the summed weight) and `TIME_WEIGHTED`:
@@ -21,7 +21,7 @@ def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight
         mean              float64
         std               float64  root of the mean squared distance from the mean
         min, max          int64
-        p25, median, p75  int64    the smallest value that holds, with those below it, for that share of the total
+        p25, median, p75  int64    the smallest value such that it and smaller ones last that fraction of the total
     """
     weights = (
         values.filter(pl.col(weight) > 0)

@@ -1,6 +1,6 @@
-"""Traces for tests: built by hand, made as a whole job with known truth, or drawn by Hypothesis.
+"""Traces for tests: built by hand, simulated as a whole job with known truth, or drawn by Hypothesis.
 
-`holotrace.testing.strategies` needs Hypothesis and is imported by its own name.
+`holotrace.testing.strategies` needs Hypothesis, so import it by its full name.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""A trace in a few lines: what a test needs to know about it stands in the test."""
+"""Build a trace in a few lines, so that a test shows everything it depends on."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; floats count as the decimal number they print as."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event. They join those the builder writes, and replace those of the same name; None leaves one out."""
+"""Args of one event, added to those of the builder. An arg of the same name replaces the builder's; None removes it."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
-"""Where the builder begins to count for rows with `launch_us` and no `correlation`."""
+"""The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
 
 COLLECTIVE_KERNELS = {
     "allreduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
@@ -38,7 +38,7 @@ COLLECTIVE_KERNELS = {
     "send": "ncclDevKernel_SendRecv",
     "recv": "ncclDevKernel_SendRecv",
 }
-"""Name of the NCCL kernel that runs each collective."""
+"""The NCCL kernel of each collective."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class _RankEvents:
 
 
 class TraceBuilder:
-    """A job's traces, event by event; every method returns the builder.
+    """Builds the traces of a job event by event; every method returns the builder.
 
         trace = (
             TraceBuilder()
@@ -62,34 +62,34 @@ class TraceBuilder:
             .build()
         )
 
-    Events are written in the order of the calls, so the n-th row has event_index n; a launch stands before the row it
-    launches, and flows stand behind all rows. Nothing is added that was not asked for. Host rows of rank r have the
-    pid 1000 + r, device rows the pid of their device.
+    Events are written in the order of the calls, so the n-th row has event_index n. A launch precedes the row that it
+    launches, and flows follow all rows. The builder adds nothing else. Host rows of rank r have the pid 1000 + r, device
+    rows the number of their device.
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:
-        """Begin a job with rank 0; `base_time_ns` is what the reader adds to every time."""
+        """Begin a job with rank 0; the reader adds `base_time_ns` to every time."""
         self._base_time_ns = base_time_ns
         self._ranks: dict[int, _RankEvents] = {}
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Make this the rank that events go to when they name none; it exists from now on, even without events."""
+        """Add this rank, and add all later events without a `rank` to it."""
         self._rank = number
         self._events_of(None)
         return self
 
     def header(self, **keys: object) -> TraceBuilder:
-        """Set top-level keys of the current rank; None leaves a key out."""
+        """Set top-level keys of the current rank; None removes a key."""
         self._events_of(None).header.update(keys)
         return self
 
     def event(self, *, rank: int | None = None, **raw: object) -> TraceBuilder:
-        """Add an event as it is to stand in the file: `ph`, `ts` and so on, times in microseconds."""
+        """Add an event with exactly these keys of the file format, such as `ph` and `ts`; times in microseconds."""
         self._events_of(rank).events.append({key: _exact(value) for key, value in raw.items()})
         return self
 
-    def kernel(  # noqa: PLR0913 -- one option a property of the row
+    def kernel(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,
         *,
@@ -106,9 +106,9 @@ class TraceBuilder:
         args: Args | None = None,
         category: str = "kernel",
     ) -> TraceBuilder:
-        """Add a kernel and, where `launch_us` says when it was launched, the call that did so and the flow between.
+        """Add a kernel; with `launch_us`, also the call that launches it at that time, and the flow between the two.
 
-        Without `launch_us` and `correlation` the row has no correlation, and nobody launched it.
+        Without `launch_us` and `correlation` the row has no correlation and no launch.
         """
         if launch_us is not None:
             correlation = self._free_correlation(rank) if correlation is None else correlation
@@ -142,7 +142,7 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a copy; where and when are the options of `kernel`."""
+        """Add a copy; its stream, times and other options are those of `kernel`."""
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
 
@@ -155,11 +155,11 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a memset; where and when are the options of `kernel`."""
+        """Add a memset; its stream, times and other options are those of `kernel`."""
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
 
-    def collective(  # noqa: PLR0913 -- one option an arg that NCCL kernels carry
+    def collective(  # noqa: PLR0913 -- one option per arg of NCCL kernels
         self,
         collective: str = "allreduce",
         *,
@@ -173,9 +173,9 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add an NCCL kernel with its args; where and when are the options of `kernel`.
+        """Add an NCCL kernel with its args; its times and other options are those of `kernel`.
 
-        `sequence` counts from 1 within the rank and the group where it is not given.
+        By default, `sequence` counts from 1 within the rank and the group.
         """
         known = {
             "Collective name": collective,
@@ -191,7 +191,7 @@ class TraceBuilder:
         name = COLLECTIVE_KERNELS.get(collective, "ncclDevKernel_Generic")
         return self.kernel(name, stream=stream, rank=rank, args={**known, **(args or {})}, **placement)
 
-    def operator(  # noqa: PLR0913 -- one option a property of the row
+    def operator(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,
         *,
@@ -212,7 +212,7 @@ class TraceBuilder:
             rank=rank,
         )
 
-    def annotation(  # noqa: PLR0913 -- one option a property of the row
+    def annotation(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,
         *,
@@ -231,11 +231,11 @@ class TraceBuilder:
     def step(
         self, number: int, start_us: Time, duration_us: Time, *, thread: int = 1, rank: int | None = None
     ) -> TraceBuilder:
-        """Add the annotation by which the profiler marks a training step."""
+        """Add the annotation with which the profiler marks a training step."""
         name = f"ProfilerStep#{number}"
         return self.annotation(name, start_us=start_us, duration_us=duration_us, thread=thread, rank=rank)
 
-    def gpu_annotation(  # noqa: PLR0913 -- one option a property of the row
+    def gpu_annotation(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,
         *,
@@ -246,7 +246,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a user annotation as projected on a stream."""
+        """Add a user annotation as projected onto a stream."""
         known = {"device": device, "stream": stream, **(args or {})}
         return self._row(
             "gpu_user_annotation",
@@ -258,7 +258,7 @@ class TraceBuilder:
             rank=rank,
         )
 
-    def runtime(  # noqa: PLR0913 -- one option a property of the row
+    def runtime(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,
         *,
@@ -269,7 +269,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a call of the CUDA or HIP runtime, or of the driver where the name says so: `cuLaunchKernelEx`."""
+        """Add a call of the CUDA or HIP runtime, or of the driver if the name is one of its, such as `cuLaunchKernelEx`."""
         category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
         known = {"correlation": correlation, **(args or {})}
         return self._row(
@@ -282,7 +282,7 @@ class TraceBuilder:
             rank=rank,
         )
 
-    def sync(  # noqa: PLR0913 -- one option a property of the row
+    def sync(  # noqa: PLR0913 -- one option per property of the row
         self,
         kind: str = "Stream Sync",
         *,
@@ -294,7 +294,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a `cuda_sync` row: the time somebody waits for a stream, an event or, with stream -1, the device."""
+        """Add a `cuda_sync` row: the time spent waiting for a stream, an event or, with stream -1, the device."""
         known = {
             "cuda_sync_kind": kind,
             "stream": stream,
@@ -322,7 +322,7 @@ class TraceBuilder:
         return document(keys, chosen.events + chosen.flows, {"traceName": f"rank{rank}.pt.trace.json"})
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `rank<n>.pt.trace.json` for every rank into the folder, made where missing; return the paths."""
+        """Write `rank<n>.pt.trace.json` for every rank into the folder, creating it if necessary; return the paths."""
         return list(self._write_ranks(Path(folder)).values())
 
     def build(self) -> Trace:
@@ -339,7 +339,7 @@ class TraceBuilder:
         return paths
 
     def _exists_at_all(self) -> None:
-        """Give a builder that was told nothing an empty rank."""
+        """Give a builder without any rank an empty rank 0."""
         if not self._ranks:
             self._events_of(None)
 
@@ -405,14 +405,14 @@ class TraceBuilder:
 
 @functools.cache
 def _scratch_folder() -> str:
-    """Hold the files of every `build` until the process ends: ranks are opened late, and again in workers."""
+    """Return the folder for the files of every `build`; they stay until the process ends, since ranks are read lazily."""
     folder = tempfile.mkdtemp(prefix="holotrace-testing-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _exact(value: object) -> object:
-    """Write floats as the decimal numbers they print as, never with an exponent."""
+    """Return floats as the decimal numbers they print as, never with an exponent."""
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
@@ -420,6 +420,6 @@ def _exact_microseconds(time_us: Time) -> Decimal:
     exact = Decimal(str(time_us))
     rounded = exact.quantize(Decimal("0.001"))
     if rounded != exact:
-        message = f"{time_us} µs is no whole number of nanoseconds; give at most three decimals"
+        message = f"{time_us} µs is not a whole number of nanoseconds; give at most three decimals"
         raise InvalidOptionError(message)
     return rounded

@@ -1,14 +1,14 @@
-"""The browser that looks at the pages."""
+"""The browser for tests of pages."""
 
 from __future__ import annotations
 
 import os
 import shutil
 
-MISSING = "no chromium; apt-get install chromium, or HOLOTRACE_CHROMIUM names one"
+MISSING = "chromium is missing; install it with apt-get install chromium, or set HOLOTRACE_CHROMIUM to its path"
 
 
 def chromium_path() -> str | None:
-    """Return the path of a chromium on this machine, that of `HOLOTRACE_CHROMIUM` if there is one; None where there is none."""
+    """Return the path of Chromium on this machine, by default that of `HOLOTRACE_CHROMIUM`; None if it is missing."""
     names = (os.environ.get("HOLOTRACE_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, filter(None, names))), None)

@@ -1,4 +1,4 @@
-"""One rank's trace file of a made-up job, as Kineto would write it."""
+"""The trace file of one rank of a simulated job, as Kineto would write it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RankFile:
 
     @property
     def name(self) -> str:
-        """Name of the file: host, process id and time, as torch's `tensorboard_trace_handler` puts them together."""
+        """Name of the file: host, process id and time, as in torch's `tensorboard_trace_handler`."""
         return f"{self.host}_{self._process_id}.{self._shows(self._end_ns)}.pt.trace.json.gz"
 
     def content(self) -> bytes:
@@ -62,7 +62,7 @@ class RankFile:
         return self._plan.clock.shows(true_ns)
 
     def _header(self) -> Event:
-        dice = random.Random(f"{self._options.seed} trace id {self._plan.rank}")  # noqa: S311 -- no secret
+        dice = random.Random(f"{self._options.seed} trace id {self._plan.rank}")  # noqa: S311 -- not a secret
         return {
             "schemaVersion": 1,
             "deviceProperties": [_h100(device) for device in self._options.group_of(HOST_GROUP, 0)],
@@ -112,7 +112,7 @@ class RankFile:
         yield from self._ending()
 
     def _names(self) -> Iterator[Event]:
-        """Say what the rows' processes and threads are called."""
+        """Write the names of the processes and threads of the rows."""
         device_sort_index = _FIRST_DEVICE_SORT_INDEX + self._device
         yield from self._process_names(self._process_id, "CPU", self._process_id)
         yield from self._process_names(self._device, f"GPU {self._device}", device_sort_index)
@@ -133,7 +133,7 @@ class RankFile:
         return {"ph": "M", "name": what, "ts": self._time(self._plan.steps[0].start_ns), **place, "args": args}
 
     def _call_rows(self, call: PlannedCall) -> Iterator[Event]:
-        """Write a call's operators, their launches and what those put on the device."""
+        """Write the operators of a call, their launches, and the device work that they launch."""
         for name, span in zip(call.call.operators, call.spans, strict=True):
             args = self._operator_args()
             category = "user_annotation" if name.startswith("nccl:") else "cpu_op"
@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of one of a call's operators beyond its number."""
+        """Return the args of an operator of a call, except its number."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}
@@ -175,7 +175,7 @@ class RankFile:
         }
 
     def _work_rows(self, planned: PlannedWork, thread: Thread, external_id: int) -> Iterator[Event]:
-        """Write a piece of device work, the call that launched it, and the arrow between them."""
+        """Write a piece of device work, the call that launched it, and the flow between them."""
         correlation = next(self._correlations)
         ids = {"External id": external_id, "correlation": correlation}
         track = (self._device, planned.work.stream)
@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write this call's end of the arrow from a forward to its backward operator."""
+        """Write one end of the flow from a forward operator to its backward operator: the end at this call."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])
@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """Write where on the compute stream the work launched within each annotation ran."""
+        """Write, for each annotation, the span on the compute stream of the work launched within it."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -229,7 +229,7 @@ class RankFile:
                 yield self._projection(span.name, inside)
 
     def _projection(self, name: str, works: list[PlannedWork]) -> Event:
-        """Write the annotation of device work; Kineto lets it begin 1 ns early and last 2 ns longer."""
+        """Write the annotation of device work; in Kineto it begins 1 ns early and lasts 2 ns longer."""
         first_ns = min(planned.start_ns for planned in works)
         last_ns = max(planned.end_ns for planned in works)
         track = (self._device, works[0].work.stream)
@@ -237,7 +237,7 @@ class RankFile:
         return _row("gpu_user_annotation", name, track, times, {"device": self._device, "stream": track[1]})
 
     def _ending(self) -> Iterator[Event]:
-        """Write what Kineto closes a recording with."""
+        """Write the events with which Kineto ends a recording."""
         begin_ns = self._plan.steps[0].start_ns
         ts = self._time(begin_ns)
         times = self._times(begin_ns, self._end_ns)
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Number autograd operations over the whole job, as PyTorch does; a step never has ten thousand."""
+    """Number autograd operations over the whole job, as PyTorch does; a step has less than ten thousand."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 
@@ -282,7 +282,7 @@ def _inputs(call: PlannedCall) -> dict[str, Any]:
 
 
 def _ranks_text(members: Iterable[int]) -> str:
-    """Write a group's ranks as the profiler does: no more than 30 of them."""
+    """Write the ranks of a group as the profiler does: at most 30."""
     ranks = list(members)
     shown = ", ".join(map(str, ranks[:_MOST_RANKS_WRITTEN]))
     return f"[{shown}, ...]" if len(ranks) > _MOST_RANKS_WRITTEN else f"[{shown}]"

@@ -1,8 +1,8 @@
-"""When everything in a made-up training job happens, on one true clock.
+"""Simulates a training job: the times of all its work, on one true clock.
 
-Each rank's host launches calls one after another and runs ahead of its device. A device begins a piece of work when
-its stream is free, what it depends on has ended, and the launch has arrived. A collective begins on each rank when that
-rank arrives and ends on all of them at once, `duration_ns` after the last one has arrived.
+The host of each rank launches calls one after another and runs ahead of its device. A device begins a piece of work when
+its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when that
+rank arrives, and ends on all ranks at once, `duration_ns` after the last one has arrived.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ BEGIN_NS = 1_795_209_476_000_000_000
 """True time at which a job's recording begins."""
 
 FIRST_STEP = 10
-"""Number of the first recorded step; those before were waited for and warmed up."""
+"""Number of the first recorded step; the profiler waited and warmed up during the earlier ones."""
 
 OPERATOR_NS = 1_500
-"""Host time of an operator before it calls the next one inside, and again after."""
+"""Host time of an operator before it calls the next inner one, and again after that."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
 
 LAUNCH_LATENCY_NS = 4_500
-"""From the start of a launching call to the moment its work can begin on an idle device."""
+"""From the start of a launching call until its work can begin on an idle device."""
 
 STREAM_GAP_NS = 1_100
-"""From the end of one piece of work to the start of the next on the same stream, or of one that waited for it."""
+"""From the end of one piece of work to the start of the next one on the same stream, or of one that depends on it."""
 
 DATA_LOADING_NS = 640_000
-"""Host time of fetching a batch, during which the device has nothing to do."""
+"""Host time of fetching a batch, during which the device is idle."""
 
 _WAKE_UP_NS = 6_000
 _JITTER = 0.03
@@ -54,7 +54,7 @@ _JITTER = 0.03
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What job to make; `holotrace.testing.write_job` describes each."""
+    """The options of a simulated job; `holotrace.testing.write_job` describes them."""
 
     ranks: int
     steps: int
@@ -69,14 +69,14 @@ class JobOptions:
     def __post_init__(self) -> None:
         for name in ("ranks", "steps", "layers", "ranks_per_host"):
             if getattr(self, name) < 1:
-                message = f"{name}={getattr(self, name)}: a job has at least one"
+                message = f"{name}={getattr(self, name)}: a job has at least 1; give a larger number"
                 raise InvalidOptionError(message)
         if self.straggler_rank is not None and not 0 <= self.straggler_rank < self.ranks:
             message = f"straggler_rank={self.straggler_rank}: the ranks are 0 to {self.ranks - 1}"
             raise InvalidOptionError(message)
 
     def extra_ns_per_computation(self, rank: int) -> int:
-        """Return by how much each forward and backward kernel is slower than it should be; 0 but on the straggler."""
+        """Return the delay of each forward and backward kernel of a rank; 0 unless the rank is the straggler."""
         if rank != self.straggler_rank:
             return 0
         return self.straggler_delay_ns // training_step(self.layers).autograd_work_count
@@ -99,19 +99,19 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host: right at `BEGIN_NS` but for an offset, and running fast by the drift."""
+    """The clock of one host: wrong by an offset at `BEGIN_NS`, and running fast by the drift."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
 
     def shows(self, true_ns: int) -> int:
-        """Return what the clock shows at a true time, in whole nanoseconds."""
+        """Return the time on this clock at a true time, in whole nanoseconds."""
         return true_ns + self.offset_ns + (true_ns - BEGIN_NS) * self.drift_ppb // 1_000_000_000
 
 
 @dataclass
 class PlannedWork:
-    """A piece of device work and the call that launches it; start and end are 0 until known."""
+    """A piece of device work and the call that launches it; start and end are 0 until they are known."""
 
     work: DeviceWork
     launch_start_ns: int
@@ -134,7 +134,7 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class Span:
-    """An annotated stretch of the main thread's time, or a call in which it waits."""
+    """An annotated span of the main thread, or a call in which it waits."""
 
     name: str
     step: int
@@ -144,7 +144,7 @@ class Span:
 
 @dataclass(frozen=True)
 class PlannedCollective:
-    """One operation of a process group, as all of its members take part."""
+    """One operation of a process group, with the work of all its members."""
 
     name: str
     group: str
@@ -155,7 +155,7 @@ class PlannedCollective:
 
     @property
     def last_to_arrive(self) -> int:
-        """The rank that the others waited for."""
+        """The rank for which the others waited."""
         return self.members[self.start_ns.index(max(self.start_ns))]
 
     @property
@@ -191,7 +191,7 @@ class JobPlan:
 
 
 def plan_job(options: JobOptions) -> JobPlan:
-    """Play the job through, step by step, all ranks side by side."""
+    """Simulate the job step by step, all ranks in parallel."""
     step = training_step(options.layers)
     clocks = _clocks(options)
     machines = [_Machine(rank, clocks[options.host_of(rank)], options) for rank in range(options.ranks)]
@@ -211,8 +211,8 @@ def _play_step(number: int, step: TrainingStep, machines: list[_Machine], meetin
 
 
 def _clocks(options: JobOptions) -> list[HostClock]:
-    """Return the clock of each host; that of the first host is right."""
-    dice = random.Random(f"{options.seed} clocks")  # noqa: S311 -- no secret
+    """Return the clock of each host; the clock of the first host is right."""
+    dice = random.Random(f"{options.seed} clocks")  # noqa: S311 -- not a secret
     host_count = math.ceil(options.ranks / options.ranks_per_host)
     others = (
         HostClock(
@@ -224,19 +224,19 @@ def _clocks(options: JobOptions) -> list[HostClock]:
 
 
 class _Machine:
-    """A rank's host and device while they play."""
+    """The host and the device of a rank during the simulation."""
 
     def __init__(self, rank: int, clock: HostClock, options: JobOptions) -> None:
         self.plan = RankPlan(rank, clock)
         self.free_ns = dict.fromkeys((COMPUTE_STREAM, REDUCE_STREAM, GATHER_STREAM), 0)
-        self._dice = random.Random(f"{options.seed} rank {rank}")  # noqa: S311 -- no secret
+        self._dice = random.Random(f"{options.seed} rank {rank}")  # noqa: S311 -- not a secret
         self._host_ns = BEGIN_NS + round(self._dice.random() * 20_000)
         self._step = FIRST_STEP
         self._step_start_ns = 0
         self._extra_ns = options.extra_ns_per_computation(rank)
 
     def play_until_gradients(self, number: int, step: TrainingStep) -> list[PlannedWork]:
-        """Play a step up to the launch of the last all-reduce; return the all-reduces, which have yet to start."""
+        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, which have yet to start."""
         self._step, self._step_start_ns = number, self._host_ns
         self._annotated("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", ())
         self._annotated("Optimizer.zero_grad#AdamW.zero_grad", step.load)
@@ -249,7 +249,7 @@ class _Machine:
         return reductions
 
     def play_update(self, step: TrainingStep) -> PlannedWork:
-        """Play the optimizer, which waits for all gradients; return the all-gather, which has yet to start."""
+        """Simulate the optimizer, which waits for all gradients; return the all-gather, which has yet to start."""
         self.free_ns[COMPUTE_STREAM] = max(self.free_ns[COMPUTE_STREAM], self.free_ns[REDUCE_STREAM])
         self._annotated("Optimizer.step#AdamW.step", step.update)
         return self._launch_collective(step.gather, "main", self.free_ns[COMPUTE_STREAM])
@@ -282,7 +282,7 @@ class _Machine:
             self.free_ns[stream] = planned.end_ns
 
     def _launch_collective(self, call: Call, thread: Thread, ready_ns: int) -> PlannedWork:
-        """Launch a collective that needs the work until `ready_ns`; it starts when the stream lets it."""
+        """Launch a collective that depends on work until `ready_ns`; it starts as soon as its stream is free."""
         (planned,) = self._launch(call, thread)
         free_ns = max(self.free_ns[planned.work.stream], ready_ns)
         planned.start_ns = max(free_ns + STREAM_GAP_NS, planned.launch_start_ns + LAUNCH_LATENCY_NS)
@@ -305,7 +305,7 @@ class _Machine:
         return planned
 
     def _pass_time(self, duration_ns: int) -> int:
-        """Let the host's clock run on; return when it stood before."""
+        """Advance the time of the host; return the time before."""
         before_ns = self._host_ns
         self._host_ns += self._about(duration_ns)
         return before_ns
@@ -315,7 +315,7 @@ class _Machine:
 
 
 class _Meeting:
-    """Where ranks wait for each other."""
+    """The collectives, in which ranks wait for each other."""
 
     def __init__(self, options: JobOptions, machines: Sequence[_Machine]) -> None:
         self.held: list[PlannedCollective] = []

@@ -1,7 +1,7 @@
-"""What is true of a made-up job, worked out from its plan by counting, with none of the library's algorithms.
+"""The truth about a simulated job, computed from its plan by counting, without the algorithms of the library.
 
-Times of a rank are those its own host clock shows, so they equal what is in its file to the nanosecond. Times of the
-job (when collectives end, how long ranks wait for each other) are true times.
+Times of a rank are on the clock of its own host, so they equal those in its file to the nanosecond. Times of the job
+(when collectives end, how long ranks wait for each other) are true times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holotrace.testing import job_plan
 from holotrace.testing.job_plan import JobPlan, PlannedCollective, RankPlan
 
 SCHEMA = "holotrace.testing.job_truth/1"
-"""Value of the key `schema`, by which a reader knows the file."""
+"""Value of the key `schema`, which identifies the file."""
 
 GAP_THRESHOLD_NS = 30_000
 """Longest gap that still counts as waiting for the kernel to start rather than for something else."""
@@ -27,7 +27,7 @@ _KINDS = ("computation", "communication", "memory")
 
 @dataclass(frozen=True)
 class ShownWork:
-    """Device work as the file of its rank shows it."""
+    """A piece of device work, with the times in the file of its rank."""
 
     kind: str
     stream: int
@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective operation: who arrived last, and when it ended, in true time; members have successive ranks."""
+    """One collective operation: the last rank to arrive, and the true time of its end; members have consecutive ranks."""
 
     collective: str
     group: str
@@ -60,17 +60,17 @@ class CollectiveTruth:
 
 @dataclass(frozen=True)
 class RankTruth:
-    """What is true of one rank.
+    """The truth about one rank.
 
     window_ns             from the first start to the last end of device work
     busy_ns, idle_ns      time within the window with and without device work
     computation_ns, communication_ns, memory_ns
                           time with at least one piece of work of that kind
     overlap_ns            time with both computation and communication
-    states_ns             {kinds that run at once, joined by ` + `: time}
+    states_ns             {kinds that run at the same time, joined by ` + `: time}
     idle_by_stream_ns     {stream: {host_wait, kernel_wait, other: time}}
     idle_of_device_ns     {host_wait, kernel_wait, other: time} of the gaps in which no stream had work
-    kernel_counts         {kind: how many pieces of device work}
+    kernel_counts         {kind: number of pieces of device work}
     collective_wait_ns    true time in collectives before their last rank arrived
     """
 
@@ -98,7 +98,7 @@ class RankTruth:
 
 @dataclass(frozen=True)
 class JobTruth:
-    """What is true of a job.
+    """The truth about a job.
 
     straggler_rank        the rank that computes slower by straggler_delay_ns in every step; null if none does
     launch_design_ns      the constants of the host's and the device's timing, by name
@@ -114,12 +114,12 @@ class JobTruth:
     ranks: tuple[RankTruth, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return the truth as values that JSON supports."""
         return asdict(self)
 
 
 def job_truth(plan: JobPlan, files: list[tuple[str, str]]) -> JobTruth:
-    """Work out the truth of a job; `files` gives the host and the file name of each rank."""
+    """Compute the truth about a job; `files` contains the host and the file name of each rank."""
     waits = _collective_waits(plan.collectives)
     options = plan.options
     return JobTruth(
@@ -138,7 +138,7 @@ def job_truth(plan: JobPlan, files: list[tuple[str, str]]) -> JobTruth:
 
 
 def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
-    """Return a rank's device work by its own clock, sorted by start."""
+    """Return the device work of a rank on its own clock, sorted by start."""
     shows = rank_plan.clock.shows
     works = [
         ShownWork(
@@ -154,9 +154,9 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return how long each set of kinds ran at once, the empty set for idle time between work.
+    """Return how long each set of kinds ran at the same time; the empty set is idle time between work.
 
-    Between two neighbouring starts or ends nothing changes, so counting what runs there is enough.
+    Nothing changes between two consecutive starts or ends, so it is enough to count the work that runs between them.
     """
     changes = sorted(
         change for work in works for change in ((work.start_ns, 1, work.kind), (work.end_ns, -1, work.kind))
@@ -170,10 +170,10 @@ def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
 
 
 def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
-    """Return how long there was no work for want of a launch, on the way from the launch to the start, and else.
+    """Return the idle time before the launch of the next work, between a launch and a start, and for other reasons.
 
-    A gap is split where the work that ends it was launched. What follows is `kernel_wait` where it is shorter than
-    GAP_THRESHOLD_NS, else `other`.
+    A gap is split at the launch of the work that ends it. The part after the launch is `kernel_wait` if it is shorter
+    than GAP_THRESHOLD_NS, else `other`.
     """
     split = {"host_wait": 0, "kernel_wait": 0, "other": 0}
     free_ns = None

@@ -1,6 +1,6 @@
-"""JSON text laid out as Kineto's `ChromeTraceLogger` writes it, the writer behind `export_chrome_trace`.
+"""JSON text in the layout of Kineto's `ChromeTraceLogger`, the writer behind `export_chrome_trace`.
 
-Header keys come before the events, one key of an event a line, its args together on one line.
+Header keys precede the events; each key of an event has its own line, and all args of an event share one.
 https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp
 """
 
@@ -19,7 +19,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=float)
 
 
 def microseconds(time_ns: int) -> Decimal:
-    """Return nanoseconds as microseconds with three decimals, exactly, as `ts` and `dur` want them."""
+    """Return nanoseconds as microseconds with exactly three decimals, for `ts` and `dur`."""
     return Decimal(time_ns).scaleb(-3)
 
 
@@ -32,7 +32,7 @@ def document(header: Event, events: Iterable[Event], trailer: Event) -> bytes:
 
 
 def event_text(event: Event) -> str:
-    """Return one event, several lines long, without a comma after it."""
+    """Return one event on several lines, without a comma after it."""
     fields = ",\n    ".join([_field(key, value) for key, value in event.items() if key != "args"])
     args = f"\n    ,\n    {_args(event['args'])}" if "args" in event else ""
     return f"  {{\n    {fields}{args}\n  }}"

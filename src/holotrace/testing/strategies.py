@@ -1,4 +1,4 @@
-"""Hypothesis strategies: intervals, events, whole trace files of every legal oddity, and broken ones.
+"""Hypothesis strategies: intervals, events, whole trace files with every legal oddity, and damaged ones.
 
     @given(trace_documents())
     def test_...(document: bytes): ...
@@ -6,7 +6,7 @@
     @given(trace_documents().flatmap(broken_bytes))
     def test_...(damaged: bytes): ...
 
-A document from `trace_documents` is valid JSON, so `json.loads` says what a reader has to find in it.
+A document from `trace_documents` is valid JSON, so `json.loads` returns what a reader must find in it.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ CATEGORIES = (
     "gpu_user_Annotation",
     "a category nobody has heard of",
 )
-"""Categories of complete events, of all years."""
+"""Categories of complete events in all versions of the profiler."""
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
 _LATEST_NS = (
     2_800_000_000_000_000_000  # base, start and duration together stay below 2**62, the latest time the reader keeps
 )
-_LONGEST_NS = 2**52  # the reader leaves out longer events, so that sums of durations fit
+_LONGEST_NS = 2**52  # the reader drops longer events, so that sums of durations fit
 
 
 class _NumberText(str):
-    """The text of a number, in quotes or not, written as it is."""
+    """The text of a number, with or without quotes, written as it is."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the same JSON value is written."""
+    """A way to write a JSON value."""
 
     comma: str
     colon: str
@@ -86,11 +86,11 @@ class _Layout:
         return value if isinstance(value, _NumberText) else json.dumps(value)
 
     def _key(self, key: str) -> str:
-        """Write a key; nobody escapes there what needs no escape."""
+        """Write a key; no profiler escapes more than necessary in keys."""
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a text; single letters, such as phases, are never escaped without need."""
+        """Write a text; single letters, such as phases, are never escaped unnecessarily."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()
@@ -98,16 +98,16 @@ class _Layout:
 
 
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
-    """Return half-open intervals as a start and an end array, in any order, few of them without or of negative length.
+    """Return half-open intervals as a start and an end array, in any order; a few are empty or have a negative length.
 
-    Times are small, so that they touch and overlap often and a set of whole nanoseconds can say what is right.
+    Times are small, so intervals often touch and overlap, and a set of whole nanoseconds can serve as the oracle.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
 
 
 def names() -> st.SearchStrategy[str]:
-    """Return event names: usual ones, empty and long ones, quotes, backslashes, control and any other characters."""
+    """Return event names: common, empty and long ones, with quotes, backslashes, control and any other characters."""
     usual = st.sampled_from(
         (
             "aten::mm",
@@ -127,7 +127,7 @@ def names() -> st.SearchStrategy[str]:
 
 
 def events() -> st.SearchStrategy[dict[str, Any]]:
-    """Return complete events (`ph` X) as a parsed file holds them, with times as exact Decimal microseconds."""
+    """Return complete events (`ph` X) as in a parsed file, with times as exact Decimal microseconds."""
     return st.fixed_dictionaries(
         {
             "ph": st.just("X"),
@@ -144,11 +144,11 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
-    """Return trace files: valid JSON, of any writer's layout, with whatever the format allows.
+    """Return trace files: valid JSON in any layout, with everything that the format allows.
 
-    Keys stand in any order and header keys before or after the events, or there is no header and the file is a bare
-    list. Times are whole, decimal, exponent or quoted numbers. Names are of any characters, written as they are or
-    escaped. Ids use all 64 bits. Args are known, unknown, nested or missing.
+    Keys are in any order. Header keys precede or follow the events, or there is no header and the file is a bare list.
+    Times are whole, decimal, exponent or quoted numbers. Names contain any characters, escaped or not. Ids use all 64
+    bits. Args are known, unknown, nested or missing.
     """
     layout = draw(_layouts())
     number = draw(st.sampled_from(_NUMBER_STYLES))
@@ -158,9 +158,9 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
 
 
 def broken_bytes(document: bytes) -> st.SearchStrategy[bytes]:
-    """Return the document damaged in one to three places: cut, bytes changed, taken away, doubled or put in.
+    """Return the document with one to three kinds of damage: cut off, or bytes changed, removed, repeated or inserted.
 
-    What comes out may by chance still be a valid file.
+    By chance, the result may still be a valid file.
     """
     return st.lists(_damages(), min_size=1, max_size=3).map(lambda damages: _damaged(document, damages))
 
@@ -289,7 +289,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return compact, spaced and broken lines; characters as they are, escaped beyond ASCII, or all of a value's."""
+    """Return styles: compact, with spaces, or on several lines; with no escapes, non-ASCII escaped, or all characters."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),
@@ -312,7 +312,7 @@ _NUMBER_STYLES: tuple[Callable[[Decimal], str], ...] = (
     lambda time_us: _NumberText(f"{int(time_us.scaleb(3))}E-3"),
     lambda time_us: _NumberText(f'"{time_us:f}"'),
 )
-"""How a time is written: three decimals, whole where it can be, two exponent forms, and quoted."""
+"""The ways to write a time: three decimals, whole if possible, two exponent forms, and quoted."""
 
 
 def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[st
 
 
 def _enclosed(draw: st.DrawFn, trace_events: list[dict[str, Any]]) -> Json:
-    """Put the events into an object, between header keys drawn, or leave them a bare list."""
+    """Put the events into an object between random header keys, or return a bare list."""
     if draw(st.integers(0, 5)) == 0:
         return list(trace_events)
     keys = {**draw(_headers()), **draw(_dicts(_any_json())), "traceEvents": trace_events}
@@ -344,7 +344,7 @@ def _headers() -> st.SearchStrategy[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Damage:
-    """A change at a place between 0 (the first byte) and 1 (the end)."""
+    """A change at a relative position, from 0 (the first byte) to 1 (the end)."""
 
     kind: str
     place: float

@@ -1,10 +1,10 @@
-"""A multi-rank GPU training job, made up so that the truth about it is known.
+"""A simulated multi-rank GPU training job, so that the truth about it is known.
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
-writes one trace file a rank, named and laid out as torch's `tensorboard_trace_handler` does, and `truth.json`, which
-`holotrace.open_trace` leaves aside. One rank computes slower than the others, which wait for it in every all-reduce. Hosts
-do not agree what time it is.
+writes one trace file per rank, with the names and the layout of torch's `tensorboard_trace_handler`, and `truth.json`,
+which `holotrace.open_trace` ignores. One rank computes slower than the others, which wait for it in every all-reduce. The
+clocks of the hosts differ.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from holotrace.testing.job_plan import JobOptions, JobPlan, RankPlan, plan_job
 from holotrace.testing.job_truth import JobTruth, job_truth
 
 TRUTH_FILE = "truth.json"
-"""Name of the file that holds the truth."""
+"""Name of the file with the truth."""
 
 _COMPRESSION_LEVEL = 4
 
 
-def write_job(  # noqa: PLR0913 -- one option a property of the job
+def write_job(  # noqa: PLR0913 -- one option per property of the job
     folder: str | Path,
     *,
     ranks: int = 8,
@@ -43,22 +43,22 @@ def write_job(  # noqa: PLR0913 -- one option a property of the job
     """Write the trace files of a job and the truth about it; the same options give the same bytes.
 
     Args:
-        folder: made where missing.
-        ranks: processes, each with a device of its own.
+        folder: created if necessary.
+        ranks: processes, each with its own device.
         steps: recorded training steps; a step of six layers takes about 14 ms.
-        layers: layers of the model; a step of a rank has about 100 events a layer.
-        straggler_rank: the slow rank, counted from the end where negative; None for a job without one.
-        straggler_delay_us: by how much its forward and backward take longer in each step.
-        ranks_per_host: ranks that share a host, and thereby a clock.
-        clock_offset_us: how far the clocks of hosts but the first may be off, either way.
+        layers: layers of the model; a step of a rank has about 100 events per layer.
+        straggler_rank: the slow rank, counted from the end if negative; None for a job without one.
+        straggler_delay_us: how much longer its forward and backward pass take in each step.
+        ranks_per_host: ranks that share a host, and so a clock.
+        clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
         clock_drift_ppm: by how many millionths they may run fast or slow.
-        seed: of the small variations in every duration and of the clocks.
+        seed: of the small variations in every duration, and of the clocks.
 
     Returns:
-        What `truth.json` says.
+        The content of `truth.json`.
 
     Raises:
-        InvalidOptionError: an option makes no job, or the folder holds traces that are not of a made-up one.
+        InvalidOptionError: an option is invalid, or the folder contains traces that may not be simulated.
 
     >>> import tempfile
     >>> from holotrace.testing import write_job
@@ -85,7 +85,7 @@ def write_job(  # noqa: PLR0913 -- one option a property of the job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make a job from the command line and say what was written."""
+    """Simulate a job with options from the command line, and print a summary."""
     parser = _parser()
     options = vars(parser.parse_args(arguments))
     try:
@@ -97,9 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expect_own(folder: Path) -> None:
-    """Leave recorded traces alone, whose files may have the same names."""
+    """Refuse to write where recorded traces may be: they may have the same names."""
     if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
-        message = f"{folder} holds files that may be recorded traces; name another folder for the made-up job"
+        message = f"{folder} contains files that may be recorded traces; name another folder for the simulated job"
         raise InvalidOptionError(message)
 
 
@@ -123,17 +123,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m holotrace.testing.synthetic", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made where missing")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; created if necessary")
     parser.add_argument("--ranks", type=int, default=8, help="processes, each with its own GPU (%(default)s)")
     parser.add_argument("--steps", type=int, default=4, help="recorded training steps (%(default)s)")
     parser.add_argument("--layers", type=int, default=6, help="layers of the model (%(default)s)")
     parser.add_argument(
         "--straggler-rank", type=int, default=-1, help="the slow rank; -1 is the last one (%(default)s)"
     )
-    parser.add_argument("--straggler-delay-us", type=int, default=1_500, help="what it loses in a step (%(default)s)")
+    parser.add_argument("--straggler-delay-us", type=int, default=1_500, help="its delay in each step (%(default)s)")
     parser.add_argument("--ranks-per-host", type=int, default=4, help="ranks that share a clock (%(default)s)")
-    parser.add_argument("--clock-offset-us", type=int, default=250, help="how far clocks are off (%(default)s)")
-    parser.add_argument("--clock-drift-ppm", type=int, default=20, help="how fast clocks run wrong (%(default)s)")
+    parser.add_argument("--clock-offset-us", type=int, default=250, help="largest offset of a clock (%(default)s)")
+    parser.add_argument("--clock-drift-ppm", type=int, default=20, help="largest drift of a clock (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of small variations (%(default)s)")
     return parser
 
@@ -144,7 +144,7 @@ def _summary(folder: Path, truth: JobTruth) -> str:
     return (
         f"{folder}: {len(truth.ranks)} ranks, {step_count} steps, {size_mb:.1f} MB of trace files\n"
         f"Rank {truth.straggler_rank} computes {truth.straggler_delay_ns / 1e6:g} ms longer in every step.\n"
-        f"What is true of the job stands in {folder / TRUTH_FILE}.\n"
+        f"The truth about the job is in {folder / TRUTH_FILE}.\n"
     )
 
 

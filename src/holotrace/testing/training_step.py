@@ -1,9 +1,9 @@
-"""The work of one training step of a transformer, as PyTorch's data parallelism hands it to an H100.
+"""The work of one training step of a transformer on an H100, with PyTorch's data parallelism.
 
 Names, launch shapes and proportions are those of bfloat16 training with 2,048 tokens and a width of 4,096. A step
-copies a batch in, clears gradients, runs forward and backward over the layers, sums the gradients of each layer over
-all ranks while the backward of the layer below runs, updates parameters, gathers them within the host, and copies the
-loss out.
+copies a batch to the device, clears gradients, runs the forward and backward pass, reduces the gradients of each layer
+over all ranks during the backward pass of the layer below, updates parameters, gathers them within the host, and copies
+the loss to the host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LAYER_PARAMETERS = 12 * _WIDTH * _WIDTH // 8
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """How a kernel spreads over the device."""
+    """The launch configuration of a kernel."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -37,7 +37,7 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class Collective:
-    """What a communication kernel does, as its args say it; `elements` are those this rank puts in."""
+    """The args of a communication kernel; `elements` is the number of input elements of this rank."""
 
     name: str
     group: str
@@ -45,7 +45,7 @@ class Collective:
     dtype: str = "BFloat16"
 
     def elements_out(self, group_size: int) -> int:
-        """Return how many elements this rank gets out."""
+        """Return the number of output elements of this rank."""
         return self.elements * group_size if self.name == "_allgather_base" else self.elements
 
 
@@ -53,8 +53,8 @@ class Collective:
 class DeviceWork:
     """One kernel, copy or memset.
 
-    duration_ns   what it takes on an idle device; for communication, from the arrival of the last rank
-    collective    says something where `kind` is communication
+    duration_ns   on an idle device; for communication, from the arrival of the last rank
+    collective    only meaningful if `kind` is communication
     """
 
     name: str
@@ -84,9 +84,9 @@ class DeviceWork:
 
 @dataclass(frozen=True)
 class Call:
-    """One host operation: operators nested in each other, outermost first, and what the innermost launches.
+    """One host operation: nested operators, outermost first, and the work that the innermost one launches.
 
-    sequence   place of an autograd operation within its step; the forward and the backward call share it
+    sequence   number of an autograd operation within its step; the forward and the backward call share it
     """
 
     operators: tuple[str, ...]
@@ -116,7 +116,7 @@ class TrainingStep:
 
     @property
     def autograd_work_count(self) -> int:
-        """How many kernels the forward and the backward pass launch."""
+        """The number of kernels that the forward and the backward pass launch."""
         backward = [call for calls, _ in self.gradients for call in calls]
         return sum(len(call.works) for call in (*self.forward, *backward))
 
@@ -157,7 +157,7 @@ def training_step(layers: int) -> TrainingStep:
 
 
 def _backward_by_layer(numbered: list[tuple[_Autograd, int]], layers: int) -> list[tuple[Call, ...]]:
-    """Cut the backward pass after each layer; the head goes with the last layer, the embedding with the first."""
+    """Split the backward pass after each layer; the head belongs to the last layer, the embedding to the first."""
     calls = [operation.backward_call(number) for operation, number in numbered]
     cuts = [0, *(1 + len(_LAYER) * layer for layer in range(1, layers)), len(calls)]
     return [tuple(reversed(calls[cuts[layer] : cuts[layer + 1]])) for layer in reversed(range(layers))]
@@ -411,7 +411,7 @@ _LOSS_OUT = Call(
 
 
 def shape_args(shape: LaunchShape, sm_count: int) -> dict[str, Any]:
-    """Return the args by which Kineto describes a kernel's launch."""
+    """Return the args with which Kineto describes the launch of a kernel."""
     block_count = shape.grid[0] * shape.grid[1] * shape.grid[2]
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     return {
