@@ -15,18 +15,18 @@ intervals = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 20
 
 @given(st.lists(intervals, max_size=12))
 def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None, int, int]]) -> None:
-    """Counted one by one; null is a group like any other."""
+    """The oracle counts nanoseconds one by one; null is a group like any other."""
     placed = [(key, start, start + length) for key, start, length in rows]
     table = pl.DataFrame(placed, SCHEMA, orient="row")
 
-    found = dict(covered_by_group(table, ["key"]).iter_rows())
+    covered_ns = dict(covered_by_group(table, ["key"]).iter_rows())
 
     keys = {key for key, _, _ in placed}
-    assert found == {key: len(covered((start, end) for each, start, end in placed if each == key)) for key in keys}
+    assert covered_ns == {key: len(covered((start, end) for own, start, end in placed if own == key)) for key in keys}
 
 
 def test_ends_and_names_can_be_chosen() -> None:
-    """The columns of the interval are the caller's."""
+    """The caller names the columns."""
     table = pl.DataFrame({"a": [1, 1], "b": [2, 2], "from": [0, 5], "to": [8, 10]})
-    found = covered_by_group(table, ["a", "b"], start="from", end="to", name="busy_ns")
-    assert found.to_dicts() == [{"a": 1, "b": 2, "busy_ns": 10}]
+    covered_ns = covered_by_group(table, ["a", "b"], start="from", end="to", name="busy_ns")
+    assert covered_ns.to_dicts() == [{"a": 1, "b": 2, "busy_ns": 10}]

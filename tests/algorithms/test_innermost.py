@@ -1,4 +1,4 @@
-"""The shortest interval that covers each moment."""
+"""The shortest interval that covers each time."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ def arrays(pairs):
 
 
 def shortest(pairs, moment):
-    """Look at every interval."""
+    """Return the owner of a time by comparing every interval."""
     covering = [(end - start, -row) for row, (start, end) in enumerate(pairs) if start <= moment < end]
     return -min(covering)[1] if covering else NO_OWNER
 
 
 def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
     """0..10 around 3..5: the inner one from 3, the outer one again from 5."""
-    found = innermost(*arrays([(0, 10), (3, 5)]))
-    assert found.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
-    assert found.lengths(2).tolist() == [8, 2]
+    owners = innermost(*arrays([(0, 10), (3, 5)]))
+    assert owners.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
+    assert owners.lengths(2).tolist() == [8, 2]
 
 
 def test_no_interval_covers_nothing() -> None:
     """Without intervals there is no owner."""
-    found = innermost(*arrays([]))
-    assert found.at(np.array([1, 2])).tolist() == [NO_OWNER, NO_OWNER]
-    assert found.lengths(0).tolist() == []
+    owners = innermost(*arrays([]))
+    assert owners.at(np.array([1, 2])).tolist() == [NO_OWNER, NO_OWNER]
+    assert owners.lengths(0).tolist() == []
 
 
 @given(pairs_of_moments)
 def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
-    """Of equally short ones the last; nested, overlapping, empty or backward, compared moment by moment."""
+    """Of equally short ones, the last; nested, overlapping, empty or negative intervals, compared time by time."""
     moments = np.arange(-25, 40)
-    found = innermost(*arrays(pairs))
+    owners = innermost(*arrays(pairs))
     expected = [shortest(pairs, moment) for moment in moments]
-    assert found.at(moments).tolist() == expected
-    assert found.lengths(len(pairs)).tolist() == [expected.count(row) for row in range(len(pairs))]
+    assert owners.at(moments).tolist() == expected
+    assert owners.lengths(len(pairs)).tolist() == [expected.count(row) for row in range(len(pairs))]
 
 
-def test_deep_nesting_is_no_product_of_intervals() -> None:
-    """50,000 intervals, one in the other, and as many side by side: pairs of them would take longer than a test may."""
+def test_deep_nesting_does_not_take_quadratic_time() -> None:
+    """50,000 nested intervals, and as many side by side: comparing all pairs would exceed the time limit of a test."""
     depth = np.arange(50_000)
     nested = innermost(depth, 200_000 - depth).lengths(50_000)
     beside = innermost(depth * 2, depth * 2 + 1).lengths(50_000)

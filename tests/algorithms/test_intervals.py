@@ -1,4 +1,4 @@
-"""Half-open intervals against a set of whole nanoseconds."""
+"""Half-open intervals, compared with sets of whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
 
 @given(pairs_of_moments)
 def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> None:
-    """Between two merged intervals at least one nanosecond is free; touching ones became one."""
+    """At least one nanosecond separates two merged intervals; touching ones are merged."""
     merged = pairs_in(union(*arrays(pairs)))
 
     assert all(start < end for start, end in merged)
@@ -66,24 +66,24 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
-def test_a_moment_lies_in_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """Looked at one by one; of those that begin together the last row counts."""
+def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
+    """The oracle checks each interval; of those that begin together, the last row counts."""
     rising = sorted(pairs, key=lambda pair: pair[0])
-    found = holding(arrays(rising), np.array(moments, np.int64)).tolist()
+    rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 
     last = [max((row for row, pair in enumerate(rising) if pair[0] <= moment), default=-1) for moment in moments]
-    assert found == [
+    assert rows == [
         row if row >= 0 and moment < rising[row][1] else -1 for row, moment in zip(last, moments, strict=True)
     ]
 
 
 def test_touching_intervals_join_and_empty_ones_vanish() -> None:
-    """[0, 4) and [4, 6) are one stretch; [9, 9) and [8, 2) cover nothing."""
+    """[0, 4) and [4, 6) become one; [9, 9) and [8, 2) cover nothing."""
     assert pairs_in(union(*arrays([(4, 6), (9, 9), (0, 4), (8, 2)]))) == [(0, 6)]
 
 
 def test_no_intervals_cover_nothing() -> None:
-    """Everything about an empty set is empty or 0."""
+    """All functions return nothing or 0 for an empty set."""
     nothing = arrays([])
 
     assert pairs_in(union(*nothing)) == []
@@ -116,7 +116,7 @@ def test_gaps_are_the_holes_of_the_union(pairs: Pairs) -> None:
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]) -> None:
-    """Each group is looked at alone, and an interval inside a longer one ends no gap."""
+    """Groups are independent, and an interval inside a longer one does not end a gap."""
     ordered = [sorted(group) for group in groups]
     rows = [pair for group in ordered for pair in group]
     group_starts = np.cumsum([0, *map(len, ordered)])[:-1]
@@ -129,7 +129,7 @@ def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pairs]) -> None:
-    """Each nanosecond counts for exactly one combination of classes, also when none is active."""
+    """Each nanosecond counts for exactly one combination of classes, even if none is active."""
     expected = state_lengths(classes)
 
     durations = states([arrays(pairs) for pairs in classes])
@@ -153,13 +153,13 @@ def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
 
 
 def test_concatenated_keeps_every_interval() -> None:
-    """Joining sets loses and merges nothing."""
+    """Joining sets neither drops nor merges intervals."""
     assert pairs_in(concatenated([arrays([(0, 2)]), arrays([]), arrays([(1, 3)])])) == [(0, 2), (1, 3)]
 
 
 @pytest.mark.parametrize("function", [covered_length, gaps, lambda *pair: states([pair, pair, pair, pair])])
-def test_a_million_intervals_are_no_product_of_intervals(function: object) -> None:
-    """A rank with a million kernels is an everyday size; a quadratic one would take longer than a test may."""
+def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> None:
+    """A rank often has a million kernels; quadratic time would exceed the time limit of a test."""
     random = np.random.default_rng(0)
     starts = random.integers(0, 10**12, 1_000_000)
     ends = starts + random.integers(0, 10**6, 1_000_000)
@@ -169,8 +169,8 @@ def test_a_million_intervals_are_no_product_of_intervals(function: object) -> No
 
 
 @given(pairs_of_moments)
-def test_what_is_covered_before_each_moment(pairs: Pairs) -> None:
-    """Counted nanosecond by nanosecond; two moments give what lies between them."""
+def test_covered_time_before_each_time(pairs: Pairs) -> None:
+    """The oracle counts nanoseconds; the difference of two results is the covered time between them."""
     moments = np.arange(-45, 60)
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 

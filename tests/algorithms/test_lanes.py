@@ -1,4 +1,4 @@
-"""Where intervals are drawn so that none covers another."""
+"""Lanes in which no interval covers another."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def drawn(intervals: list[Interval]) -> tuple[list[Interval], list[int]]:
 
 
 def most_open(intervals: list[Interval], group: int) -> int:
-    """Return how many intervals of a group are open at once, at most."""
+    """Return the largest number of intervals of a group that are open at the same time."""
     mine = [(start, start + max(length, 1)) for each, start, length in intervals if each == group]
     return max((sum(start <= moment < end for start, end in mine) for moment, _ in mine), default=0)
 
 
 def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
-    """Within a lane of a group each begins when the one before has ended."""
+    """Whether, within a lane of a group, each interval begins after the previous one has ended."""
     free_from: dict[tuple[int, int], int] = {}
     for (group, start, length), number in zip(intervals, lane, strict=True):
         assert free_from.get((group, number), start) <= start
@@ -36,7 +36,7 @@ def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
 
 @given(INTERVALS)
 def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interval]) -> None:
-    """Intervals come sorted; within a lane they are apart; a group has as many lanes as are open at once."""
+    """Intervals are sorted and do not overlap within a lane; a group has as many lanes as intervals open at once."""
     ordered, lane = drawn(intervals)
 
     assert ordered == sorted(intervals, key=lambda each: (each[0], each[1], -each[2]))
@@ -47,8 +47,8 @@ def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interv
 
 
 @given(INTERVALS)
-def test_times_far_apart_are_sorted_alike(intervals: list[Interval]) -> None:
-    """A stray time of 1970 among those of today leaves no room to pack time and group into one number."""
+def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
+    """If one time is in 1970 and the others are of today, time and group do not fit one 64-bit number."""
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)
 
@@ -56,7 +56,7 @@ def test_times_far_apart_are_sorted_alike(intervals: list[Interval]) -> None:
     assert drawn(stray) == ([stray[0], *later], [0, *lane])
 
 
-def test_what_lies_inside_is_drawn_below() -> None:
+def test_nested_intervals_are_drawn_below() -> None:
     """A call in an operator in a step: lanes 0, 1, 2; the next operator is back in lane 1."""
     _, lane = drawn([(0, 0, 100), (0, 10, 50), (0, 20, 5), (0, 70, 10)])
 
@@ -64,14 +64,14 @@ def test_what_lies_inside_is_drawn_below() -> None:
 
 
 def test_a_chain_of_overlaps_takes_two_lanes() -> None:
-    """Kernels that each begin before the one before has ended alternate."""
+    """Kernels that begin before the previous one has ended alternate between lanes."""
     _, lane = drawn([(0, at * 10, 12) for at in range(1_000)])
 
     assert lane == [0, 1] * 500
 
 
-def test_overlaps_without_end_are_not_drawn(monkeypatch) -> None:
-    """0..10, 5..15, 12..30, 13..30: the last would need a third lane where two are allowed."""
+def test_overlaps_beyond_the_limit_are_not_drawn(monkeypatch) -> None:
+    """0..10, 5..15, 12..30, 13..30: the last would need a third lane, but only two are allowed."""
     monkeypatch.setattr(module, "MOST_ROUNDS", 2)
     _, lane = drawn([(0, 0, 10), (0, 5, 10), (0, 12, 18), (0, 13, 17)])
 

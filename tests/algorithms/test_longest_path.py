@@ -1,4 +1,4 @@
-"""Longest paths, against every path tried."""
+"""Longest paths, compared with a search of all paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.algorithms.longest_path import NO_EDGE, Edges, binding_edges, ear
 
 
 def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:
-    """Return the edges between these pairs."""
+    """Return edges for pairs of nodes."""
     table = np.array(pairs, np.uint32).reshape(-1, 2)
     return Edges(node_count, table[:, 0].copy(), table[:, 1].copy())
 
@@ -26,13 +26,13 @@ def numbers(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def test_the_longest_way_decides() -> None:
+def test_the_longest_path_decides() -> None:
     """0 → 1 → 3 takes 1 + 1, 0 → 2 → 3 takes 5 + 2."""
     assert earliest_times(DIAMOND, numbers(1, 5, 1, 2)).tolist() == [0, 1, 5, 7]
     assert slacks(DIAMOND, numbers(0, 0, 5, 0)).tolist() == [0, 5, 0, 0]
 
 
-def test_the_latest_arrival_binds_and_of_equal_ones_the_first() -> None:
+def test_the_first_of_the_latest_arrivals_binds() -> None:
     """Node 3 is reached at 4 by edges 2 and 3."""
     binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
 
@@ -41,7 +41,7 @@ def test_the_latest_arrival_binds_and_of_equal_ones_the_first() -> None:
 
 
 def test_a_cycle_is_an_error() -> None:
-    """1 comes before 2, and 2 before 1."""
+    """1 precedes 2, and 2 precedes 1."""
     circle = edges_of(3, [(0, 1), (1, 2), (2, 1)])
 
     assert has_cycle(circle)
@@ -54,7 +54,7 @@ def test_a_cycle_is_an_error() -> None:
 
 
 def test_edges_that_do_not_fit_are_errors() -> None:
-    """An unknown node, and too few weights."""
+    """A node does not exist, or there are too few weights."""
     with pytest.raises(ValueError, match="node 7"):
         has_cycle(edges_of(2, [(0, 7)]))
     with pytest.raises(ValueError, match="differ in length"):
@@ -63,7 +63,7 @@ def test_edges_that_do_not_fit_are_errors() -> None:
 
 @st.composite
 def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[int]]:
-    """Return a node count, edges from smaller to greater places under shuffled numbers, and weights."""
+    """Return a node count, the edges of an acyclic graph with shuffled numbers, and weights."""
     count = draw(st.integers(1, 9))
     names = draw(st.permutations(range(count)))
     pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=20))
@@ -73,8 +73,8 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[i
 
 
 @given(weighted_graphs())
-def test_times_and_slacks_are_those_of_all_ways_tried(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
-    """The native passes visit each edge once; the twins here try every way."""
+def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
+    """The native passes visit each edge once; the oracles here try every path."""
     count, pairs, weights = graph
     known = list(zip(pairs, weights, strict=True))
 

@@ -12,13 +12,13 @@ keys = st.lists(st.integers(-4, 4).map(lambda key: key * 10**15) | st.integers(-
 
 
 @given(keys, keys)
-def test_only_matches_are_those_found_by_counting(offered: list[int], wanted: list[int]) -> None:
-    """Close together or far apart."""
-    found = only_matches(np.array(offered, np.int64), np.array(wanted, np.int64)).tolist()
+def test_only_matches_equal_those_of_a_count(offered: list[int], wanted: list[int]) -> None:
+    """Keys may be close together or far apart."""
+    rows = only_matches(np.array(offered, np.int64), np.array(wanted, np.int64)).tolist()
 
-    assert found == [_only_row(offered, key) for key in wanted]
+    assert rows == [_only_row(offered, key) for key in wanted]
 
 
 def _only_row(offered: list[int], key: int) -> int:
-    rows = [row for row, each in enumerate(offered) if each == key]
+    rows = [row for row, offered_key in enumerate(offered) if offered_key == key]
     return (rows or [NO_MATCH])[0] if len(rows) < 2 else SEVERAL

@@ -1,4 +1,4 @@
-"""Which interval lies inside which."""
+"""Nesting of intervals."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def of(*intervals):
 
 
 @given(INTERVALS)
-def test_nesting_is_what_the_definition_says(intervals):
+def test_nesting_agrees_with_its_definition(intervals):
     """Parent, depth and overlap of every interval equal those of an oracle that compares each pair."""
-    found = of(*intervals)
+    result = of(*intervals)
 
     expected = nested(intervals)
-    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+    assert list(zip(*(column.tolist() for column in result), strict=True)) == expected
 
 
 @given(INTERVALS)
 def test_a_parent_contains_its_children(intervals):
-    """Every parent is of the same group, begins no later and ends no earlier."""
+    """Every parent is in the same group, begins no later and ends no earlier."""
     for (group, start, length), parent in zip(intervals, of(*intervals).parent.tolist(), strict=True):
         if parent != NO_PARENT:
             around = intervals[parent]
@@ -51,20 +51,20 @@ def test_a_parent_contains_its_children(intervals):
 
 def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
     """0..20 around 2..10; 8..15 begins in 2..10 and ends later, so both have the same parent."""
-    found = of((0, 0, 20), (0, 2, 8), (0, 8, 7), (0, 9, 3))
+    result = of((0, 0, 20), (0, 2, 8), (0, 8, 7), (0, 9, 3))
 
-    assert found.parent.tolist() == [NO_PARENT, 0, 0, 2]
-    assert found.depth.tolist() == [0, 1, 1, 2]
-    assert found.is_overlapping.tolist() == [False, False, True, False]
+    assert result.parent.tolist() == [NO_PARENT, 0, 0, 2]
+    assert result.depth.tolist() == [0, 1, 1, 2]
+    assert result.is_overlapping.tolist() == [False, False, True, False]
 
 
-def test_of_equal_intervals_the_earlier_row_is_outside():
-    """Two of 0..5: the second lies in the first."""
+def test_of_equal_intervals_the_earlier_row_is_the_outer_one():
+    """Of two intervals 0..5, the second is inside the first."""
     assert of((0, 0, 5), (0, 0, 5)).parent.tolist() == [NO_PARENT, 0]
 
 
-def test_of_three_columns_each_has_a_value_for_every_interval():
-    """Two groups, two starts and one end are an error, and so is a parent that is not there."""
+def test_columns_have_equal_lengths_and_parents_exist():
+    """Two groups, two starts and one end are an error; so is a parent that does not exist."""
     with pytest.raises(ValueError, match="differ in length"):
         nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
     with pytest.raises(ValueError, match="row 7"):
@@ -72,26 +72,26 @@ def test_of_three_columns_each_has_a_value_for_every_interval():
 
 
 @given(INTERVALS)
-def test_in_order_each_interval_comes_after_all_around_it(intervals):
-    """By group, start, the longest first, and row."""
+def test_in_order_each_interval_follows_all_around_it(intervals):
+    """The order is by group, start, the longest first, and row."""
     group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
     order = nesting_order(group, start, start + length).tolist()
     assert order == sorted(range(len(intervals)), key=lambda row: (group[row], start[row], -length[row], row))
 
 
 def test_columns_may_have_gaps_between_their_values():
-    """Every other value of an array, and groups of another type, nest as copies of them do."""
+    """Strided arrays, and groups of another type, nest like copies of them."""
     group, start, end = np.zeros(6, np.int16)[::2], np.arange(6)[::2], np.arange(20, 14, -1)[::2]
     assert nesting(group, start, end).parent.tolist() == [NO_PARENT, 0, 1]
 
 
-def test_no_interval_at_all():
-    """Nothing lies in nothing."""
+def test_no_intervals():
+    """The result is empty."""
     assert [column.tolist() for column in of()] == [[], [], []]
 
 
 def test_climbing_stops_at_the_wanted_rows():
-    """A chain 0 > 1 > 2 > 3 in which 0 and 2 are wanted: nearest above 3 is 2, furthest is 0; above 0 is nothing."""
+    """In the chain 0 > 1 > 2 > 3 with 0 and 2 wanted, the nearest above 3 is 2, the furthest 0; 0 has none."""
     parent, wanted = np.array([NO_PARENT, 0, 1, 2]), np.array([True, False, True, False])
     rows = np.array([3, 2, 1, 0])
 
@@ -101,8 +101,8 @@ def test_climbing_stops_at_the_wanted_rows():
 
 
 @given(INTERVALS)
-def test_sums_of_subtrees_count_each_row_for_all_above_it(intervals):
-    """The sum of a row is its own value and those of the rows that have it above them, whatever their order."""
+def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
+    """The sum of a row is its own value and those of its descendants, in any order of the rows."""
     parent = of(*intervals).parent
     values = np.arange(1, len(parent) + 1)
 
@@ -116,8 +116,8 @@ def test_sums_of_subtrees_count_each_row_for_all_above_it(intervals):
 
 
 @given(INTERVALS, st.data())
-def test_paths_are_equal_where_all_keys_above_are(intervals, data):
-    """Two rows have one number exactly if the keys from them to the top are the same."""
+def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
+    """Two rows have the same number exactly if the keys from them to the root are the same."""
     parent = of(*intervals).parent
     keys = [data.draw(st.integers(0, 2)) for _ in intervals]
 
@@ -134,8 +134,8 @@ def test_paths_are_equal_where_all_keys_above_are(intervals, data):
     assert len(set(numbers)) == len(set(paths))
 
 
-def test_a_wanted_row_is_found_before_those_above_it():
-    """0..20 around 2..10 around 3..5; the first two are wanted: itself, the nearest, and nothing for no row."""
+def test_a_wanted_row_precedes_its_ancestors():
+    """0..20 around 2..10 around 3..5, the first two wanted: a row itself, the nearest ancestor, none for no row."""
     parent = of((0, 0, 20), (0, 2, 8), (0, 3, 2)).parent
     wanted = np.array([True, True, False])
 

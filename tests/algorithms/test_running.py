@@ -1,4 +1,4 @@
-"""Integrals of what runs at once against a sum over every nanosecond."""
+"""Integrals of running intervals, compared with a sum over every nanosecond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ weighted = st.lists(
 
 
 def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
-    """Add up what runs in each nanosecond before the moment."""
+    """Sum the weights of the intervals that run in each nanosecond before the time."""
     return sum(
         min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
         for time in range(-20, moment)
@@ -25,26 +25,26 @@ def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> fl
 
 
 @given(weighted, st.sampled_from([1.0, math.inf]))
-def test_the_integral_counts_what_runs_in_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
-    """Overlapping intervals add, up to the limit."""
+def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
+    """The weights of overlapping intervals add up to the limit."""
     starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)
 
-    found = weight_before((starts, starts + lengths), weights, moments, most=most)
+    integrals = weight_before((starts, starts + lengths), weights, moments, most=most)
 
-    assert found == pytest.approx([integral(rows, moment, most) for moment in moments.tolist()], abs=1e-9)
+    assert integrals == pytest.approx([integral(rows, moment, most) for moment in moments.tolist()], abs=1e-9)
 
 
 @given(weighted, weighted)
 def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]) -> None:
-    """A nanosecond within any of the others adds nothing, whatever runs then."""
+    """A nanosecond inside any of the other intervals adds nothing."""
     starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     outside, their_lengths = (np.array([row[place] for row in others], np.int64) for place in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)
 
-    found = weight_before(
+    integrals = weight_before(
         (starts, starts + lengths), weights, moments, most=1.0, outside=(outside, outside + their_lengths)
     )
 
@@ -53,14 +53,14 @@ def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list
         0.0 if hidden else integral(rows, time + 1, 1.0) - integral(rows, time, 1.0)
         for time, hidden in zip(moments.tolist(), is_outside, strict=True)
     ]
-    assert found == pytest.approx(np.cumsum([0.0, *steps[:-1]]), abs=1e-9)
+    assert integrals == pytest.approx(np.cumsum([0.0, *steps[:-1]]), abs=1e-9)
 
 
-def test_times_of_today_lose_nothing() -> None:
+def test_times_of_today_are_exact() -> None:
     """Nanoseconds since 1970 do not fit a double; differences do."""
     now = 1_700_000_000_000_000_001
     starts = np.array([now, now + 3])
 
-    found = weight_before((starts, starts + 5), np.array([0.5, 0.25]), np.array([now + 1, now + 4, now + 9]))
+    integrals = weight_before((starts, starts + 5), np.array([0.5, 0.25]), np.array([now + 1, now + 4, now + 9]))
 
-    assert found.tolist() == [0.5, 2.25, 3.75]
+    assert integrals.tolist() == [0.5, 2.25, 3.75]

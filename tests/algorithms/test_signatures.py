@@ -1,4 +1,4 @@
-"""What the names of functions say, as demanglers write them and as compilers mangle them."""
+"""Parsing function names, as written by demanglers and as mangled by compilers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ GEMM = (
     ],
 )
 def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -> None:
-    """Return types, unnamed scopes, comparisons among arguments, lambdas, operators, clones; other texts are none."""
+    """Return types, unnamed scopes, comparisons in arguments, lambdas, operators, clones; other texts return None."""
     assert signature(name) == read
 
 
@@ -102,8 +102,8 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
         ("_Z9999f", "_Z9999f"),
     ],
 )
-def test_the_function_name_stands_alone(name: str, function: str) -> None:
-    """No return type, template or call arguments; of a mangling that is not understood, its nested name."""
+def test_the_function_name_alone(name: str, function: str) -> None:
+    """It has no return type, template or call arguments; for an unsupported mangling, it is the nested name."""
     assert function_name(name) == function
 
 
@@ -132,7 +132,7 @@ def test_the_function_name_stands_alone(name: str, function: str) -> None:
     ],
 )
 def test_hostile_names_take_bounded_time(name: str) -> None:
-    """Names come from the traced program: deep nesting, missing brackets, 100 MB; their readings stay short too."""
+    """Names come from the traced program: deep nesting, missing brackets, 100 MB; the results also stay short."""
     began = time.process_time()
     read, function = signature(name), function_name(name)
     assert time.process_time() - began < 1
@@ -143,7 +143,7 @@ def test_hostile_names_take_bounded_time(name: str) -> None:
 @example("operator")
 @example("a::operator() const")
 def test_every_text_has_an_answer(name: str) -> None:
-    """Whatever the text, it is a signature with a name, or none."""
+    """Every text is a signature with a name, or returns None."""
     read = signature(name)
     assert read is None or read.name
     assert isinstance(function_name(name), str)

@@ -1,4 +1,4 @@
-"""Statistics by group against the textbook formulas."""
+"""Statistics by group, compared with the textbook formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def frame(pairs: list[tuple[int, int]]) -> pl.DataFrame:
 
 @given(rows)
 def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]) -> None:
-    """Count, sum, mean, sample deviation, extremes and quartiles of each group, groups in order."""
+    """Count, sum, mean, sample deviation, extremes and quartiles of each group; groups are in order."""
     result = summary(frame(pairs), by=["group"], value="value")
 
     groups = sorted({group for group, _ in pairs})
@@ -43,12 +43,12 @@ def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]
 
 
 def test_one_value_has_no_deviation() -> None:
-    """A single call deviates by 0, not by an unknown amount."""
+    """The deviation of a single call is 0, not null."""
     assert summary(frame([(1, 7)]), by=["group"], value="value").row(0) == (1, 1, 7, 7.0, 0.0, 7, 7.0, 7.0, 7.0, 7)
 
 
-def test_no_rows_give_no_groups() -> None:
-    """An empty table has the columns and no rows."""
+def test_no_rows_have_no_groups() -> None:
+    """The result has the columns and no rows."""
     result = summary(frame([]), by=["group"], value="value")
 
     assert result.columns == ["group", *STATISTICS]
@@ -56,13 +56,13 @@ def test_no_rows_give_no_groups() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**9), 10**9)), max_size=40))
-def test_the_statistics_of_numbers_are_those_of_groups(pairs: list[tuple[int, int]]) -> None:
-    """All but the quartiles; none for no values."""
+def test_the_statistics_of_numbers_equal_those_of_groups(pairs: list[tuple[int, int]]) -> None:
+    """Everything except the quartiles; no values have no statistics."""
     numbers, values = (np.array([pair[at] for pair in pairs], kind) for at, kind in ((0, np.uint32), (1, np.int64)))
 
-    found = summary_by_number(numbers, values)
+    statistics = summary_by_number(numbers, values)
 
     expected = summary(frame(pairs), by=["group"], value="value").rename({"group": "number"})
-    shown = pl.DataFrame(vars(found))
+    shown = pl.DataFrame(vars(statistics))
     assert_frame_equal(shown, expected.select(shown.columns).cast({"number": pl.UInt32}), check_row_order=False)
-    assert found.number.tolist() == list(dict.fromkeys(numbers.tolist()))
+    assert statistics.number.tolist() == list(dict.fromkeys(numbers.tolist()))

@@ -14,16 +14,16 @@ rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), 
 
 
 @given(st.lists(rows, max_size=12))
-def test_sums_are_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None:
-    """Of all events, and of those at marked places; -1 is none."""
+def test_sums_equal_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None:
+    """They cover all events, and those at marked places; -1 is no place."""
     events = pl.DataFrame([row[:3] for row in rows], SCHEMA, orient="row")
     place, marked = np.array([row[3] for row in rows], np.int64), [False, True, True]
 
-    found = sums_by_name(events, place, np.array(marked))
+    sums = sums_by_name(events, place, np.array(marked))
 
     duration_ns, is_marked = pl.col("duration_ns").clip(lower_bound=0), pl.col("is_marked")
     expected = (
-        events.with_columns(pl.Series("is_marked", [each > 0 for each in place.tolist()], pl.Boolean))
+        events.with_columns(pl.Series("is_marked", [number > 0 for number in place.tolist()], pl.Boolean))
         .group_by("kind", "name", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("count"),
@@ -32,5 +32,5 @@ def test_sums_are_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None
             duration_ns.filter(is_marked).sum().alias("marked_ns"),
         )
     )
-    assert found.equals(expected)
-    assert found.schema == expected.schema
+    assert sums.equals(expected)
+    assert sums.schema == expected.schema

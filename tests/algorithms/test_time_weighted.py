@@ -1,4 +1,4 @@
-"""Statistics of values that hold for a while."""
+"""Statistics of values weighted by how long they last."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def of(rows: list[tuple[int, int, int]]) -> pl.DataFrame:
 
 
 def test_a_value_counts_as_long_as_it_lasts() -> None:
-    """0 for 3 ns and 4 for 1 ns: mean 1, and half of the time it is 0."""
+    """0 for 3 ns and 4 for 1 ns: the mean is 1 and the median 0."""
     assert of([(7, 0, 1), (7, 4, 1), (7, 0, 2)]).rows() == [(7, 4, 1.0, pytest.approx(3**0.5), 0, 0, 0, 0, 4)]
 
 
-def test_what_lasts_for_no_time_counts_for_nothing() -> None:
-    """A group of such values alone is absent."""
+def test_values_without_duration_are_ignored() -> None:
+    """A group with only such values is absent."""
     assert of([(1, 5, 10), (1, 99, 0), (2, 5, 0)])["max"].to_list() == [5]
 
 
-def test_nothing_gives_an_empty_table() -> None:
-    """With the same columns."""
+def test_no_values_return_an_empty_table() -> None:
+    """It has the same columns."""
     assert of([]).columns == ["key", "total", "mean", "std", "min", "p25", "median", "p75", "max"]
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 20)), min_size=1, max_size=12))
-def test_it_is_the_statistics_of_every_nanosecond(pairs: list[tuple[int, int]]) -> None:
-    """Each value written as often as it lasts gives the same mean, deviation, extremes and quartiles."""
+def test_statistics_equal_those_of_every_nanosecond(pairs: list[tuple[int, int]]) -> None:
+    """Repeating each value as often as it lasts returns the same mean, deviation, extremes and quartiles."""
     row = of([(0, value, weight) for value, weight in pairs]).row(0, named=True)
     each = sorted(value for value, weight in pairs for _ in range(weight))
 

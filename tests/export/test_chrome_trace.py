@@ -54,28 +54,28 @@ def unchanged(event: dict) -> dict:
 @pytest.mark.parametrize("blank", ["", " ", "\n  "])
 @pytest.mark.parametrize("events", ["", EVENT, f"{EVENT}, {EVENT}"])
 @pytest.mark.parametrize("after", ["", ',"traceName":"]}","list":[1,2]'])
-def test_events_are_added_at_the_end_of_the_list_and_all_else_stays(tmp_path, blank, events, after) -> None:
-    """Text before and after the list stays, and so do lists and texts that look like its end."""
+def test_events_are_added_at_the_end_of_the_list_and_the_rest_is_kept(tmp_path, blank, events, after) -> None:
+    """Text before and after the list is kept, including lists and texts that look like its end."""
     text = f'{{"schemaVersion":1,"other":[{{"a":"]"}}],"traceEvents":[{blank}{events}{blank}]{after}}}'
     source, target = file_of(tmp_path, text), tmp_path / "out.json"
 
     with_events(opened(source), target, [MARK, json.dumps(MARK)])
 
-    found, expected = json.loads(target.read_text()), json.loads(text)
+    copy, expected = json.loads(target.read_text()), json.loads(text)
     expected["traceEvents"] += [MARK, MARK]
-    assert found == expected
+    assert copy == expected
     assert source.read_text() == text
 
 
-def test_the_text_of_the_events_is_copied_letter_by_letter(tmp_path) -> None:
+def test_the_text_of_the_events_is_copied_byte_for_byte(tmp_path) -> None:
     """A double would turn 1725000000000000.123 into .125."""
     source, target = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}'), tmp_path / "out.json"
     with_events(opened(source), target, [MARK])
     assert EVENT in target.read_text()
 
 
-def test_no_events_to_add_leave_the_same_text(tmp_path) -> None:
-    """The copy is equal byte by byte."""
+def test_without_new_events_the_text_is_the_same(tmp_path) -> None:
+    """The copy is equal byte for byte."""
     text = f'{{"traceEvents":[{EVENT}\n]\n}}\n'
     with_events(opened(file_of(tmp_path, text)), tmp_path / "out.json", [])
     assert (tmp_path / "out.json").read_text() == text
@@ -83,17 +83,17 @@ def test_no_events_to_add_leave_the_same_text(tmp_path) -> None:
 
 @pytest.mark.parametrize("cut", [f"[{EVENT}", f"[{EVENT},", f"[{EVENT},{EVENT[:40]}", f"[{EVENT},{EVENT[:-2]}", "["])
 @pytest.mark.parametrize("start", ['{"schemaVersion":1,"traceEvents":', ""])
-def test_a_file_that_is_cut_off_is_closed_behind_its_last_whole_event(tmp_path, start, cut) -> None:
-    """With the bracket of the list, and the brace of the object if there is one."""
+def test_a_truncated_file_is_closed_after_its_last_complete_event(tmp_path, start, cut) -> None:
+    """The copy ends with the bracket of the list, and with the brace of the object if there is one."""
     path = file_of(tmp_path, start + cut)
     rewritten(path, tmp_path / "out.json", unchanged, [MARK])
-    found = json.loads((tmp_path / "out.json").read_text())
-    names = [event["name"] for event in (found["traceEvents"] if start else found)]
+    copy = json.loads((tmp_path / "out.json").read_text())
+    names = [event["name"] for event in (copy["traceEvents"] if start else copy)]
     assert names == (["mark"] if cut == "[" else ["gemm", "mark"])
 
 
-def test_adding_to_a_file_that_is_cut_off_closes_it(tmp_path) -> None:
-    """`with_events` finds no closing bracket there."""
+def test_adding_to_a_truncated_file_closes_it(tmp_path) -> None:
+    """`with_events` adds the missing bracket."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT[:50]}'))
     assert rank_trace.health.events_end is None
     with_events(rank_trace, tmp_path / "out.json", [MARK])
@@ -102,7 +102,7 @@ def test_adding_to_a_file_that_is_cut_off_closes_it(tmp_path) -> None:
 
 
 def test_compressed_files_are_read_and_written(tmp_path) -> None:
-    """Detected by the first bytes of the source, and chosen by the name of the target."""
+    """The first bytes of the source and the name of the target decide about compression."""
     source = tmp_path / "rank0.json.gz"
     source.write_bytes(gzip.compress(f'{{"traceEvents":[{EVENT}]}}'.encode()))
     with_events(opened(source), tmp_path / "out.json.gz", [MARK])
@@ -111,7 +111,7 @@ def test_compressed_files_are_read_and_written(tmp_path) -> None:
     assert compressed == json.loads((tmp_path / "again.json").read_text())
 
 
-def test_rewriting_changes_leaves_out_and_adds(tmp_path) -> None:
+def test_rewriting_changes_drops_and_adds_events(tmp_path) -> None:
     """The function is called once for each event, in file order."""
     path = file_of(tmp_path, '{"a":1,"traceEvents":[{"name":"x"},null,{"name":"{]"},{"name":"z"}],"b":[{"name":"y"}]}')
     seen = []
@@ -131,7 +131,7 @@ def test_rewriting_changes_leaves_out_and_adds(tmp_path) -> None:
 
 
 def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
-    """Also in changed events."""
+    """This holds for changed events, too."""
     path = file_of(tmp_path, f'{{"traceEvents":[{EVENT}]}}')
     rewritten(path, tmp_path / "out.json", lambda event: event | {"name": "né\ud800"})
     text = (tmp_path / "out.json").read_text()
@@ -141,7 +141,7 @@ def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
 def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, monkeypatch, piece) -> None:
-    """Pieces may end within a number, an escape, or a character of several bytes."""
+    """Pieces may end within a number, an escape, or a multi-byte character."""
     events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
     text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
@@ -160,7 +160,7 @@ GAPS = {
 @pytest.mark.parametrize("events", GAPS.values(), ids=GAPS)
 @pytest.mark.parametrize("after", ["", ',"other":[{"a":1}, {"b":2}]'])
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, events, after, piece) -> None:
+def test_text_that_looks_like_a_gap_between_events(tmp_path, monkeypatch, events, after, piece) -> None:
     """Events are parsed in batches up to such a gap; the result equals parsing them one by one."""
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
     text = f'{{"traceEvents":[{events}]{after}}}'
@@ -174,16 +174,16 @@ def test_what_looks_like_a_gap_between_events_is_none(tmp_path, monkeypatch, eve
 
 
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
-def test_what_is_no_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
+def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
     """The error names the file and says what to do."""
     path = file_of(tmp_path, text)
     with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
-    assert [each.name for each in tmp_path.iterdir()] == ["rank0.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["rank0.json"]
 
 
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
-    """If a value is longer than any event can be, the file counts as damaged."""
+    """A file with a value longer than any event counts as damaged."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
@@ -191,8 +191,8 @@ def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) 
         rewritten(path, tmp_path / "out.json", unchanged)
 
 
-def test_nothing_is_overwritten_unless_asked(tmp_path) -> None:
-    """Not even with the same content."""
+def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
+    """Not even a file with the same content is replaced."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"out\.json already exists"):
@@ -204,22 +204,22 @@ def test_nothing_is_overwritten_unless_asked(tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/out.json", ""])
 def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
-    """The folder is missing, or the target is a folder itself."""
+    """The folder is missing, or the target is itself a folder."""
     with pytest.raises(InvalidOptionError, match="folder"):
         with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
 
 
-def test_an_error_while_writing_leaves_what_was_there(tmp_path) -> None:
-    """The new file appears whole or not at all."""
+def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
+    """The new file appears completely or not at all."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(ZeroDivisionError):
         with_events(rank_trace, target, ({"n": 1 // 0} for _ in range(1)), overwrite=True)
     assert target.read_text() == "mine"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["out.json", "rank0.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "rank0.json"]
 
 
-def test_a_source_that_has_changed_is_an_error(tmp_path) -> None:
+def test_a_changed_source_is_an_error(tmp_path) -> None:
     """Its events no longer end where they did."""
     path = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(path)
@@ -230,24 +230,24 @@ def test_a_source_that_has_changed_is_an_error(tmp_path) -> None:
             with_events(rank_trace, tmp_path / "out.json", [MARK])
 
 
-def test_a_source_that_is_gone_is_an_error(tmp_path) -> None:
-    """As everywhere."""
+def test_a_missing_source_is_an_error(tmp_path) -> None:
+    """The error is the same as elsewhere."""
     with pytest.raises(UnreadableTraceError, match="cannot be read"):
         rewritten(tmp_path / "none.json", tmp_path / "out.json", unchanged)
 
 
-def test_zstd_is_read_where_python_can(tmp_path, monkeypatch) -> None:
-    """If no module can decompress zstd, the error says what to install."""
+def test_zstd_is_read_if_a_module_can_decompress_it(tmp_path, monkeypatch) -> None:
+    """Otherwise, the error says what to install."""
     monkeypatch.setattr("holotrace.export.trace_text._ZSTD_READERS", ("no_such_module", "nor_this"))
     with pytest.raises(InvalidOptionError, match=r"zstd -d.*nor_this"):
         rewritten(file_of(tmp_path, b"\x28\xb5\x2f\xfd0000"), tmp_path / "out.json", unchanged)
 
 
 def test_the_copy_reads_as_the_original_does(tmp_path) -> None:
-    """The same events, plus one mark."""
+    """It has the same events, plus one mark."""
     (path,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5, launch_us=-3).write(tmp_path / "job")
     with_events(opened(path), tmp_path / "copy.json.gz", [MARK])
-    before, after = (opened(each).table("events") for each in (path, tmp_path / "copy.json.gz"))
+    before, after = (opened(file).table("events") for file in (path, tmp_path / "copy.json.gz"))
     assert after["start_ns"].to_list()[: len(before)] == before["start_ns"].to_list()
     assert len(after) == len(before) + 1
 
@@ -259,8 +259,8 @@ def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) 
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
-    """Kept events and the lists around them stay byte by byte; events beyond the fates are kept."""
+def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
+    """Kept events and the lists around them are copied byte for byte; events beyond the fates are kept."""
     kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
     before = '{"a":[{"name":"é]"}], "traceEvents": ['
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
@@ -268,10 +268,10 @@ def test_an_edited_copy_keeps_marks_and_leaves_out(tmp_path, ending) -> None:
 
     edited(opened(source), target, edits(KEPT, MARKED, LEFT_OUT), [MARK, EVENT])
 
-    found = gzip.decompress(target.read_bytes()).decode() if ending else target.read_text()
+    copy = gzip.decompress(target.read_bytes()).decode() if ending else target.read_text()
     changed = EVENT.replace("}}", ',"index":1}}')
     mark = json.dumps(MARK, separators=(",", ":"))
-    assert found == f'{before}\n{kept},\n{changed},\n{kept}, {kept},\n{mark},\n{EVENT}] ,"b":[{{"name":"y"}}]}}'
+    assert copy == f'{before}\n{kept},\n{changed},\n{kept}, {kept},\n{mark},\n{EVENT}] ,"b":[{{"name":"y"}}]}}'
 
 
 @pytest.mark.parametrize("events", ["", EVENT])
@@ -284,7 +284,7 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
 
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
-def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> None:
+def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     """The list has no closing bracket, so every event is parsed."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
@@ -300,8 +300,8 @@ def test_an_edited_copy_of_a_file_that_is_cut_off_is_whole(tmp_path, text) -> No
         f'{{"traceEvents":[null,{EVENT},{EVENT}]}}',
     ],
 )
-def test_a_damaged_file_whose_events_would_be_mistaken_is_not_copied(tmp_path, text) -> None:
-    """Events after the first list have fates, too, and entries that are not events count in the order."""
+def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
+    """Events after the first list also have fates, and entries that are not events count in the order."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"
@@ -312,7 +312,7 @@ def test_a_damaged_file_whose_events_would_be_mistaken_is_not_copied(tmp_path, t
 
 @pytest.mark.parametrize("text", [f'{{"traceEvents":[{EVENT}],{EVENT}', f"[{EVENT}][{EVENT}]", f"[{EVENT}][{EVENT}"])
 def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
-    """They would end up between other events, or on another clock."""
+    """They would be added between other events, or on another clock."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `holotrace check` lists the damage"
@@ -322,7 +322,7 @@ def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
 
 
 @pytest.mark.parametrize("padding", [" " * len(EVENT) + " ", ",}" + " " * len(EVENT), "," + EVENT[:-1] + "]"])
-def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path, padding) -> None:
+def test_an_edited_copy_of_a_changed_file_is_an_error(tmp_path, padding) -> None:
     """The fates would apply to other events, so nothing is written."""
     source = file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT}]}}')
     rank_trace = opened(source)
@@ -334,8 +334,8 @@ def test_an_edited_copy_of_a_file_that_has_changed_since_is_an_error(tmp_path, p
     assert not (tmp_path / "out.json").exists()
 
 
-def test_an_edited_copy_of_a_file_that_is_gone_is_an_error(tmp_path) -> None:
-    """As everywhere."""
+def test_an_edited_copy_of_a_missing_file_is_an_error(tmp_path) -> None:
+    """The error is the same as elsewhere."""
     source = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(source)
     assert rank_trace.health.is_clean
@@ -357,16 +357,16 @@ def test_an_edited_copy_of_a_file_that_is_gone_is_an_error(tmp_path) -> None:
         ('"b":[{"args":{"c":2}}],"args":{"a":1}', '"b":[{"args":{"c":2}}],"args":{"a":1,"index":1}'),
     ],
 )
-def test_args_are_added_wherever_and_however_they_are_written(tmp_path, args, expected) -> None:
-    """At the end of the event's args, so that they win if the key exists already."""
+def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
+    """They are added to the end of the event's args, so they take precedence over an existing key."""
     event = f'{{"ph":"X","name":"n","pid":0,"tid":0,"ts":1,"dur":2,{args}}}'
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{event}]}}'))
     edited(rank_trace, tmp_path / "out.json", edits(MARKED))
     assert (tmp_path / "out.json").read_text() == f'{{"traceEvents":[\n{event.replace(args, expected)}]}}'
 
 
-def test_numbers_take_the_place_of_names_of_complete_events(tmp_path) -> None:
-    """Without blanks and args; events of other phases are unchanged."""
+def test_numbers_replace_the_names_of_complete_events(tmp_path) -> None:
+    """Spaces and args are dropped; events of other phases are unchanged."""
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))
@@ -394,7 +394,7 @@ each_edit = st.sampled_from([(KEPT, 0), (LEFT_OUT, 0), (MARKED, 0), (NUMBERED, 3
     st.booleans(),
     st.sampled_from([",", " ,\n "]),
 )
-def test_edited_and_rewritten_copies_hold_the_same(tmp_path_factory, rows, indent, is_ascii, separator) -> None:
+def test_edited_and_rewritten_copies_are_the_same(tmp_path_factory, rows, indent, is_ascii, separator) -> None:
     """The writer that parses every event is the oracle for the one that parses none."""
     folder = tmp_path_factory.mktemp("copies")
     listed = separator.join(json.dumps(event, indent=indent, ensure_ascii=is_ascii) for event, _ in rows)
@@ -404,5 +404,5 @@ def test_edited_and_rewritten_copies_hold_the_same(tmp_path_factory, rows, inden
     edited(rank_trace, folder / "edited.json", changes, [MARK])
     rewritten(rank_trace.source, folder / "rewritten.json", _in_order(changes), [MARK])
 
-    found, expected = (json.loads((folder / f"{name}.json").read_bytes()) for name in ("edited", "rewritten"))
-    assert found == expected
+    copy, expected = (json.loads((folder / f"{name}.json").read_bytes()) for name in ("edited", "rewritten"))
+    assert copy == expected

@@ -1,4 +1,4 @@
-"""Traces with counters."""
+"""Copies of traces with counters."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def counters(builder: TraceBuilder, *kinds: TimeSeriesTypes) -> list[dict]:
 
 
 @pytest.mark.parametrize("base_time_ns", [0, 1_725_000_000_000_000_000])
-def test_counters_say_what_changes_in_the_files_own_time(base_time_ns) -> None:
-    """In microseconds from the file's base time, in the process of the device."""
+def test_counters_are_written_in_the_time_of_the_file(base_time_ns) -> None:
+    """Times are in microseconds from the file's base time; the process is that of the device."""
     assert counters(job(base_time_ns)) == [
         {**QUEUE, "ts": 1.5, "args": {"Queue Length": 1}},
         {**QUEUE, "ts": 10, "args": {"Queue Length": 0}},
@@ -42,17 +42,17 @@ def test_counters_say_what_changes_in_the_files_own_time(base_time_ns) -> None:
 
 
 def test_one_of_the_counters_can_be_chosen() -> None:
-    """With HTA's flags."""
-    assert {each["name"] for each in counters(job(), TimeSeriesTypes.QUEUE_LENGTH)} == {"Queue Length"}
-    assert {each["name"] for each in counters(job(), TimeSeriesTypes.MEMCPY_BANDWIDTH)} == {"Memcpy HtoD"}
+    """The choices are HTA's flags."""
+    assert {event["name"] for event in counters(job(), TimeSeriesTypes.QUEUE_LENGTH)} == {"Queue Length"}
+    assert {event["name"] for event in counters(job(), TimeSeriesTypes.MEMCPY_BANDWIDTH)} == {"Memcpy HtoD"}
 
 
-def test_of_changes_at_one_moment_the_last_is_written() -> None:
-    """A timeline shows one value at a time."""
+def test_of_changes_at_the_same_time_the_last_is_written() -> None:
+    """A timeline can show only one value at a time."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 20):
         builder.kernel("k", start_us=start, duration_us=1, correlation=9)
-    assert [(each["ts"], each["args"]["Queue Length"]) for each in counters(builder)] == [(0, 2), (10, 1), (20, 0)]
+    assert [(event["ts"], event["args"]["Queue Length"]) for event in counters(builder)] == [(0, 2), (10, 1), (20, 0)]
 
 
 def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
@@ -68,7 +68,7 @@ def test_without_device_work_there_are_no_counters() -> None:
     assert counters(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == []
 
 
-def test_copies_lie_beside_the_files_and_are_skipped_when_the_folder_is_opened(tmp_path) -> None:
+def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_path) -> None:
     """The counters can be read back from them; everything else is unchanged."""
     (path,) = job().write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
@@ -77,14 +77,14 @@ def test_copies_lie_beside_the_files_and_are_skipped_when_the_folder_is_opened(t
 
     assert copy.name == path.name.replace(".json", "_with_counters.json")
     again = open_trace(tmp_path, cache=False)
-    assert ([each.source for each in again.ranks.values()], len(again.skipped)) == ([str(path)], 1)
+    assert ([rank_trace.source for rank_trace in again.ranks.values()], len(again.skipped)) == ([str(path)], 1)
     (rank_trace,) = open_trace({0: copy}, cache=False).ranks.values()
     assert rank_trace.table("counters")["value"].to_list() == [1.0, 0.0, 0.25, 0.0]
     assert rank_trace.health.is_clean
 
 
 def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
-    """With any suffix."""
+    """The suffix can be chosen."""
     (path,) = job().write(tmp_path / "job")
     packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
     packed.write_bytes(
@@ -96,7 +96,7 @@ def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
     assert len(json.loads(gzip.decompress(written[0].read_bytes()))["traceEvents"]) > 4
 
 
-def test_nothing_is_written_where_one_copy_cannot_be(tmp_path) -> None:
+def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
     """All targets are checked first, and nothing is overwritten unless requested."""
     paths = job().rank(1).kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "job")
     trace = open_trace(tmp_path / "job", cache=False)
@@ -110,12 +110,12 @@ def test_nothing_is_written_where_one_copy_cannot_be(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "a/b", "/"])
 def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
-    """The original is never the target."""
+    """The target is never the original."""
     with pytest.raises(InvalidOptionError, match="suffix="):
         write_traces_with_counters(job().build(), tmp_path, suffix=suffix)
 
 
-def test_two_ranks_with_files_of_one_name_are_not_written_over_each_other(tmp_path) -> None:
+def test_two_ranks_with_files_of_the_same_name_do_not_overwrite_each_other(tmp_path) -> None:
     """The files are in two folders, and their copies would have the same path."""
     first, second = (job().write(tmp_path / name)[0] for name in ("a", "b"))
     with pytest.raises(InvalidOptionError, match="ranks 0 and 1 would both be written"):

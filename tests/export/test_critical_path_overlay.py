@@ -40,7 +40,7 @@ def copied(source: Path, target: Path, **options) -> list[dict]:
 
 
 def names(events: list[dict], **args) -> list[str]:
-    """Return the names of the events with a duration that have these args."""
+    """Return the names of the events that have a duration and these args."""
     shown = [event for event in events if event["ph"] == "X"]
     return [event["name"] for event in shown if args.items() <= event["args"].items()]
 
@@ -49,7 +49,7 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """Marks and counters stay; the profiler's arrows are dropped, since their events are."""
+    """Marks and counters are kept; the profiler's arrows are dropped together with their events."""
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -58,8 +58,8 @@ def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) ->
     assert {event["cat"] for event in events if event["ph"] in "sf"} == {"critical_path"}
 
 
-def test_all_events_stay_letter_by_letter_but_for_the_mark(source, tmp_path) -> None:
-    """The profiler's arrows stay, too."""
+def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
+    """The profiler's arrows are kept, too."""
     events = copied(source, tmp_path / "copy.json", only_critical=False)
 
     before = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
@@ -93,13 +93,13 @@ def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
 
 
 def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
-    """Only launches."""
+    """Here, only launches are drawn."""
     arrows = [e for e in copied(source, tmp_path / "copy.json", arrows=[EdgeType.LAUNCH]) if e["ph"] in "sf"]
     assert [event["args"]["weight"] for event in arrows] == [24, 24]
 
 
-def test_all_edges_show_what_is_not_on_the_path_too(source, tmp_path) -> None:
-    """Each edge is a pair of events, and no arrow begins or ends at the ends of the window."""
+def test_all_edges_can_be_drawn(source, tmp_path) -> None:
+    """Each edge is a pair of events; no arrow begins or ends at the ends of the window."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     arrows = [event for event in events if event.get("cat") == "critical_path"]
     critical = Counter(event["args"]["critical"] for event in arrows)
@@ -107,7 +107,7 @@ def test_all_edges_show_what_is_not_on_the_path_too(source, tmp_path) -> None:
     assert set(Counter(event["id"] for event in arrows).values()) == {2}
 
 
-def test_an_arrow_belongs_to_an_event_that_runs_at_its_moment(source, tmp_path) -> None:
+def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
     """Perfetto binds it to that event: begin <= ts < end."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
@@ -116,8 +116,8 @@ def test_an_arrow_belongs_to_an_event_that_runs_at_its_moment(source, tmp_path) 
         assert any(place == (pid, tid) and begin <= moment < end for pid, tid, begin, end in ranges)
 
 
-def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
-    """A file of that name stays as it is."""
+def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
+    """An existing file is unchanged."""
     (tmp_path / "copy.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, tmp_path / "copy.json")
@@ -126,6 +126,6 @@ def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
 
 
 def test_names_of_copies() -> None:
-    """As in HTA, with a number for further copies; zstd becomes gzip."""
+    """They are HTA's names, with a number for further copies; zstd becomes gzip."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

@@ -33,7 +33,7 @@ def copied(source, target, **options):
 
 
 def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
-    """Seven events of each frequent call and of the rare one; all others stay as they are."""
+    """Seven events of each frequent call and of the rare one are marked; all others are unchanged."""
     rows = copied(source, tmp_path / "copy.json", compress_others=False)
 
     before = [event for event in json.loads(source.read_text())["traceEvents"] if event["ph"] == "X"]
@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """With one sequence: the names of unmarked events are numbers, which the profiler's span explains."""
+    """Only one sequence is marked; the names of unmarked events are numbers, which the profiler's span explains."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """If the file has one, none is added."""
+    """It is only added if the file has none."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")
@@ -78,8 +78,8 @@ def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
     assert rows[1]["args"][rows[0]["name"]] == "other"
 
 
-def test_a_copy_is_left_out_of_the_folder(source) -> None:
-    """Beside the trace, it does not count as another rank."""
+def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
+    """It does not count as another rank beside the trace."""
     target = free_overlaid_path(str(source), source.parent)
     copied(source, target)
 
@@ -89,15 +89,15 @@ def test_a_copy_is_left_out_of_the_folder(source) -> None:
 
 
 def test_names_of_copies_are_free(tmp_path) -> None:
-    """The first, the second; zstd becomes gzip."""
+    """The first copy has no number; zstd becomes gzip."""
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_rank0.json.gz"
     (tmp_path / "overlaid_rank0.json.gz").touch()
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_2_rank0.json.gz"
     assert overlaid_name("rank0.json.zst") == "overlaid_rank0.json.gz"
 
 
-def test_nothing_is_overwritten_unless_asked(source, tmp_path) -> None:
-    """A file of that name stays as it is."""
+def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
+    """An existing file is unchanged."""
     target = tmp_path / "copy.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):

@@ -29,13 +29,13 @@ def rank_of(folder: Path, duration_us: int = 20) -> RankTrace:
 
 @pytest.fixture
 def rank_trace(tmp_path) -> RankTrace:
-    """Return the rank that is saved."""
+    """Return the rank to save."""
     return rank_of(tmp_path / "job")
 
 
 @pytest.fixture
 def saved(rank_trace, tmp_path) -> Path:
-    """Save its path."""
+    """Save the path of the rank."""
     save_path_graph(rank_trace, critical_path_graph(rank_trace), tmp_path / "path.zip")
     return tmp_path / "path.zip"
 
@@ -44,7 +44,7 @@ def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
     """Return a copy of an archive with a member replaced, or removed if the new content is empty."""
     changed = saved.with_name("changed.zip")
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(changed, "w", **options) as new:
-        members = {each: old.read(each) for each in old.namelist()} | {name: content}
+        members = {member: old.read(member) for member in old.namelist()} | {name: content}
         for each, text in members.items():
             if text:
                 new.writestr(each, text)
@@ -58,12 +58,12 @@ def with_manifest(saved: Path, **keys: object) -> Path:
     return with_member(saved, "manifest.json", json.dumps(manifest | keys).encode())
 
 
-def test_everything_comes_back(rank_trace, saved) -> None:
-    """Each table and each number, with its type."""
+def test_everything_is_restored(rank_trace, saved) -> None:
+    """Each table and each number is restored with its type."""
     written, read = critical_path_graph(rank_trace), load_path_graph(saved, rank_trace)
 
     for before, after in ((written, read), (written.graph, read.graph)):
-        for name in (each.name for each in fields(before)):
+        for name in (field.name for field in fields(before)):
             first, second = getattr(before, name), getattr(after, name)
             if isinstance(first, pl.DataFrame):
                 assert_frame_equal(first, second, check_row_order=name != "names")
@@ -82,8 +82,8 @@ def test_other_tools_read_the_tables(saved) -> None:
     assert (manifest["format"], manifest["version"], manifest["rank"]) == ("holotrace critical path", 1, 0)
 
 
-def test_a_file_is_never_overwritten_unasked(rank_trace, saved) -> None:
-    """The first one stays."""
+def test_a_file_is_only_overwritten_on_request(rank_trace, saved) -> None:
+    """The first file is kept."""
     with pytest.raises(InvalidOptionError, match="already exists"):
         save_path_graph(rank_trace, critical_path_graph(rank_trace), saved)
     save_path_graph(rank_trace, critical_path_graph(rank_trace), saved, overwrite=True)
@@ -96,15 +96,15 @@ def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 10, 700, -20])
-def test_a_file_that_is_cut_off_is_a_clear_error(saved, rank_trace, length) -> None:
-    """At any length."""
+def test_a_truncated_file_is_a_clear_error(saved, rank_trace, length) -> None:
+    """This holds for any length."""
     saved.write_bytes(saved.read_bytes()[:length])
     with pytest.raises(NotASavedPathError, match=r"path\.zip is not a saved critical path that can be restored: "):
         load_path_graph(saved, rank_trace)
 
 
 def test_damage_is_found(saved, rank_trace) -> None:
-    """A flipped bit within a table."""
+    """A flipped bit in a table is an error."""
     content = bytearray(saved.read_bytes())
     content[content.index(b"PAR1") + 40] ^= 1
     saved.write_bytes(content)
@@ -142,7 +142,7 @@ def test_another_version_is_named(saved, rank_trace) -> None:
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 
 
-def test_members_that_unfold_are_refused(saved, rank_trace) -> None:
+def test_compressed_members_are_rejected(saved, rank_trace) -> None:
     """A few KiB could become many GiB."""
     packed = with_member(
         saved, "manifest.json", b'{"format":"holotrace critical path"}', compression=zipfile.ZIP_DEFLATED
@@ -159,8 +159,8 @@ def test_members_that_unfold_are_refused(saved, rank_trace) -> None:
         ({"source": pl.lit("x")}, r"edges\.parquet has unexpected columns"),
     ],
 )
-def test_tables_that_do_not_fit_each_other_are_refused(saved, rank_trace, change, reason) -> None:
-    """Even with matching hashes: no invalid row number may reach an algorithm."""
+def test_inconsistent_tables_are_rejected(saved, rank_trace, change, reason) -> None:
+    """Even if the hashes match, no invalid row number reaches an algorithm."""
     with zipfile.ZipFile(saved) as archive:
         edges = pl.read_parquet(io.BytesIO(archive.read("edges.parquet")))
         hashes = json.loads(archive.read("manifest.json"))["hashes"]
@@ -171,13 +171,13 @@ def test_tables_that_do_not_fit_each_other_are_refused(saved, rank_trace, change
         load_path_graph(with_manifest(forged.rename(saved), hashes=hashes), rank_trace)
 
 
-def test_a_missing_file_is_the_error_of_the_system(tmp_path, rank_trace) -> None:
-    """As for any file."""
+def test_a_missing_file_is_a_system_error(tmp_path, rank_trace) -> None:
+    """It is the same as for any file."""
     with pytest.raises(FileNotFoundError):
         load_path_graph(tmp_path / "nothing.zip", rank_trace)
 
 
-def test_nothing_is_written_where_an_archive_says(saved, rank_trace, tmp_path) -> None:
+def test_an_archive_does_not_choose_where_to_write(saved, rank_trace, tmp_path) -> None:
     """A member whose name leads to another folder is ignored."""
     before = sorted(tmp_path.rglob("*"))
     forged = with_member(saved, "../../escaped.parquet", b"x")

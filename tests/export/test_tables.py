@@ -23,7 +23,7 @@ def trace(tmp_path):
 
 @pytest.mark.parametrize("table_format", READ)
 def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
-    """With the columns of the schema, and texts in place of ids."""
+    """A file has the columns of the schema, with texts in place of ids."""
     paths = export_tables(trace, tmp_path / "out", table_format)
 
     assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
@@ -37,26 +37,26 @@ def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
 
 
 def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
-    """With a single header line."""
+    """A file has a single header line."""
     monkeypatch.setattr("holotrace.export.tables._ROWS_AT_ONCE", 1)
     export_tables(trace, tmp_path / "out", "csv")
     expected = trace.ranks[0].table("events")["start_ns"].to_list()
     assert pl.read_csv(tmp_path / "out" / "rank_0" / "events.csv")["start_ns"].to_list() == expected
 
 
-def test_nothing_is_overwritten_unless_asked(trace, tmp_path) -> None:
+def test_nothing_is_overwritten_unless_requested(trace, tmp_path) -> None:
     """The error comes before anything is written."""
     mine = tmp_path / "out" / "rank_1" / "events.csv"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"rank_1 already exists"):
         export_tables(trace, tmp_path / "out", "csv")
-    assert [each for each in (tmp_path / "out").rglob("*") if each.is_file()] == [mine]
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine]
     export_tables(trace, tmp_path / "out", "csv", overwrite=True)
     assert mine.read_text() != "mine"
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(trace, tmp_path) -> None:
-    """Its parent is missing."""
+def test_a_folder_that_cannot_be_created_is_an_error(trace, tmp_path) -> None:
+    """The parent folder is missing."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         export_tables(trace, tmp_path / "a" / "b", "csv")

@@ -37,14 +37,14 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
-    """The same as a file."""
+    """The file of that trace."""
     (path,) = TraceBuilder().kernel("k", start_us=0, duration_us=1).write(tmp_path_factory.mktemp("job"))
     return path
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """A cache of the test."""
+    """A separate cache for the test."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -75,14 +75,14 @@ def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
         holotrace.sql(trace, query, memory_limit_bytes=100 << 20)
 
 
-def test_a_limit_that_is_too_small_is_refused(trace) -> None:
+def test_too_small_a_limit_is_rejected(trace) -> None:
     """DuckDB needs a minimum of memory for any query."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
         holotrace.sql(trace, "SELECT 1", memory_limit_bytes=1_024)
 
 
-def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
-    """It occurs while rows are fetched."""
+def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
+    """DuckDB raises it after the first rows."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         holotrace.sql(trace, query)
@@ -99,7 +99,7 @@ def test_an_error_in_the_midst_of_the_rows_is_one_line(trace) -> None:
     ],
 )
 def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
-    """Silently, with nothing left behind, even if DuckDB does not check for interrupts."""
+    """It ends silently and leaves nothing behind, even if DuckDB does not check for interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM, "sql", str(file), query, "--timeout", "100"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
@@ -115,11 +115,11 @@ PROGRAM = """
 import sys
 import holotrace.sql_queries.running as running
 wait = running._wait
-def told(*arguments):
+def reporting_wait(*arguments):
     sys.stdout.write("running\\n")
     sys.stdout.flush()
     return wait(*arguments)
-running._wait = told
+running._wait = reporting_wait
 from holotrace.cli.app import main
 main()
 """
@@ -128,7 +128,7 @@ main()
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])
 def test_results_of_every_type_are_printed(result_format, file) -> None:
-    """Including infinite dates, intervals, blobs and unions."""
+    """They include infinite dates, intervals, blobs and unions."""
     result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
     assert result.exit_code == 0
     if result_format == "csv":
@@ -156,8 +156,8 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
     assert read(target).schema == holotrace.sql(trace, ALL_TYPES).schema
 
 
-def test_common_types_stay_what_they_are(trace) -> None:
-    """Numbers, texts, times, lists and structs stay; unsupported types become text, a map becomes a list of pairs."""
+def test_common_types_are_kept(trace) -> None:
+    """Numbers, texts, times, lists and structs are kept; other types become text, and a map a list of pairs."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "
@@ -180,7 +180,7 @@ def test_common_types_stay_what_they_are(trace) -> None:
     assert rows.select("map", "i", "same_1").row(0) == ([{"key": "k", "value": 1}], "36:00:00", 8)
 
 
-def test_the_order_of_rows_stays_where_types_are_replaced(trace) -> None:
+def test_the_order_of_rows_is_kept_if_types_are_replaced(trace) -> None:
     """The replacement is a projection over the ordered rows."""
     query = "SELECT to_days(range::INT) AS i, range AS n FROM range(5000) ORDER BY n DESC"
     assert holotrace.sql(trace, query)["n"].to_list() == list(range(4_999, -1, -1))
@@ -190,5 +190,5 @@ def test_the_order_of_rows_stays_where_types_are_replaced(trace) -> None:
     ("text", "byte_count"), [("500MB", 500_000_000), ("4GiB", 4 << 30), ("1.5 gb", 1_500_000_000), ("7", 7)]
 )
 def test_an_amount_of_memory_can_be_written_in_units(text, byte_count) -> None:
-    """Decimal and binary units."""
+    """Units may be decimal or binary."""
     assert parse_size(text) == byte_count

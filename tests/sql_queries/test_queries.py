@@ -1,4 +1,4 @@
-"""Every query of the SQL docs page gives the results of the analyses, or those the trace was built for."""
+"""Every query of the SQL docs page returns the results of the analyses, or those for which the trace was built."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 
 
 def test_longest_kernels(job) -> None:
-    """The sums of `kernels` over all ranks, largest first."""
+    """The query returns the sums of `kernels` over all ranks, largest first."""
     rows = ask(job, "Which kernels take longest")
     expected = sums(holotrace.kernels(job).per_kernel, ["name"], ["call_count", "total_ns"])
     assert len(rows) == 10
@@ -41,7 +41,7 @@ def test_longest_kernels(job) -> None:
 
 
 def test_busy_devices(job) -> None:
-    """The times of `temporal_breakdown`."""
+    """The query returns the times of `temporal_breakdown`."""
     rows = ask(job, "How busy each device was")
     expected = holotrace.temporal_breakdown(job).per_device.select(
         "rank", "device", "window_ns", (pl.col("computation_ns") + pl.col("non_computation_ns")).alias("busy_ns")
@@ -51,7 +51,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """Of a built trace each; of the job all together are its idle time."""
+    """The query returns each gap of a built trace; the gaps of the job add up to its idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)
@@ -64,7 +64,7 @@ def test_gaps(job) -> None:
 
 
 def test_work_without_launch() -> None:
-    """As many as `launch_statistics` counts as unknown."""
+    """The count is that of unknown launches in `launch_statistics`."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("a", start_us=15, duration_us=2)
     trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
     rows = ask(trace, "Work without a known launch")
@@ -73,7 +73,7 @@ def test_work_without_launch() -> None:
 
 
 def test_delays(job) -> None:
-    """Median and maximum are those of `launch_statistics`."""
+    """Median and maximum equal those of `launch_statistics`."""
     rows = ask(job, "How late work starts after its launch")
     expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
@@ -83,7 +83,7 @@ def test_delays(job) -> None:
 
 
 def test_bytes_of_collectives(job) -> None:
-    """Calls and bytes are those of `distributed`."""
+    """Calls and bytes equal those of `distributed`."""
     rows = ask(job, "Bytes and time of each collective")
     expected = holotrace.distributed(job).per_operation
     assert sums(rows, ["rank", "collective"], ["call_count", "bytes"]) == sums(
@@ -93,13 +93,13 @@ def test_bytes_of_collectives(job) -> None:
 
 
 def test_slowest_step(job) -> None:
-    """That of `step_time`."""
+    """It is the slowest step of `step_time`."""
     rows = ask(job, "The slowest step")
     steps = holotrace.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
     assert rows.rows() == steps.select("rank", "step", "duration_ns").head(5).rows()
 
 
-def test_who_waits() -> None:
+def test_waits_of_ranks() -> None:
     """Rank 1 arrives 30 µs late at the first of two collectives, rank 0 arrives 5 µs late at the second."""
     builder = TraceBuilder()
     for rank, starts in ((0, (0, 105)), (1, (30, 100))):
@@ -110,7 +110,7 @@ def test_who_waits() -> None:
 
 
 def test_operators(job) -> None:
-    """The sums of `operators`."""
+    """The query returns the sums of `operators`."""
     rows = ask(job, "GPU time by operator")
     columns = ["call_count", "device_self_ns", "host_self_ns"]
     expected = holotrace.operators(job).per_operator
@@ -118,7 +118,7 @@ def test_operators(job) -> None:
 
 
 def test_operators_of_kernels(job) -> None:
-    """The sums of the pairs in `operator_kernels`; work that no operator launched has none."""
+    """The query returns the sums of the pairs in `operator_kernels`; work without an operator is in no pair."""
     rows = ask(job, "The operator behind each kernel")
     everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
@@ -127,7 +127,7 @@ def test_operators_of_kernels(job) -> None:
 
 
 def test_peak_of_memory(real_traces) -> None:
-    """That of `memory_timeline`."""
+    """It is the peak of `memory_timeline`."""
     trace = holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
     rows = ask(trace, "The peak of memory")
     expected = holotrace.memory_timeline(trace).per_device
@@ -137,7 +137,7 @@ def test_peak_of_memory(real_traces) -> None:
 
 
 def test_ranks_compared(job) -> None:
-    """The late rank waits least in communication, far below the mean."""
+    """The late rank spends the least time in communication, far below the mean."""
     rows = ask(job, "Ranks compared")
     communication = rows.filter(pl.col("kernel_kind") == "communication")
     assert communication["rank"].to_list()[-1] == 3
@@ -145,7 +145,7 @@ def test_ranks_compared(job) -> None:
 
 
 def test_short_kernels() -> None:
-    """Two of three kernels run less than 10 µs; exactly 10 µs does not count."""
+    """Two of three kernels run for less than 10 µs; exactly 10 µs does not count."""
     builder = TraceBuilder()
     for start, length in ((0, 3), (20, 10), (40, 4)):
         builder.kernel("a", start_us=start, duration_us=length)
@@ -153,7 +153,7 @@ def test_short_kernels() -> None:
 
 
 def test_annotations() -> None:
-    """An inner annotation takes its time from the outer one."""
+    """The time of an inner annotation does not count for the outer one."""
     trace = (
         TraceBuilder().annotation("outer", start_us=0, duration_us=10).annotation("inner", start_us=2, duration_us=3)
     )
@@ -171,14 +171,14 @@ def test_stored_tables() -> None:
     assert holotrace.sql(trace, query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
 
 
-def test_every_query_of_the_page_is_asked_here() -> None:
+def test_every_query_of_the_page_is_tested() -> None:
     """Every query on the page has a test here."""
     source = Path(__file__).read_text(encoding="utf-8")
     assert len(QUERIES) >= 12
     assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []
 
 
-def test_the_page_of_the_schema_is_what_the_code_declares() -> None:
+def test_the_page_of_the_schema_is_up_to_date() -> None:
     """`python scripts/write_schema_page.py` writes it."""
     path = ROOT / "scripts" / "write_schema_page.py"
     spec = importlib.util.spec_from_file_location("write_schema_page", path)

@@ -37,33 +37,33 @@ def small_job() -> TraceBuilder:
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
-def test_a_view_has_its_columns_whatever_was_recorded(view, make) -> None:
+def test_a_view_always_has_the_same_columns(view, make) -> None:
     """Names and types match the declaration, with and without rows."""
     rows = holotrace.sql(make().build(), f"FROM {view}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_stored_table_is_there(table) -> None:
-    """With the columns of a store."""
+def test_every_stored_table_is_a_view(table) -> None:
+    """It has the columns of a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_store_answers_as_its_traces_do(name, real_traces, tmp_path) -> None:
-    """Every view, row by row."""
+def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path) -> None:
+    """Every view is compared row by row."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     holotrace.write_store(trace, tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
     for view in VIEWS:
-        expected, found = (holotrace.sql(each, f"FROM {view}") for each in (trace, stored))
-        assert_frame_equal(found, expected, check_row_order=False)
+        expected, actual = (holotrace.sql(source, f"FROM {view}") for source in (trace, stored))
+        assert_frame_equal(actual, expected, check_row_order=False)
         assert len(expected) or view not in {"ranks", "events"}
 
 
-def test_what_a_piece_of_work_knows() -> None:
-    """Its launch, operator and step, and nulls for what the file does not record."""
+def test_columns_of_device_work() -> None:
+    """They include its launch, operator and step, and are null for everything that the file does not record."""
     rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -76,12 +76,12 @@ def test_what_a_piece_of_work_knows() -> None:
     ]
 
 
-def test_a_selection_is_what_is_asked_about(tmp_path) -> None:
+def test_a_query_respects_the_selection(tmp_path) -> None:
     """`where` removes events from every view, for traces and for stores."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store")
-    for each in (trace, holotrace.open_trace(tmp_path / "job.store")):
-        chosen = each.where(_is_first)
+    for source in (trace, holotrace.open_trace(tmp_path / "job.store")):
+        chosen = source.where(_is_first)
         assert holotrace.sql(chosen, "SELECT rank, name FROM kernels ORDER BY rank").rows() == [
             (0, "gemm"),
             (1, "gemm"),
@@ -94,7 +94,7 @@ def _is_first(rank_trace) -> object:
     return (names == "gemm").to_numpy()
 
 
-def test_only_views_that_are_named_are_made() -> None:
+def test_only_named_views_are_written() -> None:
     """A name counts anywhere in the query, so that none is missed."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
@@ -111,8 +111,8 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
     assert rows.to_arrow().num_rows == 2
 
 
-def test_workers_make_the_views(job) -> None:
-    """With an executor the rows are the same."""
+def test_workers_write_the_views(job) -> None:
+    """The rows are the same with an executor."""
     query = "SELECT rank, name, count(*) AS call_count FROM kernels GROUP BY ALL ORDER BY ALL"
     with holotrace.processes(2) as executor:
         assert_frame_equal(holotrace.sql(job, query, executor=executor), holotrace.sql(job, query))
@@ -128,7 +128,7 @@ class Repeating(InProcessExecutor):
 
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
-def test_a_rank_may_be_done_again(is_stored, tmp_path) -> None:
+def test_a_rank_may_be_written_again(is_stored, tmp_path) -> None:
     """Partial files of a lost worker are replaced."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
@@ -152,7 +152,7 @@ class OnAnotherMachine(InProcessExecutor):
             folder.with_name("away").rename(folder)
 
 
-def test_workers_on_another_machine_are_refused(tmp_path, monkeypatch) -> None:
+def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
     """Otherwise their rows would be missing silently."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
@@ -186,8 +186,8 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize("kind", FORBIDDEN)
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
-def test_nothing_else_can_be_reached(kind, is_stored, tmp_path) -> None:
-    """One line says why; no file is read or written."""
+def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
+    """The error is one line, and no file is read or written."""
     secret_frame = pl.DataFrame({"secret": [1]})
     assert len(secret_frame) == 1
     (tmp_path / "secret.csv").write_text("secret\n1\n")
@@ -213,13 +213,13 @@ def test_a_store_cannot_be_written_into(tmp_path) -> None:
     assert target.read_bytes() == before
 
 
-def test_a_message_names_the_views() -> None:
-    """So that a typo can be fixed without the documentation."""
+def test_the_message_lists_the_views() -> None:
+    """A typo can be fixed without the documentation."""
     with pytest.raises(InvalidOptionError, match=r"kernel does not exist.*The views are: ranks, events, device_work"):
         holotrace.sql(gpu_job().build(), "SELECT * FROM kernel")
 
 
-def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
+def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
     """Quotes, pattern characters and equals signs in paths are taken literally."""
     odd = tmp_path / "a=b [1]* it's"
     odd.mkdir()
@@ -229,7 +229,7 @@ def test_odd_names_of_folders(tmp_path, monkeypatch) -> None:
         assert holotrace.sql(trace, "SELECT count(*) FROM events JOIN kernels USING (rank, event_index)").item() == 4
 
 
-def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
+def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> None:
     """A sort that exceeds the limit spills to the temporary folder, which is removed afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
@@ -237,7 +237,7 @@ def test_little_memory_goes_on_in_files(tmp_path, monkeypatch) -> None:
     assert not list(tmp_path.glob("holotrace-sql-*"))
 
 
-def test_without_duckdb(monkeypatch) -> None:
+def test_duckdb_is_missing(monkeypatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(HolotraceError, match=r"SQL needs DuckDB: pip install 'holotrace\[sql\]'"):

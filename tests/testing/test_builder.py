@@ -1,4 +1,4 @@
-"""TraceBuilder: what is written is what was asked for, and reads back as it."""
+"""TraceBuilder writes exactly the requested events, and they can be read back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holotrace.testing.builder import FIRST_AUTOMATIC_CORRELATION, TraceBuilder
 
 
 def written(builder: TraceBuilder, rank: int = 0) -> list[dict]:
-    """Parse the events of a rank, times as exact decimal numbers."""
+    """Parse the events of a rank, with times as exact decimal numbers."""
     return json.loads(builder.json(rank), parse_float=Decimal)["traceEvents"]
 
 
-def test_a_kernel_is_written_with_its_place_and_times():
-    """The row stands on the device's process and the stream's thread; times are exact decimals."""
+def test_a_kernel_is_written_with_its_stream_and_times():
+    """The device is the row's process and the stream its thread; times are exact decimals."""
     (kernel,) = written(TraceBuilder().kernel("gemm", stream=9, device=2, start_us=1.5, duration_us=Decimal("0.001")))
 
     assert kernel == {
@@ -36,8 +36,8 @@ def test_a_kernel_is_written_with_its_place_and_times():
     }
 
 
-def test_a_launch_adds_the_call_and_an_arrow_to_the_kernel():
-    """`launch_us` writes a runtime row before the kernel and both ends of a flow, all with one number."""
+def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
+    """`launch_us` writes a runtime row before the kernel and both ends of a flow, all with the same number."""
     launch, kernel, leaves, arrives = written(TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=2))
 
     assert (launch["cat"], launch["name"], launch["ts"]) == ("cuda_runtime", "cudaLaunchKernel", 2)
@@ -77,8 +77,8 @@ def test_copies_and_memsets_carry_bytes_and_their_own_launches():
     ]
 
 
-def test_a_collective_is_an_nccl_kernel_that_says_what_it_does():
-    """Collective, dtype, sizes, group and a sequence number that counts within the group."""
+def test_a_collective_is_an_nccl_kernel_with_args():
+    """Its args are the collective, dtype, sizes, group, and a sequence number that counts within the group."""
     builder = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=5, elements=7, group_ranks=(0, 3))
@@ -105,8 +105,8 @@ def test_a_collective_is_an_nccl_kernel_that_says_what_it_does():
     assert [row["args"]["Seq"] for row in rows] == [1, 2, 1]
 
 
-def test_args_replace_known_ones_and_none_leaves_one_out():
-    """What a test says about args wins over what the builder would write."""
+def test_args_replace_those_of_the_builder_and_none_removes_one():
+    """Args of a test take precedence over those of the builder."""
     (kernel,) = written(
         TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"device": None, "stream": "0x0", "grid": [1, 1, 1]})
     )
@@ -133,8 +133,8 @@ def test_host_rows_belong_to_the_process_of_their_rank():
     ]
 
 
-def test_a_rank_option_sends_one_event_elsewhere():
-    """`rank=` places a single event; the current rank stays."""
+def test_a_rank_option_applies_to_one_event():
+    """`rank=` selects the rank of a single event; the current rank stays."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1, rank=2).kernel("b", start_us=0, duration_us=1)
 
     assert [row["name"] for row in written(builder, 2)] == ["a"]
@@ -142,14 +142,14 @@ def test_a_rank_option_sends_one_event_elsewhere():
 
 
 def test_raw_events_are_written_as_given():
-    """`event` is for everything that is odd: only floats change, to the decimal they print as."""
+    """`event` is for unusual events: only floats change, to the decimal they print as."""
     (event,) = written(TraceBuilder().event(ph="X", name="n", ts="12.5", dur=1e-3, args=["no object"]))
 
     assert event == {"ph": "X", "name": "n", "ts": "12.5", "dur": Decimal("0.001"), "args": ["no object"]}
 
 
-def test_header_keys_are_set_and_left_out():
-    """Keys of the current rank are replaced; None leaves a key out."""
+def test_header_keys_are_set_and_removed():
+    """Keys of the current rank are replaced; None removes a key."""
     builder = TraceBuilder(base_time_ns=5).header(distributedInfo=None, with_stack=1).rank(1)
 
     keys = json.loads(builder.json(0))
@@ -158,27 +158,27 @@ def test_header_keys_are_set_and_left_out():
     assert json.loads(builder.json(1))["distributedInfo"] == {"backend": "nccl", "rank": 1, "world_size": 2}
 
 
-def test_times_finer_than_a_nanosecond_are_refused():
-    """Nothing is rounded behind the back of a test."""
+def test_times_finer_than_a_nanosecond_are_rejected():
+    """The builder never rounds silently."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 
 
-def test_an_unknown_rank_is_refused():
-    """Asking for the file of a rank that does not exist names those that do."""
+def test_an_unknown_rank_is_rejected():
+    """The error lists the existing ranks."""
     with pytest.raises(UnknownRankError, match="no rank 3 in this trace; its ranks are: 0, 1"):
         TraceBuilder().rank(0).rank(1).json(3)
 
 
-def test_a_builder_that_was_told_nothing_is_an_empty_trace():
-    """One rank, no events."""
+def test_a_builder_without_events_is_an_empty_trace():
+    """It has one rank and no events."""
     trace = TraceBuilder().build()
 
     assert list(trace.ranks) == [0]
     assert trace.ranks[0].table("events").is_empty()
 
 
-def test_write_makes_the_folder_and_one_file_a_rank(tmp_path):
+def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
     """Files are named by rank and returned in order."""
     paths = TraceBuilder().rank(10).rank(2).write(tmp_path / "new")
 
@@ -187,7 +187,7 @@ def test_write_makes_the_folder_and_one_file_a_rank(tmp_path):
 
 
 def test_the_whole_trace_reads_back():
-    """Every kind of row arrives as its kind, in the order of the calls, at its time."""
+    """Every kind of row has its kind and time, in the order of the calls."""
     rank_trace = (
         TraceBuilder(base_time_ns=1_000_000)
         .step(1, 0, 100)
@@ -224,7 +224,7 @@ starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 @settings(deadline=None)
 @given(starts_ns, durations_ns)
 def test_every_nanosecond_survives(start_ns, duration_ns):
-    """A time of any size is written and read back exactly."""
+    """Times of any size are written and read back exactly."""
     start_us, duration_us = Decimal(start_ns).scaleb(-3), Decimal(duration_ns).scaleb(-3)
     trace = TraceBuilder().kernel("k", start_us=start_us, duration_us=duration_us).build()
 
@@ -235,7 +235,7 @@ def test_every_nanosecond_survives(start_ns, duration_ns):
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_every_name_survives(name):
-    """Quotes, backslashes, control characters and all others are written so that they read back."""
+    """Quotes, backslashes, control and all other characters are written such that they read back."""
     rank_trace = TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0]
 
     ids = rank_trace.table("events", ["name"])["name"]

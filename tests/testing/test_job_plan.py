@@ -1,4 +1,4 @@
-"""The course of a made-up job, in true time."""
+"""The course of a simulated job, in true time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def by_stream(rank_plan):
 
 
 def test_work_begins_after_its_launch_has_arrived(plan):
-    """No kernel starts earlier than the latency after its launching call began."""
+    """No kernel starts before the latency after the start of its launching call has passed."""
     assert all(
         planned.start_ns >= planned.launch_start_ns + LAUNCH_LATENCY_NS
         for rank_plan in plan.ranks
@@ -53,15 +53,15 @@ def test_work_begins_after_its_launch_has_arrived(plan):
     )
 
 
-def test_work_on_one_stream_runs_in_turn(plan):
-    """Between two pieces of work on a stream lies at least the gap of the stream."""
+def test_work_on_one_stream_does_not_overlap(plan):
+    """Two pieces of work on a stream are separated by at least the gap of the stream."""
     for rank_plan in plan.ranks:
         for works in by_stream(rank_plan).values():
             assert all(later.start_ns - earlier.end_ns >= STREAM_GAP_NS for earlier, later in pairwise(works))
 
 
-def test_operators_lie_within_each_other_and_hold_their_launches(plan):
-    """Each span of a call lies in the one before; launches lie in the innermost."""
+def test_operators_are_nested_and_contain_their_launches(plan):
+    """Each span of a call is within the previous one; launches are within the innermost."""
     for call in plan.ranks[0].calls:
         assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
         first_ns, last_ns = call.spans[-1]
@@ -69,14 +69,14 @@ def test_operators_lie_within_each_other_and_hold_their_launches(plan):
 
 
 def test_calls_of_a_thread_do_not_overlap(plan):
-    """A host does one thing after another."""
+    """A host makes one call after another."""
     spans = [call.spans[0] for call in plan.ranks[2].calls]
 
     assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
 
 
-def test_collectives_end_everywhere_at_once(plan):
-    """All members of an operation end at the same true time, one transfer after the last arrival."""
+def test_collectives_end_on_all_ranks_at_once(plan):
+    """All members of an operation end at the same true time: the last arrival plus the transfer time."""
     for collective in plan.collectives:
         parts = [
             planned
@@ -90,7 +90,7 @@ def test_collectives_end_everywhere_at_once(plan):
 
 
 def test_every_rank_waits_for_the_straggler(plan):
-    """The straggler is the last to arrive at every operation of the whole job, and waits for nobody."""
+    """The straggler is the last to arrive at every operation of all ranks, and never waits."""
     of_all = [collective for collective in plan.collectives if len(collective.members) == OPTIONS.ranks]
 
     assert {collective.last_to_arrive for collective in of_all} == {1}
@@ -98,7 +98,7 @@ def test_every_rank_waits_for_the_straggler(plan):
 
 
 def test_the_straggler_computes_longer_by_the_delay():
-    """Against the same job without it, forward and backward of a step take the delay longer, but for rounding."""
+    """Compared with the job without a straggler, forward and backward take longer by the delay, except for rounding."""
     slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
 
     def computation_ns(plan):
@@ -107,7 +107,7 @@ def test_the_straggler_computes_longer_by_the_delay():
     assert computation_ns(slow) - computation_ns(even) == pytest.approx(OPTIONS.steps * 2_000_000, abs=1_000)
 
 
-def test_host_groups_hold_the_ranks_of_a_host():
+def test_host_groups_contain_the_ranks_of_a_host():
     """The last host may be smaller."""
     options = replace(OPTIONS, ranks=5)
 
@@ -115,8 +115,8 @@ def test_host_groups_hold_the_ranks_of_a_host():
     assert list(options.group_of("0", 3)) == [0, 1, 2, 3, 4]
 
 
-def test_ranks_of_a_host_share_its_clock_and_that_of_the_first_is_right(plan):
-    """Offsets and drifts belong to hosts and stay within what was asked for."""
+def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
+    """Offsets and drifts belong to hosts and stay within the options."""
     clocks = [rank_plan.clock for rank_plan in plan.ranks]
 
     assert clocks[0] == clocks[1] == HostClock()
@@ -126,7 +126,7 @@ def test_ranks_of_a_host_share_its_clock_and_that_of_the_first_is_right(plan):
 
 
 def test_a_clock_shows_offset_and_drift():
-    """1,000 ppb fast is 1 µs in a second."""
+    """A drift of 1,000 ppb is 1 µs in a second."""
     clock = HostClock(offset_ns=-7, drift_ppb=1_000)
 
     assert clock.shows(BEGIN_NS) == BEGIN_NS - 7
@@ -143,7 +143,7 @@ def test_a_clock_shows_offset_and_drift():
         ({"straggler_rank": 4}, "straggler_rank=4: the ranks are 0 to 3"),
     ],
 )
-def test_options_that_make_no_job_are_refused(change, message):
-    """The message names the option and what is possible."""
+def test_invalid_options_are_rejected(change, message):
+    """The message names the option and its valid values."""
     with pytest.raises(InvalidOptionError, match=message):
         replace(OPTIONS, **change)

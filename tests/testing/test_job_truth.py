@@ -1,4 +1,4 @@
-"""The truth of a made-up job, held to sets of whole nanoseconds."""
+"""The truth about a simulated job, compared with sets of whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def pairs(chosen):
 
 @settings(deadline=None)
 @given(works())
-def test_state_lengths_count_every_moment_once(chosen):
-    """Each combination of kinds lasts as long as there are moments with exactly it."""
+def test_state_lengths_count_every_nanosecond_once(chosen):
+    """The length of each combination of kinds is the number of nanoseconds with exactly these kinds."""
     by_kind = [pairs(work for work in chosen if work.kind == kind) for kind in KINDS]
     expected = {
         frozenset(kind for bit, kind in enumerate(KINDS) if key >> bit & 1): count
@@ -45,7 +45,7 @@ def test_state_lengths_count_every_moment_once(chosen):
 @settings(deadline=None)
 @given(works())
 def test_idle_split_adds_up_to_the_idle_time(chosen):
-    """No idle moment is lost or counted twice; so short a wait for a start is never `other`."""
+    """No idle nanosecond is lost or counted twice; a short wait for a start is never `other`."""
     split = idle_split(chosen)
 
     assert sum(split.values()) == len(holes(pairs(chosen)))
@@ -55,7 +55,7 @@ def test_idle_split_adds_up_to_the_idle_time(chosen):
 @settings(deadline=None)
 @given(works())
 def test_time_before_the_launch_is_host_wait(chosen):
-    """An idle moment waits for the host if the work that ends its gap is yet to be launched."""
+    """Idle time waits for the host until the work that ends the gap is launched."""
     idle = holes(pairs(chosen))
     waiting = {
         moment for moment in idle if moment < next(work for work in chosen if work.start_ns > moment).launch_start_ns
@@ -66,7 +66,7 @@ def test_time_before_the_launch_is_host_wait(chosen):
 
 
 def test_a_long_wait_after_the_launch_is_other():
-    """30 µs is no longer the cost of a launch; 29.999 µs is."""
+    """A wait of 30 µs is `other`; one of 29.999 µs is the cost of a launch."""
 
     def gap_of(length_ns):
         return [ShownWork("memory", 7, 0, 0, 10), ShownWork("memory", 7, 5, 10 + length_ns, 40_000)]

@@ -1,4 +1,4 @@
-"""The layout of Kineto's own writer."""
+"""The layout of Kineto's writer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from holotrace.testing.kineto_json import document, event_text, microseconds
 
 
-def test_an_event_has_one_key_a_line_and_its_args_on_one():
-    """The lines of a complete event, as Kineto breaks them."""
+def test_an_event_has_one_line_per_key_and_one_for_all_args():
+    """A complete event has the line breaks of Kineto."""
     event = {"ph": "X", "name": 'a "b"', "ts": microseconds(1_500), "args": {"stream": 7, "grid": [1, 2, 3]}}
 
     assert event_text(event) == (
@@ -21,8 +21,8 @@ def test_an_event_has_one_key_a_line_and_its_args_on_one():
     )
 
 
-def test_a_document_holds_header_events_and_trailer_in_this_order():
-    """Header keys stand before the events, the trailer's behind them."""
+def test_a_document_has_header_events_and_trailer_in_this_order():
+    """Header keys precede the events, those of the trailer follow them."""
     text = document({"schemaVersion": 1}, [{"ph": "M"}, {"ph": "i"}], {"traceName": "t"})
 
     assert json.loads(text) == {"schemaVersion": 1, "traceEvents": [{"ph": "M"}, {"ph": "i"}], "traceName": "t"}
@@ -30,14 +30,14 @@ def test_a_document_holds_header_events_and_trailer_in_this_order():
 
 
 def test_a_document_without_events_is_valid():
-    """No comma is left where nothing stands."""
+    """There are no stray commas."""
     assert json.loads(document({}, [], {})) == {"traceEvents": []}
 
 
 @settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_microseconds_are_exact_with_three_decimals(time_ns):
-    """The digits of the nanoseconds are those of the microseconds, whatever their size."""
+    """All digits of the nanoseconds are kept, whatever their size."""
     text = f"{microseconds(time_ns):f}"
 
     assert text == f"{time_ns // 1_000}.{time_ns % 1_000:03}"

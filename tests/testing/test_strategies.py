@@ -1,4 +1,4 @@
-"""Hypothesis strategies: what they draw is valid, and the reader finds in it what a JSON parser finds."""
+"""Hypothesis strategies draw valid documents, and the reader agrees with a JSON parser on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(document: bytes):
 
 
 def events_in(document: bytes):
-    """The events of a document, by Python's own parser."""
+    """The events of a document, according to Python's parser."""
     value = json.loads(document, parse_float=Decimal)
     return (value, value["traceEvents"]) if isinstance(value, dict) else ({}, value)
 
@@ -38,7 +38,7 @@ def events_in(document: bytes):
 @quick
 @given(interval_arrays(max_size=10, latest=5))
 def test_intervals_are_two_int64_arrays_of_one_length(intervals):
-    """Starts lie within the range asked for; lengths are small."""
+    """Starts are within the requested range; lengths are small."""
     start_ns, end_ns = intervals
 
     assert start_ns.dtype == end_ns.dtype == "int64"
@@ -50,7 +50,7 @@ def test_intervals_are_two_int64_arrays_of_one_length(intervals):
 @quick
 @given(events())
 def test_an_event_is_a_complete_one(event):
-    """It has a name, a place and exact times that are no less than 0."""
+    """It has a name, a process, a thread, and exact times of at least 0."""
     assert event["ph"] == "X"
     assert {"cat", "name", "pid", "tid", "ts", "dur"} <= event.keys()
     assert isinstance(event["ts"], Decimal)
@@ -58,8 +58,8 @@ def test_an_event_is_a_complete_one(event):
 
 
 @pytest.mark.parametrize("character", ['"', "\\", "\0", "🚀"])
-def test_names_hold_odd_characters(character):
-    """Each of them turns up."""
+def test_names_contain_odd_characters(character):
+    """Each odd character occurs."""
     assert character in find(names(), lambda name: character in name)
 
 
@@ -73,7 +73,7 @@ def test_documents_are_valid_json(document):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a large document, on the way to the right one
 @pytest.mark.parametrize(
-    "found",
+    "is_odd",
     [
         lambda document: document.startswith(b"["),
         lambda document: b"traceEvents" in document and not document.rstrip(b" \n}").endswith(b"]"),
@@ -83,15 +83,15 @@ def test_documents_are_valid_json(document):
     ],
     ids=["bare list", "header after the events", "exponent", "quoted time", "64-bit id"],
 )
-def test_documents_are_of_every_kind(found):
-    """Each oddity can be drawn."""
-    assert found(find(trace_documents(), found, settings=unshrunk))
+def test_documents_are_of_every_kind(is_odd):
+    """Each oddity can occur."""
+    assert is_odd(find(trace_documents(), is_odd, settings=unshrunk))
 
 
 @quick
 @given(trace_documents())
-def test_the_reader_finds_what_a_json_parser_finds(document):
-    """Every complete event, in order, with its category, its name, and its time to the nanosecond."""
+def test_the_reader_agrees_with_a_json_parser(document):
+    """It reads every complete event, in order, with its category, its name, and its time to the nanosecond."""
     header, parsed = events_in(document)
     complete = [(index, event) for index, event in enumerate(parsed) if event["ph"] == "X"]
     rank_trace = read(document)
@@ -112,8 +112,8 @@ def test_the_reader_finds_what_a_json_parser_finds(document):
 @example(b"")
 @example(b"{")
 @example(b'{"traceEvents": [')
-def test_broken_files_are_read_as_far_as_they_go_or_refused(damaged):
-    """Whatever the bytes, the reader answers with tables or with an error of ours."""
+def test_damaged_files_are_read_as_far_as_possible_or_rejected(damaged):
+    """For all bytes, the reader returns tables or raises a HolotraceError."""
     try:
         rank_trace = read(damaged)
     except HolotraceError:
@@ -122,5 +122,5 @@ def test_broken_files_are_read_as_far_as_they_go_or_refused(damaged):
 
 
 def test_damage_changes_the_document():
-    """Most damage leaves other bytes."""
+    """Most damage changes the bytes."""
     assert find(broken_bytes(b"[]"), lambda damaged: damaged != b"[]") != b"[]"

@@ -1,4 +1,4 @@
-"""A made-up job: its files are traces, and the analyses find what is known to be true of it."""
+"""A simulated job: its files are traces, and the analyses agree with the known truth."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SMALL = {"ranks": 4, "steps": 2, "layers": 2, "ranks_per_host": 2, "seed": 7}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the job is written."""
+    """The folder of the job."""
     return tmp_path_factory.mktemp("job")
 
 
 @pytest.fixture(scope="module")
 def truth(folder):
-    """A small job on two hosts, written."""
+    """A small job on two hosts, written to its folder."""
     return write_job(folder, **SMALL)
 
 
 @pytest.fixture(scope="module")
 def trace(folder, truth):  # noqa: ARG001 -- the truth writes the files
-    """The job, read."""
+    """The trace of the job."""
     return holotrace.open_trace(folder, cache=False)
 
 
@@ -51,15 +51,15 @@ def parsed(folder, rank_truth):
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """Host, process and time, no rank; one for each rank and the truth beside them."""
+    """A name has host, process and time, but no rank; there is one file per rank, and the truth."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)
     assert {path.name for path in folder.iterdir()} == {*names, TRUTH_FILE}
 
 
-def test_every_file_is_valid_json_with_what_a_header_holds(folder, truth):
-    """Rank, groups, devices and options stand where the profiler puts them."""
+def test_every_file_is_valid_json_with_a_complete_header(folder, truth):
+    """Rank, groups, devices and options have the keys of the profiler."""
     for rank in truth.ranks:
         keys = parsed(folder, rank)
         info = keys["distributedInfo"]
@@ -73,7 +73,7 @@ def test_every_file_is_valid_json_with_what_a_header_holds(folder, truth):
 
 
 def test_times_are_written_with_three_decimals(folder, truth):
-    """Whole nanoseconds, never through a float."""
+    """They are whole nanoseconds, never converted to floats."""
     text = gzip.decompress((folder / truth.ranks[0].file).read_bytes()).decode()
     times = re.findall(r'"(?:ts|dur)": (\S+?),?\n', text)
 
@@ -82,7 +82,7 @@ def test_times_are_written_with_three_decimals(folder, truth):
 
 
 def test_the_same_options_give_the_same_bytes(tmp_path):
-    """Made twice, every file is equal; another seed gives other files."""
+    """Two runs write equal files; another seed writes other files."""
     write_job(tmp_path / "a", **SMALL)
     write_job(tmp_path / "b", **SMALL)
     write_job(tmp_path / "c", **{**SMALL, "seed": 8})
@@ -91,27 +91,27 @@ def test_the_same_options_give_the_same_bytes(tmp_path):
     assert contents(tmp_path / "a") != contents(tmp_path / "c")
 
 
-def test_the_truth_file_says_what_is_returned(folder, truth):
-    """The JSON holds the same numbers and a tag that tells what it is."""
+def test_the_truth_file_equals_the_result(folder, truth):
+    """The JSON contains the same numbers, and a key that identifies the format."""
     saved = json.loads((folder / TRUTH_FILE).read_text())
 
     assert saved == json.loads(json.dumps(truth.to_dict()))
     assert saved["schema"] == "holotrace.testing.job_truth/1"
 
 
-def test_the_reader_finds_all_ranks_and_leaves_the_truth_aside(trace):
-    """Four ranks by what is in the files; the truth is skipped with a reason; nothing has to be repaired."""
+def test_the_reader_finds_all_ranks_and_skips_the_truth(trace):
+    """The files state four ranks; the truth is skipped with a reason; nothing needs repair."""
     assert list(trace.ranks) == [0, 1, 2, 3]
     assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
     assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
 
 
 def test_temporal_breakdown_finds_the_truth(trace, truth):
-    """Window, computation and idle time of every rank, to the nanosecond."""
-    found = holotrace.temporal_breakdown(trace).per_device
+    """Window, computation and idle time of every rank are equal to the nanosecond."""
+    per_device = holotrace.temporal_breakdown(trace).per_device
 
     columns = ["rank", "device", "start_ns", "window_ns", "computation_ns", "idle_ns", "non_computation_ns"]
-    assert found.select(columns).rows() == [
+    assert per_device.select(columns).rows() == [
         (
             rank.rank,
             rank.device,
@@ -126,38 +126,38 @@ def test_temporal_breakdown_finds_the_truth(trace, truth):
 
 
 def test_kernel_breakdown_finds_the_truth(trace, truth):
-    """How long each combination of kinds ran, and how many pieces of work of each kind there are."""
-    found = holotrace.kernel_breakdown(trace)
+    """The time of each combination of kinds, and the number of pieces of work of each kind, are equal."""
+    breakdown = holotrace.kernel_breakdown(trace)
 
     for rank in truth.ranks:
-        states = found.per_state.filter(rank=rank.rank)
+        states = breakdown.per_state.filter(rank=rank.rank)
         assert dict(states.select("state", "duration_ns").rows()) == rank.states_ns
         counts = Counter()
-        for kind, count in found.per_kernel.filter(rank=rank.rank).select("kernel_kind", "call_count").rows():
+        for kind, count in breakdown.per_kernel.filter(rank=rank.rank).select("kernel_kind", "call_count").rows():
             counts[kind] += count
         assert counts == rank.kernel_counts
 
 
 def test_communication_overlap_finds_the_truth(trace, truth):
-    """Time of communication and the part of it behind computation, to the nanosecond."""
-    found = holotrace.communication_overlap(trace).per_rank
+    """The time of communication, and its overlap with computation, are equal to the nanosecond."""
+    per_rank = holotrace.communication_overlap(trace).per_rank
 
-    assert found.select("rank", "communication_ns", "overlap_ns").rows() == [
+    assert per_rank.select("rank", "communication_ns", "overlap_ns").rows() == [
         (rank.rank, rank.communication_ns, rank.overlap_ns) for rank in truth.ranks
     ]
     assert all(0 < rank.overlap_ns < rank.communication_ns for rank in truth.ranks)
 
 
 def test_idle_time_finds_the_truth(trace, truth):
-    """Every stream's and every device's gaps, divided by what was waited for, to the nanosecond."""
-    found = holotrace.idle_time(trace)
+    """The idle time of every stream and device, by cause, is equal to the nanosecond."""
+    idle = holotrace.idle_time(trace)
 
     for rank in truth.ranks:
-        of_device = found.per_device.filter(rank=rank.rank).select("category", "idle_ns")
+        of_device = idle.per_device.filter(rank=rank.rank).select("category", "idle_ns")
         assert dict(of_device.rows()) == rank.idle_of_device_ns
         of_streams = {}
         for stream, category, idle_ns in (
-            found.per_stream.filter(rank=rank.rank).select("stream", "category", "idle_ns").rows()
+            idle.per_stream.filter(rank=rank.rank).select("stream", "category", "idle_ns").rows()
         ):
             of_streams.setdefault(str(stream), {})[category] = idle_ns
         assert of_streams == rank.idle_by_stream_ns
@@ -169,22 +169,22 @@ def test_all_three_reasons_to_wait_occur(truth):
 
 
 def test_steps_are_where_the_truth_says(trace, truth):
-    """Number, start and end of every step, by the clock of the host."""
+    """Number, start and end of every step are equal, on the clock of the host."""
     for rank in truth.ranks:
-        found = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
-        assert found.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
+        recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
+        assert recorded.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
 
 
 def test_every_piece_of_device_work_has_its_launch(trace, truth):
-    """All work is launched by a host call that begins before it starts."""
+    """All work is launched by a host call that begins before the work starts."""
     for rank in truth.ranks:
-        found = launches(trace.ranks[rank.rank])
-        assert found.height == sum(rank.kernel_counts.values())
-        assert found["launch_index"].null_count() == 0
+        launched = launches(trace.ranks[rank.rank])
+        assert launched.height == sum(rank.kernel_counts.values())
+        assert launched["launch_index"].null_count() == 0
 
 
 def test_collectives_end_at_the_same_true_time(folder, truth):
-    """With offset and drift taken out of the clocks, all members of an operation end within a nanosecond."""
+    """Without the offset and drift of the clocks, all members of an operation end within a nanosecond."""
     ends = {}
     for rank in truth.ranks:
         for event in parsed(folder, rank)["traceEvents"]:
@@ -204,22 +204,22 @@ def test_collectives_end_at_the_same_true_time(folder, truth):
 
 
 def test_others_wait_for_the_straggler(truth):
-    """The last rank is slow, the last to arrive at every all-reduce, and waits least of all."""
+    """The last rank is slow: it arrives last at every all-reduce, and waits least."""
     assert truth.straggler_rank == 3
     assert {op.last_to_arrive for op in truth.collectives if op.collective == "allreduce"} == {3}
     waits = [rank.collective_wait_ns for rank in truth.ranks]
     assert waits[3] < STREAM_GAP_NS * 100 < min(waits[:3])
 
 
-def test_without_straggler_nobody_stands_out(tmp_path):
-    """`straggler_rank=None` plants none."""
+def test_without_straggler_no_rank_stands_out(tmp_path):
+    """`straggler_rank=None` simulates a job without a straggler."""
     truth = write_job(tmp_path, **{**SMALL, "straggler_rank": None})
 
     assert (truth.straggler_rank, truth.straggler_delay_ns) == (None, 0)
 
 
 def test_a_single_rank_is_a_job(tmp_path):
-    """One rank, one step, one layer: its collectives wait for nobody."""
+    """One rank, one step, one layer: its collectives never wait."""
     truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
@@ -229,22 +229,22 @@ def test_a_single_rank_is_a_job(tmp_path):
 
 
 @pytest.mark.slow
-def test_five_hundred_ranks_are_made(tmp_path):
-    """512 small ranks, each with a file and a rank of its own."""
+def test_five_hundred_ranks_are_simulated(tmp_path):
+    """512 small ranks have their own files and ranks."""
     truth = write_job(tmp_path, ranks=512, steps=1, layers=1)
 
     assert len({rank.file for rank in truth.ranks}) == 512
     assert list(holotrace.open_trace(tmp_path, cache=False).ranks) == list(range(512))
 
 
-def test_an_impossible_job_is_refused(tmp_path):
+def test_an_impossible_job_is_rejected(tmp_path):
     """The message names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 
 
-def test_the_command_says_what_it_wrote(tmp_path, capsys):
-    """Ranks, steps, the straggler and where the truth is."""
+def test_the_command_prints_what_it_wrote(tmp_path, capsys):
+    """It prints ranks, steps, the straggler, and the path of the truth."""
     assert main([str(tmp_path), "--ranks", "2", "--steps", "1", "--layers", "1"]) == 0
 
     said = capsys.readouterr().out
@@ -253,8 +253,8 @@ def test_the_command_says_what_it_wrote(tmp_path, capsys):
     assert str(tmp_path / TRUTH_FILE) in said
 
 
-def test_the_command_refuses_what_makes_no_job(tmp_path, capsys):
-    """An impossible option ends with its reason, not with a stack."""
+def test_the_command_rejects_invalid_options(tmp_path, capsys):
+    """The output is the reason, not a stack trace."""
     with pytest.raises(SystemExit):
         main([str(tmp_path), "--ranks", "0"])
 
@@ -262,7 +262,7 @@ def test_the_command_refuses_what_makes_no_job(tmp_path, capsys):
 
 
 def test_the_module_runs_as_a_program(tmp_path):
-    """`python -m holotrace.testing.synthetic` works and warns of nothing."""
+    """`python -m holotrace.testing.synthetic` works without warnings."""
     command = [
         sys.executable,
         "-m",
@@ -279,7 +279,7 @@ def test_the_module_runs_as_a_program(tmp_path):
 
 
 def test_recorded_traces_stay(tmp_path):
-    """A made-up job goes to a folder of its own, or takes the place of another made-up one."""
+    """A simulated job may replace another simulated job, but not recorded traces."""
     (tmp_path / "rank0.pt.trace.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="may be recorded traces"):
         write_job(tmp_path, **SMALL)

@@ -1,4 +1,4 @@
-"""The work of a made-up training step."""
+"""The work of a simulated training step."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def all_works(layers):
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_each_layer_has_one_all_reduce(layers):
-    """Gradients are summed once a layer, on a stream of their own."""
+    """Gradients are reduced once per layer, on a separate stream."""
     assert len(training_step(layers).gradients) == layers
     assert sum(work.stream == REDUCE_STREAM for work in all_works(layers)) == layers
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_backward_undoes_forward_in_reverse_order(layers):
-    """Each forward operation has one backward operation with its number, the last first."""
+    """Each forward operation has one backward operation with its number, in reverse order."""
     step = training_step(layers)
 
     forward = [call.sequence for call in step.forward]
@@ -38,8 +38,8 @@ def test_backward_undoes_forward_in_reverse_order(layers):
     )
 
 
-def test_names_are_of_all_lengths_found_in_real_traces():
-    """Template instances of more than 200 characters are among them, and short names."""
+def test_names_have_all_lengths_of_real_traces():
+    """They include template instances of more than 200 characters, and short names."""
     lengths = {len(work.name) for work in all_works(1)}
 
     assert max(lengths) > 400
@@ -48,7 +48,7 @@ def test_names_are_of_all_lengths_found_in_real_traces():
 
 
 def test_there_is_work_of_every_kind_and_category():
-    """Kernels, copies and memsets; computation, communication and memory."""
+    """A step has kernels, copies and memsets; computation, communication and memory work."""
     assert {(work.kind, work.category) for work in all_works(1)} == {
         ("computation", "kernel"),
         ("communication", "kernel"),
@@ -58,7 +58,7 @@ def test_there_is_work_of_every_kind_and_category():
 
 
 def test_shape_args_follow_from_the_launch_shape():
-    """Blocks and warps are counted over the SMs of the device."""
+    """Blocks and warps are divided by the number of SMs."""
     gemm = training_step(1).forward[2].works[0]
 
     assert shape_args(gemm.shape, 132) == {
