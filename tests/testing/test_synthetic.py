@@ -131,7 +131,7 @@ def test_kernel_breakdown_finds_the_truth(trace, truth):
 
     for rank in truth.ranks:
         states = breakdown.per_state.filter(rank=rank.rank)
-        assert dict(states.select("state", "duration_ns").rows()) == rank.states_ns
+        assert dict(states.select("state", "total_ns").rows()) == rank.states_ns
         counts = Counter()
         for kind, count in breakdown.per_kernel.filter(rank=rank.rank).select("kernel_kind", "call_count").rows():
             counts[kind] += count
