@@ -1,4 +1,4 @@
-"""What the tests that drive a browser share: the browser, the traces, and what a page shows."""
+"""Shared by the tests in a real browser: the browser, the traces, and the content of pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""How long a page may take on a machine that does other things as well."""
+"""How long a page may take on a busy machine."""
 
 SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
 
@@ -41,13 +41,13 @@ REAL_TRACES = {
 
 
 def each_real_trace(*quick: str) -> pytest.MarkDecorator:
-    """Run a test for each of the real traces; of these, all but the quick ones in the slow tests."""
+    """Run a test with each of the real traces; those that are not quick are slow tests."""
     names = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in REAL_TRACES]
     return pytest.mark.parametrize("name", names)
 
 
 FIRST_FIGURES = ("temporal_breakdown", "step_time")
-"""The analyses whose figures the overview shows, where they can be made."""
+"""The analyses whose figures the overview shows, if their input was recorded."""
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
@@ -67,22 +67,22 @@ _SEEN = """() => {
     tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
   };
 }"""
-"""What stands on the page, and whether all parts have come, figures are drawn and no row of a table is blank."""
+"""The content of the page, and whether all parts have loaded, figures are drawn and no table row is blank."""
 
 
 @dataclass
 class Visit:
-    """A tab of the browser, and what went wrong in it."""
+    """A tab of the browser, and the errors in it."""
 
     page: Page
     troubles: list[str] = field(default_factory=list)
 
     def settle(self, frame: Frame, title: str) -> None:
-        """Wait until the page of that title shows all of its parts."""
+        """Wait until the page with this title shows all its parts."""
         self.expect(frame, title=title)
 
     def expect(self, frame: Frame, **wanted: object) -> None:
-        """Wait until the page is whole and has that title, and so many figures and tables with rows."""
+        """Wait until the page is complete, with this title and numbers of figures and tables with rows."""
         script = f"wanted => {{ const seen = ({_SEEN})(); return Object.keys(wanted).every(key => seen[key] === wanted[key]); }}"
         try:
             frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)
@@ -97,7 +97,7 @@ class Visit:
         return Timeout
 
     def keep(self, name: str) -> None:
-        """Keep a picture of what is seen."""
+        """Save a screenshot."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.jpeg", type="jpeg", quality=70)
 
@@ -110,7 +110,7 @@ def run_called(session: Session, name: str, real_traces: Path) -> str:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start the browser; skips the test where it or its driver is missing."""
+    """Start the browser; skip the test if it or its driver is missing."""
     driver = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install --group browser")
     path = chromium_path()
     if path is None:
@@ -125,7 +125,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
-    """Open an address in a tab of its own, and write down every error and every foreign request."""
+    """Open an address in a new tab, and record every error and every request to another host."""
     with browser.new_context(viewport={"width": 1440, "height": 1000}, **options) as context:
         seen = Visit(context.new_page())
         _watch(seen, urlsplit(url).netloc)
@@ -156,7 +156,7 @@ def go_to(frame: Frame, name: str) -> None:
 
 
 def expect_rows(table: Locator, count: int) -> None:
-    """Wait until a table has so many rows, all of them with text."""
+    """Wait until a table has this many rows, all with text."""
     rows = table.locator(".ag-center-cols-container .ag-row").filter(has_text=re.compile(r"\S"))
     deadline = time.monotonic() + PATIENCE_MS / 1_000
     while rows.count() != count and time.monotonic() < deadline:
@@ -165,7 +165,7 @@ def expect_rows(table: Locator, count: int) -> None:
 
 
 def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[str]:
-    """Go through all pages of a run, and compare each with what the library says of the run; yields their names."""
+    """Visit all pages of a run, and compare each with the library; yield their names."""
     for page in PAGES:
         go_to(frame, page.name)
         expect_page(seen, frame, page, session, Selection(page.name, run=scope.run))
@@ -174,7 +174,7 @@ def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[
 
 
 def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
-    """Expect the figures that can be drawn, the tables that have rows, and the reason for what cannot be made."""
+    """Expect the possible figures, the tables with rows, and the reasons for missing ones."""
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
     reasons = {each for each in made if isinstance(each, str)}
     figures = int(True in made and page.name != "health")
@@ -189,7 +189,7 @@ def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, sele
 
 
 def _outcome(make: Callable[[], object]) -> object:
-    """Return what is made, or why it cannot be."""
+    """Return the result, or the reason why there is none."""
     try:
         return make()
     except HolotraceError as error:

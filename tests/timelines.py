@@ -14,7 +14,7 @@ from holotrace.web.timeline.slices import Lanes
 
 
 def _one_after_the_other(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Read (gap, length) as (start, length)."""
+    """Turn (gap, length) into (start, length)."""
     at, found = 0, []
     for gap, length in pairs:
         found.append((at + gap, length))
@@ -33,7 +33,7 @@ LANES = st.lists(
 
 
 def index_of(lanes: list[list[Event]]) -> TimelineIndex:
-    """Return an index of one row with these lanes; events are numbered as they come, from 0."""
+    """Return an index of one row with these lanes; events are numbered in order, from 0."""
     events = np.array([event for lane in lanes for event in lane], np.int64).reshape(-1, 2)
     bounds = np.cumsum([0, *map(len, lanes)]).astype(np.int64)
     count = len(events)

@@ -1,4 +1,4 @@
-"""A browser's half of the pages, without a browser: it asks Dash's callbacks what it would ask them."""
+"""Requests pages and callbacks as a browser does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 class WebClient:
-    """Asks the pages of some paths."""
+    """Requests the pages of some paths."""
 
     def __init__(self, *paths: str | Path, cache: bool = False) -> None:
         self.session = Session(map(str, paths), cache=cache)
@@ -22,7 +22,7 @@ class WebClient:
         self._known = json.loads(self.get("/_dash-dependencies").data)
 
     def get(self, path: str) -> Any:
-        """Ask for an address."""
+        """Request an address."""
         return self.http.get(path, buffered=True)
 
     def page(self, query: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class WebClient:
         raise TimeoutError(message)
 
     def rows(self, query: str, name: str, request: object, **more: str) -> dict[str, Any]:
-        """Return what a grid gets for a request."""
+        """Return the answer to a request of a grid."""
         wild = {"name": name, "by": more.get("by", ""), "top": more.get("top", "")}
         values = {"getRowsRequest": request, "value": more.get("search", ""), "url.search": query}
         answer = self._ask("getRowsResponse", wild, values)
@@ -64,7 +64,7 @@ class WebClient:
 
 
 def texts(component: Any) -> list[str]:
-    """Return every text in a component, in the order of reading."""
+    """Return every text in a component, in reading order."""
     if isinstance(component, str):
         return [component]
     if isinstance(component, list):
@@ -96,7 +96,7 @@ def _value(known: dict[str, str], wild: dict[str, str] | None, values: dict[str,
 
 
 def _filled(name: str, wild: dict[str, str] | None) -> Any:
-    """Put values in the place of MATCH."""
+    """Replace MATCH by values."""
     if not name.startswith("{"):
         return name
     return {key: (wild or {})[key] if value == ["MATCH"] else value for key, value in json.loads(name).items()}

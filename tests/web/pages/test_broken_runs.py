@@ -1,4 +1,4 @@
-"""Every page and every address of the timeline on every broken file: an answer, never an error of the server."""
+"""Every page and every request of the timeline for every broken file: an answer, never a server error."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ FILES = [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """All broken files, each a run."""
+    """All broken files, one run each."""
     folder = tmp_path_factory.mktemp("broken")
     write_broken(folder)
     return WebClient(folder)
 
 
 def run_of(client: WebClient, name: str) -> str:
-    """Return the id of the run that a broken file is."""
+    """Return the id of the run with a broken file."""
     return next(run.id for run in client.session.runs if run.name == name)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_page_shows_what_there_is(name, client, caplog) -> None:
-    """Tables, figures, or why there are none."""
+def test_every_page_answers(name, client, caplog) -> None:
+    """With tables, figures, or the reason why there are none."""
     run = run_of(client, name)
     for page in PAGES:
         query = Selection(page.name, run=run).query()
@@ -69,7 +69,7 @@ def test_the_timeline_answers(name, client) -> None:
 
 
 def answer(client: WebClient, address: str, **parameters: object) -> Any:
-    """Ask an address of the timeline until it is ready."""
+    """Poll an address of the timeline until its answer is ready."""
     until = time.monotonic() + DEADLINE_S
     while time.monotonic() < until:
         response = client.http.get(f"/timeline/{address}", query_string=parameters)

@@ -1,4 +1,4 @@
-"""Every page, in a real browser, shows what the trace has and says what it has not."""
+"""Every page in a real browser shows the content of the trace, and names what was not recorded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-"""The pages are patient on a machine that does other things as well, so their tests are."""
+"""Pages are slow on a busy machine."""
 
 
 @contextmanager
@@ -65,8 +65,8 @@ def small(tmp_path_factory):
 
 
 @each_real_trace()
-def test_every_page_shows_its_figure_and_table(served, browser, name, real_traces) -> None:
-    """Figure and rows of each analysis that the trace allows, and the reason for each that it does not."""
+def test_every_page_shows_its_figure_and_tables(served, browser, name, real_traces) -> None:
+    """Figure and rows of each analysis that the trace allows, and the reason for each other one."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -77,8 +77,8 @@ def test_every_page_shows_its_figure_and_table(served, browser, name, real_trace
 
 
 @pytest.mark.parametrize("name", slow_except(["dlrm_8rank", "cpu_only"], ["cpu_only"]))
-def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> None:
-    """The sentence of `holotrace summary`, with GPU work and without."""
+def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) -> None:
+    """The sentence of `holotrace summary`, with and without GPU work."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -87,7 +87,7 @@ def test_the_first_page_says_the_verdict(served, browser, name, real_traces) -> 
 
 
 def test_health_lists_every_file(served, browser, real_traces) -> None:
-    """One row a file."""
+    """One row per file."""
     session, url = served
     selection = Selection("health", run=run_called(session, "dlrm_8rank", real_traces))
     count = len(file_health(session.whole(selection.scope.run)))
@@ -98,7 +98,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
 
 
 def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> None:
-    """Typing asks the server for the rows that match; the address leads another reader to the same rows."""
+    """Typing requests the matching rows; the address leads other readers to the same rows."""
     session, url = small
     address = url + Selection("kernel_breakdown", run=session.runs[0].id).query()
     with visit(browser, address) as seen:
@@ -119,7 +119,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """Typed, by the file that `--open` leads through, and by a link elsewhere; the token is gone from the address."""
+    """Typed, through the file of `--open`, and through a link on another site; the token disappears from the address."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -149,7 +149,7 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
 
 
 def link_to(url: str, path: Path) -> Path:
-    """Write a page with a link; one that is opened from disk leads on by itself, as that of `--open`."""
+    """Write a page with a link; a page on disk redirects, as that of `--open` does."""
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')
     return path
@@ -157,7 +157,7 @@ def link_to(url: str, path: Path) -> Path:
 
 @contextmanager
 def elsewhere(folder: Path) -> Iterator[str]:
-    """Serve a folder under another name of this machine: to a browser, that is another site."""
+    """Serve a folder under another name of this machine, which is another site for a browser."""
     handler = partial(QuietFiles, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -166,14 +166,14 @@ def elsewhere(folder: Path) -> Iterator[str]:
 
 
 class QuietFiles(SimpleHTTPRequestHandler):
-    """Gives files away without a word."""
+    """Serves files without logging."""
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
 
 
 def buttons_of(seen) -> set[str]:
-    """Return what the buttons of the figures are called."""
+    """Return the names of the buttons of the figures."""
     seen.page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
     seen.page.locator(".js-plotly-plot").first.hover()
     return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(each => each.dataset.title)"))
@@ -181,7 +181,7 @@ def buttons_of(seen) -> set[str]:
 
 @pytest.mark.slow
 def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
-    """Neither on a page, nor in a report, nor in a file that plotly writes with its own settings."""
+    """Neither on a page, nor in a report, nor in a file that plotly writes with default settings."""
     session, url = small
     trace = session.whole(session.runs[0].id)
     found = summary(trace)
@@ -215,7 +215,7 @@ def long_page() -> Page:
 
 
 def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, browser, monkeypatch) -> None:
-    """By the wheel, by leaps of the scroll bar and sorted: wherever it stops, every row in view has come."""
+    """By wheel, by jumps of the scroll bar, and sorted: every row in view has loaded when scrolling stops."""
     monkeypatch.setattr(app, "PAGES", (*PAGES, long_page()))
     gpu_job().write(tmp_path)
     rows_in_view = """() => {
@@ -236,7 +236,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
                 seen.page.locator(".ag-body-viewport").evaluate(scroll, leap)
             else:
                 seen.page.mouse.wheel(0, leap)
-            seen.page.wait_for_timeout(100)  # for the grid to notice
+            seen.page.wait_for_timeout(100)  # until the grid reacts
             seen.page.wait_for_function(filled, timeout=PATIENCE_MS)
             for number, text in seen.page.evaluate(rows_in_view):
                 assert text == f"operator {number} {number:,}"
@@ -244,7 +244,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
         assert not seen.troubles
 
 
-def test_a_rank_that_is_chosen_is_the_only_one_shown(small, browser) -> None:
+def test_only_the_selected_rank_is_shown(small, browser) -> None:
     """The address of rank 1 shows rank 1."""
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id, ranks=(1,)).query()) as seen:
@@ -254,7 +254,7 @@ def test_a_rank_that_is_chosen_is_the_only_one_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """A rank and a grouping chosen by mouse, the next page by key: each shows, and stands in the address."""
+    """A rank and a grouping selected by mouse, the next page by key: each appears on the page and in the address."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame
@@ -279,8 +279,8 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
         assert not seen.troubles
 
 
-def test_a_span_is_chosen_and_left_again(tmp_path, browser) -> None:
-    """Of two recordings of a rank, the newest is shown until the first is chosen."""
+def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
+    """Of two recordings of a rank, the newest is shown until the first is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -299,7 +299,7 @@ NOT_MARKUP = "() => !document.querySelector('img[src=x], [onerror], #page script
 
 
 def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
-    """`<img onerror>` is shown as text in figures, tables and the timeline; the slow tests open every page."""
+    """`<img onerror>` appears as text in figures, tables and the timeline; a slow test opens every page."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     with serving(tmp_path) as (session, url):
         for page in PAGES:
@@ -314,7 +314,7 @@ def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
-    """In figures, tables, trees, selectors, the timeline and the names of runs, `<img onerror>` is read, not run."""
+    """`<img onerror>` appears as text in figures, tables, trees, selectors, the timeline and the names of runs."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     hostile_job().write(tmp_path / "other")
     with serving(tmp_path) as (session, url), visit(browser, url) as seen:
@@ -328,7 +328,7 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
 
 
 def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
-    """Opened from disk, as it comes by mail."""
+    """Opened from disk."""
     opened = hostile_job().build()
     write_report(Contents(HOSTILE, summary(opened), file_health(opened)), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
@@ -340,7 +340,7 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
 
 
 def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, browser) -> None:
-    """Dark and back, without asking the server for the page again; the choice is remembered."""
+    """Dark and back, without requesting the page again; the browser remembers the choice."""
     session, url = small
     with visit(browser, url + Selection("idle_time", run=session.runs[0].id).query(), color_scheme="light") as seen:
         seen.settle(seen.page.main_frame, "Idle time")
@@ -358,12 +358,12 @@ def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, brow
 
 
 def test_tables_are_downloaded(small, browser) -> None:
-    """The link under a table gives all of its rows."""
+    """The link at a table downloads all its rows."""
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id).query()) as seen:
         seen.settle(seen.page.main_frame, "Temporal breakdown")
         with seen.page.expect_download() as download:
             seen.page.get_by_text("CSV", exact=True).first.click()
         lines = download.value.path().read_text(encoding="utf-8").splitlines()
-        assert len(lines) == 3  # headings and two devices
+        assert len(lines) == 3  # a header and two devices
         assert not seen.troubles

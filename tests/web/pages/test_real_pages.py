@@ -1,4 +1,4 @@
-"""Every page, asked as a browser asks it, shows something of a real recording of the repository."""
+"""Every page, requested as a browser requests it, shows rows of a real trace of the repository."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RECORDINGS = {
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
 }
-"""Which recording has what a page needs, where it is another one than most need."""
+"""The recordings for pages that need a special one."""
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """The recordings that pages need, each of them a run; copied, because no page follows links out of its folder."""
+    """The recordings that pages need, one run each; copied, because pages do not follow links out of the folder."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
         shutil.copytree(TRACES / name, folder / name)
@@ -37,14 +37,14 @@ def client(tmp_path_factory) -> WebClient:
 
 
 def run_of(client: WebClient, page: str) -> str:
-    """Return the id of the run that has what the page needs."""
+    """Return the id of the run for a page."""
     name = RECORDINGS.get(page, "two_rank_128")
     return next(run.id for run in client.session.runs if run.name == name)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.tables], ids=lambda page: page.name)
 def test_every_page_has_rows_of_a_real_recording(client, page: Page) -> None:
-    """Each part comes, none fails or misses its input, and at least one table has rows."""
+    """Each part appears without errors or missing input, and at least one table has rows."""
     selection = Selection(page.name, run=run_of(client, page.name))
 
     for name in page.parts:
@@ -54,12 +54,12 @@ def test_every_page_has_rows_of_a_real_recording(client, page: Page) -> None:
 
 
 def test_only_the_timeline_has_no_tables() -> None:
-    """Its rows and slices are asked for below."""
+    """The next test requests its rows and slices."""
     assert [page.name for page in PAGES if not page.tables] == ["timeline"]
 
 
 def test_the_timeline_has_slices_of_a_real_recording(client) -> None:
-    """Rows with their labels, and in them the events of the first rank."""
+    """Rows with labels, and the events of the first rank in them."""
     run = run_of(client, "timeline")
     rows = answer(client, f"/timeline/rows?run={run}&rank=0")
     slices = answer(client, f"/timeline/slices?run={run}&rank=0&start=0&end={rows['length']}&pixels=1000&rows=0,1,2")
@@ -69,7 +69,7 @@ def test_the_timeline_has_slices_of_a_real_recording(client) -> None:
 
 
 def answer(client: WebClient, path: str) -> dict[str, object]:
-    """Ask until what is computed in the background is ready."""
+    """Poll until the answer is ready."""
     while (response := client.get(path)).status_code == 202:
         time.sleep(0.05)
     assert response.status_code == 200, response.data

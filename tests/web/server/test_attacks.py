@@ -1,4 +1,4 @@
-"""The server as it listens, asked over HTTP for what it must not give."""
+"""Attacks on the listening server over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLBACK = "/_dash-update-component"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Iterator[str]:
-    """Serve a folder beside one with a secret; returns host and port."""
+    """Serve a folder next to one with a secret; return host and port."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.txt").write_text(HIDDEN)
     gpu_job().write(folder / "runs")
@@ -38,7 +38,7 @@ def place(tmp_path_factory) -> Iterator[str]:
 def ask(
     place: str, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    """Send a request as it is written, without a client that tidies its path; return status, headers and text."""
+    """Send a request without normalising its path; return status, headers and text."""
     connection = http.client.HTTPConnection(place, timeout=60)
     connection.request(method, path, body, {"Content-Type": "application/json", **headers})
     answer = connection.getresponse()
@@ -50,8 +50,8 @@ def ask(
 @pytest.mark.parametrize(
     "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
-def test_another_name_for_the_server_gets_nothing(place, path) -> None:
-    """DNS rebinding: of pages, data and scripts alike."""
+def test_a_wrong_host_name_gets_nothing(place, path) -> None:
+    """DNS rebinding: no page, data or script."""
     status, _, text = ask(place, path, Host="evil.example")
     assert status == 403
     assert "holotrace_token" not in text
@@ -60,7 +60,7 @@ def test_another_name_for_the_server_gets_nothing(place, path) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
 def test_another_site_computes_nothing(place, origin, caplog) -> None:
-    """A POST is how Dash asks for everything; an origin that cannot be read is another one, and no news."""
+    """Dash requests everything by POST. An unreadable origin counts as foreign and is not logged."""
     assert ask(place, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
     assert not caplog.records
 
@@ -85,7 +85,7 @@ def test_another_site_computes_nothing(place, origin, caplog) -> None:
     ],
 )
 def test_no_path_leads_out_of_the_folder(place, path) -> None:
-    """Whatever an address names, it gives a page of ours or a refusal."""
+    """Every address returns one of our pages or an error."""
     status, headers, text = ask(place, path)
     assert status in {200, 400, 404}
     assert HIDDEN not in text
@@ -107,8 +107,8 @@ def test_no_path_leads_out_of_the_folder(place, path) -> None:
         "\ud800",
     ],
 )
-def test_a_callback_that_means_nothing_tells_nothing(place, body, caplog) -> None:
-    """It is the fault of who asks, and no stack of ours goes to them or to the console; the server goes on."""
+def test_an_invalid_callback_reveals_nothing(place, body, caplog) -> None:
+    """A 4xx answer without a traceback, also in the console; the server keeps running."""
     status, _, text = ask(place, CALLBACK, "POST", body.encode(errors="surrogatepass"))
     assert 400 <= status < 500
     assert not caplog.records
@@ -118,7 +118,7 @@ def test_a_callback_that_means_nothing_tells_nothing(place, body, caplog) -> Non
 
 
 def test_a_link_out_of_the_folder_is_left_out(place) -> None:
-    """It is named on the page of the files' health, and not read."""
+    """The health page names it; it is not read."""
     _, _, page = ask(place, "/download/csv/health.skipped?view=health")
     assert "link.json" in page
     assert HIDDEN not in page

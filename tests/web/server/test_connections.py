@@ -1,4 +1,4 @@
-"""Connections that ask nothing: others are answered meanwhile, and after a while they are closed."""
+"""Connections without requests: others are still answered, and after a while the idle ones are closed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def answers(environ, start_response) -> Iterator[bytes]:
-    """Answer everyone; `/large` with more than the server keeps for a reader."""
+    """Answer every request; `/large` with more than the server buffers."""
     parts = [b"x" * (1 << 20)] * 40 if environ["PATH_INFO"] == "/large" else [ANSWER]
     start_response("200 OK", [("Content-Length", str(sum(map(len, parts))))])
     return iter(parts)
@@ -48,20 +48,20 @@ def running() -> Iterator[ConnectionServer]:
 
 @pytest.fixture
 def server() -> Iterator[ConnectionServer]:
-    """A server that runs."""
+    """A running server."""
     with running() as started:
         yield started
 
 
 def ask(server: ConnectionServer) -> bytes:
-    """Ask as a browser does that has just been started."""
+    """Send a request on a new connection."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.effective_port, timeout=60)) as connection:
         connection.request("GET", "/")
         return connection.getresponse().read()
 
 
 def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) -> list[socket.socket]:
-    """Open connections that send something and then wait."""
+    """Open connections that send some bytes and then wait."""
     made = []
     for _ in range(count):
         connection = until.enter_context(
@@ -73,17 +73,17 @@ def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) 
 
 
 def read(connection: socket.socket) -> bytes:
-    """Return what comes, up to the end of an answer or of the connection."""
+    """Receive up to the end of an answer or of the connection."""
     said = b""
-    with suppress(ConnectionResetError):  # the server closed the connection before it had read all that was sent
+    with suppress(ConnectionResetError):  # the server closed the connection before it had read everything
         while not said.endswith(ANSWER) and (more := connection.recv(1_000)):
             said += more
     return said
 
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY, EMPTY_LINES, WHOLE])
-def test_connections_that_ask_nothing_stop_nobody(server, sent) -> None:
-    """Three hundred of them, more than there are places; one that asks is answered, every time."""
+def test_silent_connections_block_nobody(server, sent) -> None:
+    """Three hundred, more than the server accepts; each request on another connection is answered."""
     with ExitStack() as until:
         for _ in range(3):
             opened(server, 100, sent, until)
@@ -91,19 +91,19 @@ def test_connections_that_ask_nothing_stop_nobody(server, sent) -> None:
         assert len(server.active_channels) <= MOST_CONNECTIONS + 1
 
 
-def test_connections_that_send_now_and_then_stop_nobody(server) -> None:
-    """A byte each, again and again, on each of three hundred."""
+def test_slow_connections_block_nobody(server) -> None:
+    """Three hundred connections send one byte again and again."""
     with ExitStack() as until:
         slow = opened(server, 300, HALF_A_HEADER, until)
         for _ in range(3):
             for each in slow:
-                with suppress(OSError):  # closed in favour of another one
+                with suppress(OSError):  # closed for another connection
                     each.send(b"x")
             assert ask(server) == ANSWER
 
 
 def test_few_connections_of_one_machine_are_not_closed_for_many_of_another(server) -> None:
-    """Room is made by the machine that has most connections."""
+    """The machine with most connections loses one."""
     with ExitStack() as until:
         [mine] = opened(server, 1, WHOLE, until)
         assert ANSWER in read(mine)
@@ -116,11 +116,11 @@ def test_few_connections_of_one_machine_are_not_closed_for_many_of_another(serve
 
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY])
-def test_a_request_has_to_arrive_within_half_a_minute(server, sent) -> None:
-    """From the connection on, however often a part of it comes; half of a request is left alone until then."""
+def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
+    """Counted from the connection, however often parts arrive; until then an incomplete request stays."""
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
-        assert ask(server) == ANSWER  # by now the server has taken the connection before
+        assert ask(server) == ANSWER  # by now the server has accepted the previous connection
         channel = min(list(server.active_channels.values()), key=lambda each: each.creation_time)
         server.maintenance(channel.creation_time + LONGEST_WAIT_S - 5)
         assert not channel.will_close
@@ -129,8 +129,8 @@ def test_a_request_has_to_arrive_within_half_a_minute(server, sent) -> None:
         assert read(slow) == b""
 
 
-def test_who_takes_no_answer_gives_its_thread_back(monkeypatch) -> None:
-    """An answer larger than what is kept for its reader waits for two minutes at most."""
+def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
+    """An answer larger than the buffer waits two minutes at most."""
     monkeypatch.setattr(connections, "THREADS", 1)
     with running() as server, ExitStack() as until:
         opened(server, 1, WHOLE.replace(b"GET /", b"GET /large"), until)
@@ -141,16 +141,16 @@ def test_who_takes_no_answer_gives_its_thread_back(monkeypatch) -> None:
         assert ask(server) == ANSWER
 
 
-def test_few_files_may_be_open(monkeypatch) -> None:
-    """Connections take at most half of them: traces are files too."""
+def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
+    """Connections take at most half of it: traces are files too."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:
         assert server._most_connections == 32
 
 
-def test_connections_that_break_off_say_nothing_in_the_console(server, caplog) -> None:
-    """A reset while a request arrives is nobody's fault."""
+def test_broken_connections_are_not_logged(server, caplog) -> None:
+    """Resets during a request are normal."""
     caplog.set_level(logging.WARNING)
     with ExitStack() as until:
         for each in opened(server, 50, HALF_A_BODY, until):

@@ -1,4 +1,4 @@
-"""The guard: each way in which another page or machine could reach the server."""
+"""The guard, against each way in which another page or machine could reach the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ask(guard: Guard, method: str = "GET", query: str = "", **headers: str) -> t
 
 
 def page(_environ, start_response):
-    """Answer with a page that has a script of its own."""
+    """Answer with a page that has an inline script."""
     start_response("200 OK", [("Content-Type", "text/html; charset=utf-8"), ("X-Content-Type-Options", "old")])
     return [PAGE[:20], PAGE[20:]]
 
@@ -35,7 +35,7 @@ def guarded(token: str | None = None) -> Guard:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8050", "LOCALHOST:1", "[::1]:8050"])
-def test_its_own_names_are_answered(host) -> None:
+def test_names_of_the_server_are_accepted(host) -> None:
     """With and without a port."""
     assert ask(guarded(), HTTP_HOST=host)[0] == 200
 
@@ -43,8 +43,8 @@ def test_its_own_names_are_answered(host) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
 )
-def test_a_name_that_was_made_to_point_here_is_refused(host) -> None:
-    """DNS rebinding: the browser believes the page of that name, so nothing may be answered to it."""
+def test_other_names_are_refused(host) -> None:
+    """DNS rebinding: the browser would pass the answer to the page of that name."""
     status, _, body = ask(guarded(), HTTP_HOST=host)
     assert status == 403
     assert PAGE not in body
@@ -64,26 +64,26 @@ def test_a_name_that_was_made_to_point_here_is_refused(host) -> None:
     ],
 )
 def test_a_page_of_another_site_cannot_post(origin) -> None:
-    """A form or a fetch of another page, of a sandboxed one, or of another server of this machine; nor a malformed one."""
+    """Neither another page, a sandboxed one, nor another server on this machine; nor a malformed origin."""
     assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
 
 
 @pytest.mark.parametrize(
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
-def test_its_own_pages_and_programs_can_post(headers) -> None:
+def test_own_pages_and_programs_can_post(headers) -> None:
     """Programs send no Origin; browsers always do."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 
-def test_a_browser_that_says_where_a_request_comes_from_is_believed_only_if_it_is_here() -> None:
-    """`same-site` is another server of the same machine."""
+def test_only_same_origin_replaces_the_check_of_the_origin() -> None:
+    """`same-site` may be another server on the same machine."""
     assert ask(guarded(), "POST", HTTP_ORIGIN="http://127.0.0.1:1", HTTP_SEC_FETCH_SITE="same-site")[0] == 403
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 def test_other_methods_are_refused(method) -> None:
-    """A preflight gets no leave either."""
+    """Nor is a preflight allowed."""
     status, headers, _ = ask(guarded(), method)
     assert status == 405
     assert "Access-Control-Allow-Origin" not in headers
@@ -91,7 +91,7 @@ def test_other_methods_are_refused(method) -> None:
 
 @pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=secre", "token=secret%00", "token=%ff"])
 def test_without_the_token_nothing_is_shown(query) -> None:
-    """Neither to other machines nor to other users of this one."""
+    """Neither to other machines nor to other users of this machine."""
     status, _, body = ask(guarded("secret"), query=query)
     assert status == 401
     assert b"secret" not in body
@@ -109,8 +109,8 @@ def test_without_the_token_nothing_is_shown(query) -> None:
         "holotrace_token_8051=secret",
     ],
 )
-def test_a_wrong_cookie_is_no_token(cookie) -> None:
-    """Nor is one that cannot be read, or that of a server on another port."""
+def test_a_wrong_cookie_is_refused(cookie) -> None:
+    """So is an unreadable one, or that of a server on another port."""
     assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_cookie_is_no_token(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """Addresses end up in histories; the cookie is for this server alone, and no script reads it."""
+    """Browsers keep addresses in their history; the cookie is for this server only, and scripts cannot read it."""
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
     assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
@@ -133,15 +133,15 @@ def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -
     "others", ["", 'other={"a": 1}, b; ', "holotrace_token_8051=wrong; holotrace_token=wrong; ", "=; ;"]
 )
 def test_the_cookie_opens_the_pages(others) -> None:
-    """Whatever other servers of this machine have the browser send beside it."""
+    """Among the cookies of other servers on this machine."""
     assert ask(guarded("secret"), HTTP_COOKIE=f"{others}holotrace_token_8050=secret")[0] == 200
 
 
 LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", "HTTP_SEC_FETCH_DEST": "document"}
 
 
-def test_a_link_on_another_site_leads_here_in_two_steps() -> None:
-    """The browser keeps the cookie back at first; a page of ours that leads to itself gets it."""
+def test_a_link_on_another_site_works_after_a_reload() -> None:
+    """The browser first withholds the cookie, and sends it when our page reloads."""
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body
@@ -151,20 +151,20 @@ def test_a_link_on_another_site_leads_here_in_two_steps() -> None:
 @pytest.mark.parametrize(
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
-def test_whoever_has_no_token_is_not_sent_in_circles(brought) -> None:
-    """Nor is a frame in the page of another site asked to try again."""
+def test_a_request_without_token_does_not_reload_forever(brought) -> None:
+    """Nor does a frame in a page of another site."""
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 
-def test_the_token_does_not_open_the_other_doors() -> None:
-    """Who has the token is still asked for the name of the server and where a request comes from."""
+def test_the_token_does_not_replace_the_other_checks() -> None:
+    """The Host and Origin headers are still checked."""
     cookie = {"HTTP_COOKIE": "holotrace_token_8050=secret"}
     assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
     assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
 
 
 def test_every_answer_has_the_security_headers() -> None:
-    """Also one that says no; a header of the application gives way to ours."""
+    """Also a refusal; our headers replace those of the application."""
     for host in ("127.0.0.1", "evil.example"):
         _, headers, _ = ask(guarded(), HTTP_HOST=host)
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -173,7 +173,7 @@ def test_every_answer_has_the_security_headers() -> None:
 
 
 def test_a_page_runs_only_its_own_scripts() -> None:
-    """The policy names the hash of each inline script, and no other inline script runs."""
+    """The policy lists the hash of each inline script; no other inline script runs."""
     _, headers, body = ask(guarded())
     digest = base64.b64encode(hashlib.sha256(b"\nlet one = 1;\n").digest()).decode()
     policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
@@ -193,27 +193,27 @@ def of_tensorboard() -> Guard:
 
 
 @pytest.mark.parametrize("host", ["localhost:6006", "10.1.2.3:6006", "[fe80::1]:6006"])
-def test_a_number_was_not_made_to_point_here(host) -> None:
-    """TensorBoard may be asked by any address of its machine; its pages are still the only ones that may post."""
+def test_any_numeric_address_is_accepted_in_tensorboard(host) -> None:
+    """TensorBoard has every address of its machine; still only its own pages can post."""
     assert ask(of_tensorboard(), HTTP_HOST=host)[0] == 200
     assert ask(of_tensorboard(), "POST", HTTP_HOST=host, HTTP_ORIGIN="http://evil.example")[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
-def test_tensorboards_tab_does_not_answer_to_any_name(host) -> None:
-    """DNS rebinding; the refusal says how to allow a proxy's name."""
+def test_other_names_are_refused_in_tensorboard(host) -> None:
+    """DNS rebinding; the message says how to allow the name of a proxy."""
     status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
     assert (status, PAGE in body) == (403, False)
     assert body.endswith(b"set NAME\n")
 
 
 def test_all_names_can_be_allowed() -> None:
-    """For proxies that make names up."""
+    """For proxies that generate names."""
     assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
 
 
-def test_only_tensorboard_may_stand_in_pages_of_others() -> None:
-    """TensorBoard stands in frames of notebooks and editors; `holotrace serve` in none but its own."""
+def test_only_tensorboard_may_be_embedded() -> None:
+    """Notebooks and editors embed TensorBoard; `holotrace serve` appears in its own frames only."""
     frames = "frame-ancestors 'self'"
     assert frames in ask(guarded())[1]["Content-Security-Policy"]
     assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

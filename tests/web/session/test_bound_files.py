@@ -1,4 +1,4 @@
-"""Files are looked at again when they are opened: what a run held may since be a link to anything."""
+"""Files are checked again when they are opened: a file of a run may have become a link to anything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIALS = 20
 
 
 class Served:
-    """Pages over a path, asked for the file of rank 0."""
+    """Requests the file of rank 0 from the pages of a path."""
 
     def __init__(self, path: str | Path) -> None:
         self.session = Session([path], cache=False)
@@ -42,7 +42,7 @@ def write(folder: Path, kernel: str = "gemm") -> Path:
 
 
 def put_link(path: Path, target: Path) -> None:
-    """Put a link in the place of a file, at once."""
+    """Replace a file by a link, atomically."""
     beside = path.with_name("beside")
     beside.symlink_to(target)
     beside.replace(path)
@@ -50,7 +50,7 @@ def put_link(path: Path, target: Path) -> None:
 
 @pytest.fixture
 def place(tmp_path) -> Path:
-    """A folder that is served, beside a secret and a trace that are not."""
+    """A served folder, next to a secret and a trace that are not served."""
     (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
     write(tmp_path / "served")
@@ -58,15 +58,15 @@ def place(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("root", ["served", ".", "./served/", "served/../served"])
-def test_the_folder_may_be_named_from_here(place, monkeypatch, root) -> None:
-    """The file is that below the current folder, not one below the installation."""
+def test_the_served_folder_may_be_relative(place, monkeypatch, root) -> None:
+    """Relative to the current folder, not to the installation."""
     monkeypatch.chdir(place / "served" if root == "." else place)
     [trace] = (place / "served").iterdir()
 
     assert Served(root).file() == (200, trace.read_bytes())
 
 
-def test_a_file_may_be_named_from_here(place, monkeypatch) -> None:
+def test_a_served_file_may_be_relative(place, monkeypatch) -> None:
     """As `holotrace serve trace.json` does."""
     [trace] = (place / "served").iterdir()
     monkeypatch.chdir(trace.parent)
@@ -76,8 +76,8 @@ def test_a_file_may_be_named_from_here(place, monkeypatch) -> None:
 
 @pytest.mark.parametrize("is_named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize("target", ["secret.txt", "private", "served/secret.txt", "pipe", "nowhere"])
-def test_what_was_put_in_the_place_of_a_file_is_not_given(place, target, is_named) -> None:
-    """A link out of the folder, to a trace or not; one that stays inside; a pipe; nothing. Nor does an error name it."""
+def test_a_replacement_of_a_file_is_not_served(place, target, is_named) -> None:
+    """A link out of the folder, to a trace or another file; a link inside; a pipe; nothing. Errors do not name its target."""
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
     (place / "served" / "secret.txt").write_text(HIDDEN)
@@ -98,8 +98,8 @@ def test_what_was_put_in_the_place_of_a_file_is_not_given(place, target, is_name
 
 
 @pytest.mark.parametrize("walks", [True, False])
-def test_no_moment_is_right_for_a_link(place, monkeypatch, walks) -> None:
-    """While the file becomes a link and a file again all the time, only its own content is ever given."""
+def test_a_race_with_a_link_never_wins(place, monkeypatch, walks) -> None:
+    """A file that keeps turning into a link and back only ever gives its own content."""
     monkeypatch.setattr(bound_files, "_WALKS", walks and bound_files._WALKS)
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
@@ -125,8 +125,8 @@ def test_no_moment_is_right_for_a_link(place, monkeypatch, walks) -> None:
     assert {status for status, _ in answers} <= {200, 404}
 
 
-def test_a_link_is_not_read_either(place) -> None:
-    """Pages read a file when they first need it: what has become a link since the run was opened is not followed."""
+def test_a_replacement_by_a_link_is_not_read(place) -> None:
+    """Pages read a file when they first need it; they do not follow a link that replaced it since the run was opened."""
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
     served = Served(place / "served")
@@ -138,8 +138,8 @@ def test_a_link_is_not_read_either(place) -> None:
     assert str(trace) in str(refusal.value)
 
 
-def test_a_folder_on_the_way_is_not_a_link_either(place) -> None:
-    """Nor is a folder between the one served and the file."""
+def test_a_folder_on_the_path_must_not_become_a_link(place) -> None:
+    """A folder between the served one and the file."""
     run = place / "served" / "run"
     write(run)
     served = Served(place / "served")
@@ -153,7 +153,7 @@ def test_a_folder_on_the_way_is_not_a_link_either(place) -> None:
 
 
 def test_errors_name_the_path_as_given(place) -> None:
-    """Not the descriptor that it is read through."""
+    """Not the descriptor."""
     [trace] = (place / "served").iterdir()
     served = Served(place / "served")
     rank = served.session.whole(served.run).ranks[0]
@@ -166,7 +166,7 @@ def test_errors_name_the_path_as_given(place) -> None:
 
 
 def test_links_within_the_folder_are_followed(place) -> None:
-    """A run may be made of links to files elsewhere in the folder served."""
+    """A run may consist of links to files elsewhere in the served folder."""
     [trace] = (place / "served").iterdir()
     (place / "served" / "linked").mkdir()
     (place / "served" / "linked" / "rank0.json").symlink_to(trace)
@@ -176,8 +176,8 @@ def test_links_within_the_folder_are_followed(place) -> None:
     assert len(session.trace(Scope(run)).ranks[0].table("events")) > 0
 
 
-def test_a_link_that_was_named_may_lead_elsewhere_later(place) -> None:
-    """Whoever names `latest.json` means what it leads to."""
+def test_a_served_link_may_lead_elsewhere_later(place) -> None:
+    """`holotrace serve latest.json` means the target of the link."""
     latest = place / "latest.json"
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()

@@ -1,12 +1,12 @@
-"""What a page says while files are read."""
+"""The progress text of pages."""
 
 from __future__ import annotations
 
 from holotrace.web.session.reading import Reading
 
 
-def test_it_says_how_far_the_reading_of_a_file_is() -> None:
-    """Never more than all of it, and nothing once it is read; an advance of no file is nothing."""
+def test_progress_is_a_percentage_of_the_file() -> None:
+    """At most 100 %, and no text once the file is read; progress without a file is ignored."""
     reading = Reading()
     reading.advance(5)
     assert reading.text() == ""

@@ -1,4 +1,4 @@
-"""Addresses: what a page shows, in its query string."""
+"""The selection of a page, in its query string."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RESERVED = {"view", "run", "ranks", "steps", "devices"}
 
 
 @given(WORDS, st.none() | WORDS, st.tuples(NUMBERS, NUMBERS, NUMBERS), OPTIONS)
-def test_an_address_leads_back_to_what_it_was_made_from(view, run, numbers, options) -> None:
-    """Nothing that a page shows is lost on the way through a link."""
+def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> None:
+    """A link loses nothing of the selection."""
     kept = tuple(sorted((key, value) for key, value in options.items() if key not in RESERVED))
     selection = Selection(view, run, *numbers, kept)
     assert Selection.from_query(selection.query()) == selection
@@ -26,13 +26,13 @@ def test_an_address_leads_back_to_what_it_was_made_from(view, run, numbers, opti
 
 @given(st.text())
 def test_any_text_is_an_address(text) -> None:
-    """Query strings come from anywhere: one that means nothing shows a page all the same."""
+    """Query strings are untrusted: an invalid one still shows a page."""
     selection = Selection.from_query(text)
     assert Selection.from_query(selection.query()) == selection
 
 
 @given(st.sets(st.integers(0, 300)))
-def test_ranges_hold_the_numbers_they_were_written_from(numbers) -> None:
+def test_reading_ranges_undoes_writing_them(numbers) -> None:
     """0-3,7 is 0, 1, 2, 3 and 7."""
     assert set(numbers_of(text_of(numbers)) or ()) == numbers
 
@@ -40,12 +40,12 @@ def test_ranges_hold_the_numbers_they_were_written_from(numbers) -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "1-", "-1", "3-1", "1,,2", "1;2", f"0-{MOST_NUMBERS}", "0-99999,100000-999999", "²", "9" * 30]
 )
-def test_what_is_no_list_of_numbers_selects_all(text) -> None:
-    """So does a range so long that it would only fill memory."""
+def test_an_invalid_list_of_numbers_selects_all(text) -> None:
+    """So does a range that would fill the memory."""
     assert numbers_of(text) is None
 
 
 def test_a_link_to_another_page_keeps_the_part_of_the_run() -> None:
-    """Ranks and steps stay, what belongs to the page alone goes."""
+    """Ranks and steps stay; options of the page go."""
     here = Selection.from_query("?view=idle_time&run=abc&ranks=0-2&q.idle_time.0=gemm")
     assert here.at("health").query() == "?view=health&run=abc&ranks=0-2"

@@ -1,4 +1,4 @@
-"""The session: which runs there are, and what is remembered of them."""
+"""The session: runs, open traces and cached results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from web_client import WebClient, texts
 
 
 def steps_job() -> TraceBuilder:
-    """Two steps with a kernel each, on devices 0 and 1."""
+    """Two steps with one kernel each, on devices 0 and 1."""
     return (
         TraceBuilder()
         .step(1, 0, 50)
@@ -36,7 +36,7 @@ def opened(*paths) -> Session:
 
 
 def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
-    """Named by its folder below the one served; folders without one, hidden ones and other files are none."""
+    """Its name is the path below the served folder; folders without traces, hidden folders and other files are not runs."""
     gpu_job().write(tmp_path)
     cpu_job().write(tmp_path / "b" / "deep")
     gpu_job().write(tmp_path / ".hidden")
@@ -55,8 +55,8 @@ def two_spans(folder) -> None:
 
 
 @pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
-def test_each_span_of_a_run_can_be_looked_at(tmp_path, span, kernel) -> None:
-    """By its number, behind the id of the run; without one, the newest recording of each rank."""
+def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
+    """By its number after the id of the run; without a number, the newest recording of each rank."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
@@ -64,8 +64,8 @@ def test_each_span_of_a_run_can_be_looked_at(tmp_path, span, kernel) -> None:
 
 
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
-def test_a_span_that_is_not_there_opens_nothing(tmp_path, span) -> None:
-    """Nor does one of files that were named one by one."""
+def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
+    """Files named one by one have no spans."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     with pytest.raises(InvalidOptionError, match="this run does not exist"):
@@ -76,14 +76,14 @@ def test_a_span_that_is_not_there_opens_nothing(tmp_path, span) -> None:
 
 
 def test_several_files_are_one_run(tmp_path) -> None:
-    """As for every command of holotrace."""
+    """As in every command."""
     files = gpu_job().write(tmp_path)
     (run,) = opened(*files).runs
     assert list(opened(*files).whole(run.id).ranks) == [0, 1]
 
 
 def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
-    """An id that the server did not give out opens nothing, also if it is a path that exists."""
+    """An id that the server did not issue opens nothing, even if it is an existing path."""
     gpu_job().write(tmp_path / "in")
     session = opened(tmp_path / "in")
     for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
@@ -91,8 +91,8 @@ def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
             session.trace(Scope(name))
 
 
-def test_links_do_not_lead_out_of_the_folder_served(tmp_path) -> None:
-    """Neither a link to a folder nor one to a file; what was left out is said."""
+def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
+    """Neither links to folders nor links to files, which are listed as skipped."""
     (outside,) = TraceBuilder().rank(7).kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "secret")
     gpu_job().write(tmp_path / "served")
     (tmp_path / "served" / "folder").symlink_to(tmp_path / "secret", target_is_directory=True)
@@ -105,15 +105,15 @@ def test_links_do_not_lead_out_of_the_folder_served(tmp_path) -> None:
 
 
 def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
-    """Many people's log folder is a link to another disk."""
+    """Log folders are often links to another disk."""
     gpu_job().write(tmp_path / "disk")
     (tmp_path / "logs").symlink_to(tmp_path / "disk", target_is_directory=True)
     session = opened(tmp_path / "logs")
     assert list(session.whole(session.runs[0].id).ranks) == [0, 1]
 
 
-def test_a_result_is_that_of_the_analysis(tmp_path) -> None:
-    """Of all ranks, or of those looked at."""
+def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
+    """For all ranks, or for selected ones."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -123,7 +123,7 @@ def test_a_result_is_that_of_the_analysis(tmp_path) -> None:
         session.result(Scope(run, (9,)), "temporal_breakdown")
 
 
-def test_steps_and_devices_narrow_what_is_looked_at(tmp_path) -> None:
+def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
     """A kernel belongs to the step in which it was launched."""
     steps_job().write(tmp_path)
     session = opened(tmp_path)
@@ -140,8 +140,8 @@ def test_steps_and_devices_narrow_what_is_looked_at(tmp_path) -> None:
         computing(steps=(2,), devices=(0,))
 
 
-def test_missing_input_is_told_each_time_and_looked_for_once(tmp_path) -> None:
-    """The message says which option of the profiler was off."""
+def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None:
+    """The message names the profiler option that was off."""
     cpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls = Scope(session.runs[0].id), []
@@ -157,8 +157,8 @@ def test_missing_input_is_told_each_time_and_looked_for_once(tmp_path) -> None:
     assert len(calls) == 1
 
 
-def test_who_asks_at_the_same_time_waits_for_the_same_work(tmp_path) -> None:
-    """Eight threads, one computation; two computations of different keys do not wait for one another."""
+def test_concurrent_callers_share_one_computation(tmp_path) -> None:
+    """Eight threads, one computation; computations with different keys do not wait for each other."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls, answers = Scope(session.runs[0].id), [], []
@@ -187,7 +187,7 @@ def test_who_asks_at_the_same_time_waits_for_the_same_work(tmp_path) -> None:
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
-    """The result used longest ago is made anew; the last one stays, however large."""
+    """The least recently used result is dropped; the last one stays, however large."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, made = Scope(session.runs[0].id), []
@@ -203,7 +203,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
-    """By their number, and where the process holds much memory, none stays open when its result is there."""
+    """By their number; if the process uses much memory, none stays open after its result is made."""
     for name in "abc":
         gpu_job().write(tmp_path / name)
     session = opened(tmp_path)
@@ -216,8 +216,8 @@ def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
     assert not session._traces
 
 
-def test_memory_is_counted_in_the_pages_of_this_system(monkeypatch) -> None:
-    """Pages have 4 KiB on most machines, 16 or 64 KiB on others: what the process holds follows."""
+def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
+    """Pages have 4 KiB on most machines, 16 or 64 KiB on others."""
     held = {}
     for page_bytes in (4_096, 65_536):
         monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
@@ -227,8 +227,8 @@ def test_memory_is_counted_in_the_pages_of_this_system(monkeypatch) -> None:
     assert held[65_536] / held[4_096] == pytest.approx(16, rel=0.1)
 
 
-def test_analyses_at_once_give_what_they_give_alone(tmp_path) -> None:
-    """They share the columns that are held of the events, which each of them adds to."""
+def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
+    """They share the cached columns of the events, and each adds columns."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
@@ -247,8 +247,8 @@ def test_analyses_at_once_give_what_they_give_alone(tmp_path) -> None:
         assert all(value.equals(alone[key]) for key, value in vars(found[number]).items() if key != "findings")
 
 
-def test_changed_files_are_read_anew(tmp_path, monkeypatch) -> None:
-    """A job that still runs writes more; results follow within seconds."""
+def test_changed_files_are_read_again(tmp_path, monkeypatch) -> None:
+    """A running job writes more events; results follow within seconds."""
     monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
@@ -267,8 +267,8 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
     assert [run.name for run in session.runs] == ["later"]
 
 
-def test_work_runs_off_the_thread_that_asks(tmp_path) -> None:
-    """The same key gives the same work; work that failed is done anew."""
+def test_work_runs_on_a_worker_thread(tmp_path) -> None:
+    """The same key returns the same work; failed work starts again."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:
@@ -286,7 +286,7 @@ def test_work_runs_off_the_thread_that_asks(tmp_path) -> None:
 
 
 def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
-    """The page on the files says what is wrong with it."""
+    """The health page explains the error."""
     _, second = gpu_job().write(tmp_path)
     second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
     session = opened(tmp_path)
@@ -294,7 +294,7 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
 
 
 def test_a_store_is_a_run(tmp_path) -> None:
-    """Of those that its folder holds; its ranks are no runs of their own."""
+    """Its ranks are not runs of their own."""
     (tmp_path / "logs").mkdir()
     holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
     session = opened(tmp_path / "logs")
@@ -306,7 +306,7 @@ def test_a_store_is_a_run(tmp_path) -> None:
 
 
 def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
-    """Neither a linked rank nor a linked table of one."""
+    """Neither a linked rank nor a linked table of a rank."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
     holotrace.write_store(gpu_job().build(), store)
@@ -319,7 +319,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
 
 
 def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
-    """The page of the run says why; a folder without anything like a trace is none."""
+    """The page of the run explains why; a folder without any possible trace is not a run."""
     gpu_job().write(tmp_path / "good")
     for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
         (tmp_path / name).mkdir()
@@ -336,8 +336,8 @@ def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
             assert texts(client.part(f"?view=overview&run={runs[name]}", part)) == []
 
 
-def test_the_overview_begins_with_what_is_wrong_with_the_files(tmp_path) -> None:
-    """Before the verdict; of ranks that are one job, nothing."""
+def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
+    """Before the verdict; none for ranks that form one job."""
     paths = gpu_job().write(tmp_path)
     assert texts(WebClient(tmp_path).part("?view=overview", "verdict"))[0] == "Verdict"
     paths[1].write_bytes(paths[1].read_bytes()[:-40])

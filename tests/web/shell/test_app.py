@@ -1,4 +1,4 @@
-"""The pages, asked as a browser asks them; tests in a real browser stand beside."""
+"""The pages, requested as a browser requests them; test_browser.py uses a real browser."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def client(tmp_path) -> WebClient:
 
 @pytest.fixture
 def gpu(client) -> str:
-    """The GPU job's run, as part of an address."""
+    """The run of the GPU job, as part of an address."""
     return f"run={client.session.runs[0].id}"
 
 
 @pytest.fixture
 def cpu(client) -> str:
-    """Likewise the CPU's."""
+    """The run of the CPU job, in the same form."""
     return f"run={client.session.runs[1].id}"
 
 
 def test_every_analysis_has_a_page() -> None:
-    """Whoever adds one to the catalogue gets its page."""
+    """A new entry of the catalogue gets its page."""
     assert {each.name for each in ANALYSES} <= {page.name for page in PAGES}
     assert len({page.name for page in PAGES}) == len(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_page_comes_at_once_and_names_its_question(client, gpu, page) -> None:
-    """Title, question and navigation are there before anything is computed."""
+def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None:
+    """Title, question and navigation appear before anything is computed."""
     shown = client.page(f"?view={page.name}&{gpu}")
     assert {page.title, page.question} <= set(texts(shown["page"]))
     links = {link["href"]: link["label"] for link in components(shown["nav"], "NavLink")}
@@ -66,7 +66,7 @@ def test_every_page_comes_at_once_and_names_its_question(client, gpu, page) -> N
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
 def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, analysis) -> None:
-    """The figure is the one that the library draws; each view has a table, definitions and Python follow on demand."""
+    """The figure equals that of the library; each view has a table; definitions and Python code are folded."""
     query = f"?view={analysis.name}&{gpu}"
     shown = client.page(query)["page"]
     assert {term for term, _ in analysis.definitions} <= set(texts(shown))
@@ -82,8 +82,8 @@ def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, an
     ]
 
 
-def test_the_colours_of_a_figure_are_those_of_the_page(client, gpu) -> None:
-    """A page in the dark gets a dark figure at once."""
+def test_a_figure_has_the_colours_of_the_page(client, gpu) -> None:
+    """A dark page gets a dark figure at once."""
     part = client.part(f"?view=idle_time&{gpu}", "idle_time", scheme="dark")
     colour = components(part, "Graph")[0]["figure"]["layout"]["template"]["layout"]["paper_bgcolor"]
     assert colour == SURFACES["dark"].background
@@ -98,14 +98,14 @@ def test_pages_and_figures_have_the_same_surface() -> None:
         )
 
 
-def test_a_page_says_what_was_not_recorded(client, cpu) -> None:
-    """Instead of an empty figure: which option of the profiler was off."""
+def test_a_page_names_what_was_not_recorded(client, cpu) -> None:
+    """Instead of an empty figure: the profiler option that was off."""
     part = client.part(f"?view=idle_time&{cpu}", "idle_time")
     assert any("Record with ProfilerActivity.CUDA" in text for text in texts(part))
 
 
 def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
-    """What to record, without an empty figure and empty tables; of several tables, an empty one is a line."""
+    """What to record, instead of an empty figure and tables; one empty table among several is a line."""
     part = client.part(f"?view=memory_timeline&{gpu}", "memory_timeline")
     assert any("record with profile_memory=True" in text for text in texts(part))
     assert not components(part, "Graph")
@@ -113,14 +113,14 @@ def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
 
 
 def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
-    """No GPU work is no error."""
+    """Missing GPU work is not an error."""
     part = client.part(f"?view=overview&{cpu}", "verdict")
     assert any(text.startswith("No GPU work was recorded") for text in texts(part))
     assert client.rows(f"?view=overview&{cpu}", "overview.cpu_side", {"startRow": 0, "endRow": 9})["rowCount"] == 2
 
 
-def test_a_table_gives_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
-    """As the grid asks for them."""
+def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
+    """As the grid requests them."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
     assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
@@ -131,7 +131,7 @@ def test_a_table_gives_its_rows_sorted_searched_and_grouped(client, gpu) -> None
 
 
 def test_names_stay_text(client, gpu) -> None:
-    """A kernel that is called <script> is shown letter by letter: nothing in an answer is HTML."""
+    """A kernel named <script> appears as that text: no answer contains HTML."""
     rows = client.rows(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
     assert MARKUP in [row["name"] for row in rows["rowData"]]
     part = client.part(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown")
@@ -141,7 +141,7 @@ def test_names_stay_text(client, gpu) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_download_holds_what_the_table_shows_in_plain_numbers(client, gpu, form) -> None:
+def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form) -> None:
     """Nanoseconds and fractions of 1, searched and grouped as on the page."""
     answer = client.get(f"/download/{form}/kernel_breakdown.1?view=kernel_breakdown&{gpu}&q.kernel_breakdown.1=gemm")
     read = {"csv": pl.read_csv, "parquet": pl.read_parquet}[form]
@@ -164,21 +164,21 @@ def test_nothing_else_can_be_downloaded(client, path) -> None:
     assert client.get(f"/download/{path}").status_code == 404
 
 
-def test_the_lines_of_python_give_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
-    """Copied from the page and run, also for some ranks and devices only."""
+def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
+    """Copied from the page and run, also for selected ranks and devices."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
     code = components(client.page(query)["page"], "Pre")[0]["children"]
     names: dict[str, object] = {}
-    exec(code, names)  # noqa: S102 -- what a user does with it
+    exec(code, names)  # noqa: S102 -- as a user would
     kernels = names["result"].per_kernel
     rows = client.rows(query, "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
     assert kernels["total_ns"].to_list() == [100_000]
     assert [row["total_ns|exact"] for row in rows["rowData"]] == ["100,000 ns"]
 
 
-def test_selectors_offer_what_the_run_holds(client, gpu, tmp_path) -> None:
-    """Ranks of the job; steps and devices where there are several."""
+def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp_path) -> None:
+    """Steps and devices only if there are several."""
     (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
     part = client.part(f"?{gpu}", "choices")
     assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["0", "1"], [])]
@@ -187,8 +187,8 @@ def test_selectors_offer_what_the_run_holds(client, gpu, tmp_path) -> None:
     assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["4", "5"], ["5"])]
 
 
-def test_the_spans_of_a_run_can_be_chosen(tmp_path) -> None:
-    """Several recordings of one rank in a folder; the lines of Python open the one chosen."""
+def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
+    """Several recordings of one rank in a folder; the Python code opens the selected one."""
     for stamp in (1700000000000, 1700000060000):
         (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -201,8 +201,8 @@ def test_the_spans_of_a_run_can_be_chosen(tmp_path) -> None:
     assert "host_1.1700000000000.pt.trace.json" in components(shown["page"], "Pre")[0]["children"]
 
 
-def test_what_is_missing_in_the_selection_only_is_told_apart(tmp_path) -> None:
-    """Step 2 launches nothing, but the run does: all of it is one click away."""
+def test_a_page_says_if_only_the_selection_lacks_the_input(tmp_path) -> None:
+    """Step 2 launches nothing, but the run does; a link leads to the whole run."""
     TraceBuilder().step(1, 0, 9).kernel("gemm", start_us=1, duration_us=2, launch_us=1).step(2, 9, 9).write(
         tmp_path / "s"
     )
@@ -212,8 +212,8 @@ def test_what_is_missing_in_the_selection_only_is_told_apart(tmp_path) -> None:
     assert "steps" not in components(part, "Link")[0]["href"]
 
 
-def test_the_overview_leads_on(client, gpu) -> None:
-    """Verdict, figures, advice and the use of the devices, each with the way to its page."""
+def test_the_overview_links_to_the_other_pages(client, gpu) -> None:
+    """Verdict, figures, advice and device use, each with a link to its page."""
     query = f"?view=overview&{gpu}"
     parts = {name: client.part(query, name) for name in ("verdict", "time", "steps", "advice", "gpus")}
     assert any("idle" in text for text in texts(parts["verdict"]))
@@ -225,7 +225,7 @@ def test_the_overview_leads_on(client, gpu) -> None:
 
 
 def test_two_runs_are_compared(client, gpu, cpu) -> None:
-    """The run selected is the one in question; the control is named in the address."""
+    """The selected run is the test; the address names the control."""
     control = cpu.removeprefix("run=")
     query = f"?view=diff&{gpu}&control={control}"
     assert components(client.part(query, "changes"), "Graph")
@@ -234,8 +234,8 @@ def test_two_runs_are_compared(client, gpu, cpu) -> None:
     assert (changes["aten::mm"], changes["gemm"]) == ("deleted", "added")
 
 
-def test_health_lists_files_and_what_was_left_out(tmp_path) -> None:
-    """Each file with its rank and where that comes from."""
+def test_health_lists_files_and_skipped_files(tmp_path) -> None:
+    """Each file with its rank and the source of the rank."""
     gpu_job().write(tmp_path / "gpu")
     (tmp_path / "gpu" / "notes.json").write_text("{}")
     again = WebClient(tmp_path / "gpu")
@@ -246,21 +246,21 @@ def test_health_lists_files_and_what_was_left_out(tmp_path) -> None:
     assert [row["file"] for row in skipped] == ["notes.json"]
 
 
-def test_without_a_run_a_page_says_what_is_looked_for(tmp_path) -> None:
+def test_without_a_run_a_page_names_the_expected_files(tmp_path) -> None:
     """TensorBoard may be started before the job."""
     shown = WebClient(tmp_path).page("")
     assert any("torch.profiler" in text for text in texts(shown["page"]))
 
 
 @pytest.mark.parametrize("query", ["?view=no+such+page", "?run=../../etc", "?ranks=99", "?view=diff&control=x", "%%%"])
-def test_an_address_that_means_nothing_is_answered_in_words(client, query) -> None:
-    """Never with an error of the server."""
+def test_an_invalid_address_gets_an_explanation(client, query) -> None:
+    """Never a server error."""
     assert texts(client.page(query)["page"])
     assert texts(client.part(query, "choices")) is not None
 
 
 def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog) -> None:
-    """The page goes on, the log holds the reason, and nothing of it is shown to the browser."""
+    """The page keeps working; the log has the reason, the browser does not."""
 
     def broken(*_: object, **__: object) -> None:
         message = "a secret path"
@@ -274,7 +274,7 @@ def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog)
 
 
 def test_a_request_is_small(client) -> None:
-    """A body that would only fill memory is refused before it is read."""
+    """A body that would fill the memory is refused before it is read."""
     answer = client.http.post(
         "/_dash-update-component", data=b"x" * (MOST_REQUEST_BYTES + 1), content_type="application/json"
     )
@@ -282,14 +282,14 @@ def test_a_request_is_small(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """So it works under any path, and asks no other host for anything."""
+    """So the page works under any path and loads nothing from other hosts."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses
     assert all(address.startswith("./") for address in addresses)
 
 
-def test_every_script_of_the_first_page_is_delivered(client) -> None:
+def test_every_script_of_the_first_page_exists(client) -> None:
     """Dash's and our own."""
     page = client.get("/").text
     scripts = re.findall(r'src="\./([^"]+)"', page)
@@ -297,8 +297,8 @@ def test_every_script_of_the_first_page_is_delivered(client) -> None:
     assert [client.get(f"/{script}").status_code for script in scripts] == [200] * len(scripts)
 
 
-def test_the_guard_stands_before_the_pages(client) -> None:
-    """The application that holotrace serve runs is the guarded one."""
+def test_the_guard_protects_the_pages(client) -> None:
+    """`holotrace serve` runs the guarded application."""
     app = guarded(client.session, Address(), None)
     seen: list[str] = []
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_HOST": "evil.example"}
@@ -310,16 +310,16 @@ def test_the_guard_stands_before_the_pages(client) -> None:
     ("host", "is_loopback"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("nas", False)],  # noqa: S104
 )
-def test_only_this_machine_may_get_in_without_a_token(host, is_loopback) -> None:
-    """Its own name is allowed as Host."""
+def test_only_loopback_addresses_work_without_a_token(host, is_loopback) -> None:
+    """The host name itself is a valid Host header."""
     address = Address(host, names=frozenset({"dev.example"}))
     assert address.is_loopback == is_loopback
     assert {"localhost", "dev.example"} <= address.allowed_hosts
     assert "0.0.0.0" not in address.allowed_hosts  # noqa: S104
 
 
-def test_hta_itself_does_not_load_dash() -> None:
-    """The core is light: neither `import holotrace` nor the command line needs the extra."""
+def test_holotrace_itself_does_not_load_dash() -> None:
+    """Neither `import holotrace` nor the command line needs the extra."""
     code = "import holotrace, holotrace.cli.group, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Questions to the callbacks: those of a page are answered, anything else is the fault of who asks."""
+"""Callback requests: those of a page are answered, all others are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def client(tmp_path_factory) -> WebClient:
 
 @pytest.fixture(scope="module")
 def questions(client) -> list[dict[str, Any]]:
-    """What a page asks: of the shell, of a part, of rows, and of a table that is grouped."""
+    """The requests of a page: for the shell, a part, rows, and a grouped table."""
     asked: list[dict[str, Any]] = []
     send = client.http.post
 
@@ -53,7 +53,7 @@ def questions(client) -> list[dict[str, Any]]:
 
 
 def places(body: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything in a body."""
+    """Yield the path to every value in a body."""
     children = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
     for key, value in children:
         yield (*here, key)
@@ -61,7 +61,7 @@ def places(body: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """Return a body with something else, or nothing, in one place."""
+    """Return a body with one value replaced or removed."""
     body = copy.deepcopy(body)
     *way, last = chance.choice(list(places(body)))
     around: Any = body
@@ -74,8 +74,8 @@ def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return body
 
 
-def test_whatever_is_sent_no_question_is_an_error_of_the_server(client, questions, caplog) -> None:
-    """Each body is answered or refused with 4xx, and nothing is written to the console."""
+def test_no_body_causes_a_server_error(client, questions, caplog) -> None:
+    """Each body is answered or refused with 4xx, and nothing is logged."""
     chance = random.Random(12)  # noqa: S311 -- the same bodies each time
     for _ in range(MUTATIONS):
         body = json.dumps(mutated(chance.choice(questions), chance))
@@ -84,8 +84,8 @@ def test_whatever_is_sent_no_question_is_an_error_of_the_server(client, question
         assert not caplog.records, body
 
 
-def test_an_answer_to_a_page_stays_what_it_was(client, questions) -> None:
-    """The questions that were mutated are answered."""
+def test_valid_requests_are_answered(client, questions) -> None:
+    """The requests before their mutation."""
     assert len(questions) >= 4
     for question in questions:
         assert client.http.post(CALLBACK, json=question).status_code in {200, 204}
@@ -94,15 +94,15 @@ def test_an_answer_to_a_page_stays_what_it_was(client, questions) -> None:
 @pytest.mark.parametrize(
     "output", ["url.search", "theme.forceColorScheme", "nowhere.children", "", "..", "....", "{.x"]
 )
-def test_what_the_server_does_not_compute_cannot_be_asked(client, output) -> None:
-    """A callback of the browser, one that is not there, and names that are none."""
+def test_unknown_callbacks_are_refused(client, output) -> None:
+    """Callbacks in the browser, missing callbacks, and invalid names."""
     body = {"output": output, "outputs": [], "inputs": [], "state": [], "changedPropIds": []}
     assert client.http.post(CALLBACK, json=body).status_code == 400
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "", "application/x-www-form-urlencoded"])
-def test_a_form_cannot_ask(client, content_type, caplog) -> None:
-    """Only JSON is a question."""
+def test_a_form_cannot_call_callbacks(client, content_type, caplog) -> None:
+    """Only JSON is accepted."""
     status = client.http.post(CALLBACK, data="{}", content_type=content_type).status_code
     assert 400 <= status < 500
     assert not caplog.records

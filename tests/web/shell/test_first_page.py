@@ -1,4 +1,4 @@
-"""What the first page costs before its figure stands: scripts to read, and ways to the server and back."""
+"""The cost of the first page until its figure appears: scripts and round trips."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEFORE_THE_FIGURE = {
     *("polyfill", "bundle"),
     *("address", "callbacks", "keys", "later", "scheme", "start", "table_rows"),
 }
-"""Scripts by the beginning of their names. Each one more is read while somebody waits."""
+"""The scripts by the beginnings of their names. Each further script delays the figure."""
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def url(tmp_path) -> Iterator[str]:
 
 
 def layout(client: WebClient, address: str | None, **headers: str) -> str:
-    """Return what the browser asks for first, from the page of that address."""
+    """Return the first answer that the browser requests from the page with this address."""
     told = {} if address is None else {"Referer": address}
     return client.http.get("/_dash-layout", headers={**told, **headers}).text
 
 
 class Named(HTMLParser):
-    """The addresses that a page names, the ones for later among them."""
+    """The addresses in a page, including those that load later."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Named(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, _tag, attrs) -> None:
-        """Keep an address."""
+        """Collect an address."""
         self.found += [value for name, value in attrs if name in ("src", "href") and value]
 
     @property
@@ -73,8 +73,8 @@ class Named(HTMLParser):
         return {address.split("/", 3)[3] for address in self.found if address.startswith("./assets/")}
 
 
-def test_the_layout_holds_the_page_that_the_address_asks_for(client) -> None:
-    """With its figure, so that the browser need not ask again; the address is known as it stands there."""
+def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
+    """With its figure and its address, so the browser does not request it again."""
     run = client.session.runs[0].id
     client.part(f"?view=idle_time&run={run}", "idle_time")
     client.part(f"?view=idle_time&run={run}", "choices")
@@ -86,21 +86,21 @@ def test_the_layout_holds_the_page_that_the_address_asks_for(client) -> None:
     assert components(shown, "Location")[0]["search"] == f"?view=idle_time&run={run}"
 
 
-def test_a_browser_that_does_not_say_where_it_is_asks_for_its_page(client) -> None:
-    """The layout is then the shell alone, and the address is left to the browser."""
+def test_a_browser_without_referer_requests_its_page(client) -> None:
+    """The layout is only the shell, and the browser sends the address."""
     shown = json.loads(layout(client, None))
     assert not components(shown, "Title")
     assert "search" not in components(shown, "Location")[0]
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
-def test_an_address_that_means_nothing_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
-    """Whatever a browser says of where it is, it gets an answer."""
+def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
+    """Every Referer gets an answer."""
     assert "holotrace" in texts(json.loads(layout(client, address)))
 
 
-def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
-    """So nothing is drawn twice; anything but dark is light."""
+def test_the_first_page_has_the_last_colour_scheme(client) -> None:
+    """So nothing is drawn twice; any value but dark means light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
@@ -113,15 +113,15 @@ def test_the_first_page_has_the_colours_that_were_shown_last(client) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """The modules and styles of the shell, and those of its own folder; a file that no page names would never load."""
+    """Modules and styles of the shell and of its own folder; a file that no page names would never load."""
     folders = {"icon.svg", "shell", "timeline/style.css", "timeline/start.js", *([page.name] if page.module else [])}
     files = {path.relative_to(ASSETS).as_posix() for path in ASSETS.rglob("*.*") if not path.name.endswith(".d.ts")}
     expected = {file for file in files if file in folders or file.partition("/")[0] in folders}
     assert Named(client.get(f"/?view={page.name}").text).assets == expected
 
 
-def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
-    """Scripts that change with a version have their fingerprint in their address."""
+def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
+    """Addresses with a fingerprint are cached for long."""
     for address in Named(client.get("/").text).found:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
@@ -130,16 +130,16 @@ def test_what_a_page_names_is_there_and_may_be_kept(client) -> None:
             assert f"max-age={KEPT_S}" in answer.headers["Cache-Control"]
 
 
-def test_only_pages_with_figures_begin_with_plotly(client) -> None:
-    """Others fetch it when somebody goes on to one that has."""
+def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
+    """Others load it when a page with figures follows."""
     coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
     assert [name for name, comes in coming.items() if not comes] == ["timeline"]
 
 
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-def test_the_first_page_reads_no_more_than_its_figure_needs(url, browser) -> None:
-    """Looked at again: what draws tables comes after the figure, and no callback stands before it."""
+def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
+    """On a second visit: tables load after the figure, and no callback runs before it."""
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         seen.page.add_init_script(
@@ -161,7 +161,7 @@ def test_the_first_page_reads_no_more_than_its_figure_needs(url, browser) -> Non
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("told", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
-def test_the_page_comes_although_the_server_is_not_told_its_address(url, browser, told) -> None:
+def test_the_page_appears_without_referer(url, browser, told) -> None:
     """Some browsers and proxies cut the Referer."""
 
     def cut(route) -> None:
@@ -176,8 +176,8 @@ def test_the_page_comes_although_the_server_is_not_told_its_address(url, browser
 
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-def test_a_run_that_is_chosen_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """The first one, which the server chose, gives way: whoever is quick is not ignored."""
+def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
+    """It replaces the first run, which the server selected."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
@@ -194,7 +194,7 @@ def test_a_run_that_is_chosen_before_the_address_names_one_is_shown(tmp_path, br
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """Modules are boxes within boxes; pages before and after it draw as well."""
+    """The modules are an icicle chart; the pages before and after are drawn too."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

@@ -1,4 +1,4 @@
-"""Tables of the pages, held to Polars."""
+"""Tables of the pages, compared with Polars."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
 
 
 @given(ROWS, st.sampled_from(["", "a", "B", "zz", "1"]), st.booleans(), st.booleans())
-def test_rows_are_those_that_a_plain_loop_finds(pairs, search, down, is_sorted) -> None:
-    """Search in any case, sort with nulls last, and equal rows stay in their order."""
+def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> None:
+    """Searching ignores case, sorting puts nulls last, and equal rows keep their order."""
     frame = pl.DataFrame(pairs, schema={"number": pl.Int64, "text": pl.String}, orient="row")
     order = ordered_rows(frame, search.lower(), (("number", down),) if is_sorted else ())
     held = [
@@ -60,16 +60,16 @@ def test_rows_are_those_that_a_plain_loop_finds(pairs, search, down, is_sorted) 
 
 
 @given(st.integers(0, 40), st.integers(1, 40))
-def test_the_pieces_make_up_the_table(first, size) -> None:
-    """Rows asked for piece by piece are the rows of the whole, each once."""
+def test_the_blocks_make_up_the_table(first, size) -> None:
+    """Rows requested block by block are those of the table, each once."""
     rows = rows_of(pl.DataFrame({"rank": range(30)}))
     whole, count = rows.answer(Request(0, 1_000))
     piece, again = rows.answer(Request(first, first + size))
     assert (piece, again, count) == (whole[first : first + size], 30, 30)
 
 
-def test_a_cell_says_what_the_terminal_prints_and_hovering_the_exact_value() -> None:
-    """12,345 ns is 12.3 µs; a name is never markup, and nothing is a dash."""
+def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
+    """12,345 ns is 12.3 µs; names are never markup, and null is a dash."""
     texts, _ = rows_of().answer(Request(sort=(("total_ns", True),)))
     assert (texts[0]["total_ns"], texts[0]["total_ns|exact"]) == ("12.3 µs", "12,345 ns")
     assert texts[2]["name"] == MARKUP
@@ -89,42 +89,42 @@ def test_a_cell_says_what_the_terminal_prints_and_hovering_the_exact_value() -> 
         {"sortModel": "name", "filterModel": {"name": {"filter": "x"}}},
     ],
 )
-def test_a_request_may_be_anything(raw) -> None:
-    """What the browser sends is untrusted: there is always an answer, and never too long a one."""
+def test_any_request_gets_an_answer(raw) -> None:
+    """Requests are untrusted: each gets an answer of limited length."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5
 
 
-def test_no_more_rows_are_given_than_a_page_shows() -> None:
-    """Ten million rows asked for at once would be a way to stop the server."""
+def test_an_answer_has_a_limited_number_of_rows() -> None:
+    """A request for ten million rows would block the server."""
     assert Request.from_grid({"startRow": 0, "endRow": 10**7}, "").last == MOST_ROWS_AT_ONCE
 
 
-def test_a_search_is_a_text_and_no_pattern() -> None:
-    """A name may hold anything that means something in a regular expression."""
+def test_a_search_is_plain_text() -> None:
+    """Names contain characters that are special in regular expressions."""
     assert rows_of().chosen(MARKUP)["name"].to_list() == [MARKUP]
     assert rows_of().chosen("gem").height == 2
     assert rows_of().chosen("(").height == 1
 
 
-def test_groups_sum_what_can_be_summed() -> None:
-    """Times and counts add up, the largest stays, and a mean of means would be wrong, so there is none."""
+def test_groups_have_sums_and_maxima() -> None:
+    """Times and counts add up, maxima stay maxima; a mean of means would be wrong, so there is none."""
     assert grouped(KERNELS, "kind").to_dicts() == [
         {"kind": "a", "total_ns": 18_345, "call_count": 8, "max_ns": 9, "row_count": 3},
         {"kind": "b", "total_ns": 5_000, "call_count": 7, "max_ns": 8, "row_count": 2},
     ]
 
 
-def test_the_top_rows_are_the_most_telling_ones_in_their_order() -> None:
-    """Of differences the largest either way."""
+def test_the_top_rows_have_the_largest_values_in_table_order() -> None:
+    """Differences count by their absolute value."""
     frame = pl.DataFrame({"name": ["a", "b", "c"], "difference_ns": [1, -9, 5]})
     assert shaped(Table("", frame, "difference_ns"), Shape(top=2)).frame["name"].to_list() == ["b", "c"]
     assert shaped(Table("", frame, "difference_ns"), Shape(by="no such column")).frame.equals(frame)
 
 
-def test_the_order_of_rows_is_remembered_and_bounded() -> None:
-    """Scrolling sorts once; many searches do not pile up."""
+def test_row_orders_are_cached_and_bounded() -> None:
+    """Scrolling sorts once; many searches do not fill the memory."""
     rows = rows_of()
     assert rows._order(Request(0, 1, sort=(("rank", True),))) is rows._order(Request(1, 2, sort=(("rank", True),)))
     for number in range(100):
@@ -132,8 +132,8 @@ def test_the_order_of_rows_is_remembered_and_bounded() -> None:
     assert len(rows._orders) == 16
 
 
-def test_columns_are_as_wide_as_what_they_say() -> None:
-    """Numbers and the words of a heading are never cut; texts are, where they are very long."""
+def test_columns_are_as_wide_as_their_content() -> None:
+    """Numbers and the words of headings are never cut; very long texts are."""
     frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "exposed_ns": [1, 2]})
     widths = {each["field"]: each["minWidth"] for each in column_definitions(frame)}
     assert widths["bytes"] > 7 * len("118 MiB")
@@ -143,7 +143,7 @@ def test_columns_are_as_wide_as_what_they_say() -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
 def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
-    """Also those of later analyses: any column can be sorted and grouped by."""
+    """Any column can be sorted and grouped by, also in future analyses."""
     result = analysis.compute(gpu_job().build())
     for view in analysis.views:
         table = Table(view.caption, view.table(result), view.telling)

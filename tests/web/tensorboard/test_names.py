@@ -1,4 +1,4 @@
-"""The names by which browsers may call the tab in TensorBoard."""
+"""The valid host names of the tab in TensorBoard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.web.tensorboard import plugin
 
 
 def status_under(name: str, folder: Path, **flags: object) -> str:
-    """Return the status of the first page, asked for by a name, of a TensorBoard with these options."""
+    """Return the status of the first page, requested by a name from a TensorBoard with these options."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     tab_of = plugin.HolotracePlugin(context(logdir=str(folder), flags=Namespace(**flags)))
     environ = {"PATH_INFO": "/data/plugin/holotrace/app/index.html", "HTTP_HOST": name}
@@ -35,14 +35,14 @@ def status_under(name: str, folder: Path, **flags: object) -> str:
         ({}, ["localhost"]),
     ],
 )
-def test_the_tab_answers_to_the_names_that_tensorboard_listens_on(tmp_path, flags, names) -> None:
-    """And to no name that another site made to point here; see tests/web/test_guard.py."""
+def test_the_tab_accepts_the_names_that_tensorboard_listens_on(tmp_path, flags, names) -> None:
+    """And no name that another site points here; see tests/web/server/test_guard.py."""
     assert {status_under(name, tmp_path, **flags) for name in names} == {"200"}
     assert {status_under(name, tmp_path, **flags) for name in ("evil.example", "localhost.evil.example", "")} == {"403"}
 
 
 def test_a_proxys_name_is_allowed_by_the_environment(tmp_path, monkeypatch) -> None:
-    """Several ones by commas, and any by a star."""
+    """Several names separated by commas, or any by a star."""
     assert status_under("board.example", tmp_path) == "403"
     monkeypatch.setenv(plugin.HOSTS_VARIABLE, "other.example, board.example,")
     assert [status_under(name, tmp_path) for name in ("board.example", "evil.example", "")] == ["200", "403", "403"]

@@ -46,7 +46,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
 
 
 class StripPrefix(BaseHTTPRequestHandler):
-    """Passes on what comes below a prefix, without the prefix and under another Host, as proxies do by default."""
+    """Forwards requests below a prefix, without the prefix and with another Host, as proxies do by default."""
 
     target = ""
 
@@ -74,7 +74,7 @@ class StripPrefix(BaseHTTPRequestHandler):
 
 @contextmanager
 def proxied(url: str) -> Iterator[str]:
-    """Stand a proxy that strips a prefix before a server."""
+    """Run a proxy that strips a prefix in front of a server."""
     handler = type("Handler", (StripPrefix,), {"target": urlsplit(url).netloc})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -83,14 +83,14 @@ def proxied(url: str) -> Iterator[str]:
 
 
 def expect_installed() -> None:
-    """Skip where the package was installed before it had this entry point."""
+    """Skip if the installed package is older than this entry point."""
     if "holotrace" not in entry_points(group="tensorboard_plugins").names:
         pytest.skip("TensorBoard does not find holotrace: install the package again")
 
 
 @pytest.fixture(scope="module")
 def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
-    """TensorBoard over the real traces, and what its pages should show."""
+    """TensorBoard with the real traces, and the expected content of its pages."""
     expect_installed()
     with started(log_folder) as url:
         yield Session([log_folder]), url
@@ -117,7 +117,7 @@ def tab(seen: Visit):
 
 
 def choose_run(seen: Visit, name: str, run: str) -> None:
-    """Take a run from the list, and wait until the navigation leads to its pages."""
+    """Select a run from the list, and wait until the navigation links to its pages."""
     frame = tab(seen)
     frame.locator("#selectors input").first.click()
     frame.get_by_role("option", name=name, exact=True).click()
@@ -138,7 +138,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_tra
 
 @pytest.mark.parametrize("place", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
 def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
-    """Under --path_prefix and behind a proxy that strips one; an address inside TensorBoard's opens a page."""
+    """With --path_prefix, and behind a proxy that strips a prefix; TensorBoard's address can name a page."""
     options = ["--path_prefix", "/inner"] if place == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if place == "proxy" else url
@@ -149,7 +149,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
 
 @pytest.mark.slow
 def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
-    """Dark when TensorBoard goes dark, and light again."""
+    """Dark when TensorBoard turns dark, and light again."""
     scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
     with visit(browser, f"{tensorboard[1]}#holotrace") as seen:
         tab(seen).wait_for_function(scheme, arg="light", timeout=PATIENCE_MS)
@@ -159,16 +159,16 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
         assert not seen.troubles
 
 
-def test_nothing_is_loaded_before_the_tab_is_opened() -> None:
-    """TensorBoard without our tab open has neither dash nor polars nor plotly."""
+def test_nothing_is_loaded_before_the_tab_opens() -> None:
+    """Until then, TensorBoard loads neither dash nor polars nor plotly."""
     code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert "holotrace" in said.stdout
     assert not [name for name in ("dash", "plotly", "polars", "pandas", "waitress") if f"'{name}'" in said.stdout]
 
 
-def test_the_tab_is_active_where_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
-    """An empty log folder leaves the tab inactive; so does one that is not there; a huge one is not walked."""
+def test_the_tab_is_active_if_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
+    """It is inactive for an empty or missing log folder; a huge folder is not searched to the end."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     assert not plugin.HolotracePlugin(context(logdir=str(tmp_path / "missing"))).is_active()
     tab_of = plugin.HolotracePlugin(context(logdir=str(tmp_path)))
@@ -181,15 +181,15 @@ def test_the_tab_is_active_where_a_name_may_be_a_trace(tmp_path, monkeypatch) ->
 
 
 def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str, str], list[bytes]]:
-    """Ask a mounted application, and return status, headers and body."""
+    """Send a request to a mounted application; return status, headers and body."""
     kept: list[tuple[str, dict[str, str]]] = []
     environ = {"PATH_INFO": path, "SCRIPT_NAME": script_name}
     body = mount(environ, lambda status, headers, *_: kept.append((status, dict(headers))))
     return *kept[0], list(body)
 
 
-def test_a_mounted_application_learns_where_it_stands() -> None:
-    """The path above it moves to SCRIPT_NAME, also below a prefix; its index is `/`; it is made once."""
+def test_a_mounted_application_gets_its_path() -> None:
+    """The path above it becomes SCRIPT_NAME, also below a prefix; its index is `/`; it is made once."""
     made = []
 
     def make():

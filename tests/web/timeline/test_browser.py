@@ -1,4 +1,4 @@
-"""The timeline in a real browser: what it draws, its keys and its mouse, and what it says about what is selected."""
+"""The timeline in a real browser: drawing, keys, mouse, and the selection."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def url(tmp_path_factory):
 
 
 class Drawn:
-    """A timeline on a page, by what it knows of itself."""
+    """A timeline on a page, seen through its own state."""
 
     def __init__(self, seen: Visit, ranks: int = 2) -> None:
-        """Wait until so many ranks are drawn, and their rows stay where they are."""
+        """Wait until this many ranks are drawn and their rows no longer move."""
         self.page = seen.page
         self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
         self.until("it.ranks.every((rank) => rank.isArranged)")
@@ -71,38 +71,38 @@ class Drawn:
         self.details = self.page.locator(".holotrace-timeline-details")
 
     def of(self, expression: str) -> object:
-        """Return something of the timeline, `it`."""
+        """Return an expression about the timeline, `it`."""
         return self.page.evaluate(f"() => {{ const it = window.holotrace.timeline; return {expression}; }}")
 
     def until(self, condition: str) -> None:
-        """Wait until something holds of the timeline, `it`."""
+        """Wait for a condition on the timeline, `it`."""
         self.page.wait_for_function(
             f"() => {{ const it = window.holotrace.timeline; return {condition}; }}", timeout=PATIENCE_MS
         )
 
     @property
     def window(self) -> tuple[float, float]:
-        """From when to when it shows, in ns from the first event."""
+        """The visible time range, in ns from the first event."""
         return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
 
     def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
-        """Return where on the page a moment of a row is."""
+        """Return the position of a time in a row on the page."""
         item = f"it.view.items.find((each) => each.rank.number === {rank} && each.row && each.row.label === '{row}')"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:
-        """Return where on the page a moment of an overlay's row is."""
+        """Return the position of a time in the row of an overlay."""
         item = f"it.view.items.find((each) => each.kind === '{kind}' && each.rank.number === {rank})"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {below}]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def ruler(self, time_ns: float) -> tuple[float, float]:
-        """Return where on the ruler a moment is."""
+        """Return the position of a time on the ruler."""
         return self.on_page(self.of(f"it.view.x({time_ns})"), RULER_PX / 2)  # type: ignore[arg-type]  # a number
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:
-        """Return where a place of the drawing is on the page."""
+        """Return the position on the page of a position on the canvas."""
         box = self.page.locator(".holotrace-timeline canvas").bounding_box()
         assert box is not None
         return box["x"] + x, box["y"] + y
@@ -115,19 +115,19 @@ class Drawn:
         self.page.mouse.up()
 
     def hold(self, key: str) -> None:
-        """Hold a key for a moment."""
+        """Hold a key briefly."""
         self.page.keyboard.down(key)
         self.page.wait_for_timeout(250)
         self.page.keyboard.up(key)
 
 
 def length(window: tuple[float, float]) -> float:
-    """Return how much time is in view."""
+    """Return the length of the visible range."""
     return window[1] - window[0]
 
 
-def test_a_name_that_is_found_is_selected_and_explained(url, browser) -> None:
-    """The way from a table: the longest event of that name, with its launch, as text; the address keeps it."""
+def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None:
+    """As a link in a table does: its details and its launch appear, and the address keeps it."""
     with visit(browser, f"{url}&find={MARKUP}") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -145,7 +145,7 @@ def test_a_name_that_is_found_is_selected_and_explained(url, browser) -> None:
 
 
 def test_keys_move_through_time(url, browser) -> None:
-    """W shows less time, S more, D later, A earlier, 0 everything; the arrow keys only where the drawing has the focus."""
+    """W zooms in, S out, D and A pan, 0 shows everything; arrow keys work only if the canvas has the focus."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         everything = drawn.window
@@ -172,7 +172,7 @@ def test_keys_move_through_time(url, browser) -> None:
 
 
 def test_the_mouse_moves_through_time(url, browser) -> None:
-    """Ctrl and the wheel zoom at the pointer, shift and the wheel go on, dragging takes the drawing along."""
+    """The wheel zooms with Ctrl and pans with Shift; dragging pans."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         pointer = drawn.at(100_000, 0, "stream 7")
@@ -195,8 +195,8 @@ def test_the_mouse_moves_through_time(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_an_event_that_is_clicked_tells_all_about_itself(url, browser) -> None:
-    """Arguments, the operator around, what it launched, and its gradient; a click on one of these goes there."""
+def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
+    """Arguments, the operator around it, the work it launched, its gradient; each is a link."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.at(15_000, 1, "thread 1", depth=1))
@@ -219,8 +219,8 @@ def test_an_event_that_is_clicked_tells_all_about_itself(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_search_goes_from_one_to_the_next(url, browser) -> None:
-    """Of two events found the first is shown, then the second, then the first; typing moves nothing."""
+def test_search_steps_through_the_matches(url, browser) -> None:
+    """The first of two matches, the second, and the first again; typing does not move the view."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.window
@@ -238,8 +238,8 @@ def test_search_goes_from_one_to_the_next(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_a_span_on_the_ruler_is_measured(url, browser) -> None:
-    """From 100 to 200 µs: its length, how busy each row is, what takes most; F zooms to it, the address keeps it."""
+def test_a_span_on_the_ruler_is_described(url, browser) -> None:
+    """From 100 to 200 µs: its length, busy rows, longest names; F zooms to it, the address keeps it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
@@ -265,8 +265,8 @@ def test_a_span_on_the_ruler_is_measured(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_a_span_with_shift_is_about_the_rows_it_touches(url, browser) -> None:
-    """Dragged over the stream of rank 0, it says nothing of threads or of rank 1."""
+def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
+    """Over the stream of rank 0: no threads, and not rank 1."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -283,8 +283,8 @@ def test_a_span_with_shift_is_about_the_rows_it_touches(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_m_measures_the_selected_event(url, browser) -> None:
-    """The span of the kernel holds the kernel."""
+def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
+    """The span of the kernel contains the kernel."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -296,7 +296,7 @@ def test_m_measures_the_selected_event(url, browser) -> None:
 
 
 def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
-    """Of the step that another one follows, then of a span; a click on a part selects its event."""
+    """Of the step before the last one, then of a span; a click on a segment selects its event."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="critical path").click()
@@ -322,7 +322,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
 
 
 def test_findings_are_marked_and_listed(url, browser) -> None:
-    """The idle device and the wait for rank 1; from the list and from the mark the way leads there."""
+    """The idle device and the wait for rank 1; a click in the list or on the mark shows it."""
     with visit(browser, f"{url}&show=findings") as seen:
         drawn = Drawn(seen)
         wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in all_reduce")
@@ -340,7 +340,7 @@ def test_findings_are_marked_and_listed(url, browser) -> None:
 
 
 def test_counters_show_their_values(url, browser) -> None:
-    """The device is busy at 100 µs and not at 200 µs; all counters are shown on demand."""
+    """The device is busy at 100 µs and idle at 200 µs; a button shows all counters."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.until("it.ranks[0].counters.length && it.ranks[0].counters[0].series")
@@ -354,7 +354,7 @@ def test_counters_show_their_values(url, browser) -> None:
 
 
 def test_threads_and_ranks_fold(url, browser) -> None:
-    """A click on its label takes a rank's rows away, and a thread's inner calls."""
+    """A click on the label of a rank hides its rows; on that of a thread, its nested calls."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.of("it.view.bottom")
@@ -368,8 +368,8 @@ def test_threads_and_ranks_fold(url, browser) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "expected"), [("light", (255, 255, 255)), ("dark", (23, 28, 35))])
-def test_the_drawing_follows_the_page(url, browser, scheme, expected) -> None:
-    """Its background is the page's."""
+def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) -> None:
+    """In light and dark."""
     with visit(browser, url, color_scheme=scheme) as seen:
         Drawn(seen)
         wanted = ",".join(map(str, expected))
@@ -383,7 +383,7 @@ def test_the_drawing_follows_the_page(url, browser, scheme, expected) -> None:
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A row about an event to that event, one about a time to that time, one with a name to that name."""
+    """To its event, else to its time, else to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
@@ -399,7 +399,7 @@ def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
 
 
 def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
-    """From the row of a kernel's name to the longest kernel of that name, without loading the page anew."""
+    """From a kernel name to the longest kernel with that name, without loading the page again."""
     with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:
         row = seen.page.locator("#page .ag-center-cols-container .ag-row").filter(has_text="gemm").first
         row.click(timeout=PATIENCE_MS)
@@ -412,7 +412,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """The longest parts of the critical path: not another event of the same name, and of the same rank."""
+    """From the longest segments of the critical path: not to another event with the same name, nor to another rank."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest parts of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
@@ -426,8 +426,8 @@ def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
         assert not seen.troubles
 
 
-def test_the_place_of_a_table_row_is_shown(url, browser) -> None:
-    """A moment is in the middle, and a stretch of time is selected."""
+def test_the_time_in_the_address_is_shown(url, browser) -> None:
+    """A single time is in the middle; a span is selected."""
     with visit(browser, f"{url}&at=1700000000000100000-1700000000000150000") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("50 µs from 100 µs to 150 µs").wait_for(timeout=PATIENCE_MS)
@@ -436,7 +436,7 @@ def test_the_place_of_a_table_row_is_shown(url, browser) -> None:
 
 
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
-    """Of two ranks one is drawn, and the page says so; a link to an event of the other one shows that as well."""
+    """Of two ranks one is shown, and the page says so; a link to an event of the other rank shows it as well."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
     with visit(browser, url) as seen:
         seen.page.get_by_text("1 of 2 ranks; choose others above").wait_for(timeout=PATIENCE_MS)
@@ -447,7 +447,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
         assert not seen.troubles
 
 
-def test_perfetto_elsewhere_gets_the_trace_by_message(url, browser) -> None:
+def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser) -> None:
     """The window is asked PING until it answers PONG; then it gets the bytes of the file, and nobody else does."""
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {

@@ -1,4 +1,4 @@
-"""What is drawn over the events: the critical path, what was noticed, and what a span of time holds."""
+"""Overlays: the critical path, findings, and the selected span."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from jobs import gpu_job
 from timelines import LANES, Event, index_of, two_threads
 
 
-def test_a_span_counts_what_lies_inside() -> None:
-    """From 60 to 120 µs: 40 of the 100 µs of the operator, 60 of the 200 of the kernel; the call in it has ended."""
+def test_a_span_counts_only_the_part_inside() -> None:
+    """From 60 to 120 µs: 40 of the 100 µs of the operator, 60 of the 200 µs of the kernel, nothing of the call."""
     index = timeline_index(two_threads().ranks[0])
     mm, gemm = (int(index.event_index[index.name == _id(index, name)][0]) for name in ("aten::mm", "gemm"))
 
@@ -41,8 +41,8 @@ def _id(index: TimelineIndex, name: str) -> int:
     return index.strings.to_list().index(name)
 
 
-def test_annotations_and_waiting_keep_no_stream_busy() -> None:
-    """A stream works from 0 to 10 µs; its annotation goes on to 100."""
+def test_annotations_do_not_make_a_stream_busy() -> None:
+    """A stream works from 0 to 10 µs; its annotation lasts until 100 µs."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10)
@@ -69,13 +69,13 @@ def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, l
 
 
 def path_of(trace: Trace, window: Window, **options: object) -> dict:
-    """Return what is drawn of the path of rank 0."""
+    """Return the answer with the path of rank 0."""
     index = timeline_index(trace.ranks[0])
     return path_answer(index, path_overlay(trace.ranks[0], index, **options), window)
 
 
 def test_the_path_leads_from_row_to_row() -> None:
-    """The operator, the launch in it, the operator again; the backward operator begins long after, on another thread."""
+    """The operator, the launch in it, the operator again; the backward operator starts much later on another thread."""
     answer = path_of(two_threads(), Window(0, 400_000, 400))
     steps, lengths, counts, classes, names, _, rows, depths = answer["along"]
 
@@ -105,7 +105,7 @@ def test_the_path_of_a_span_ends_where_the_span_does() -> None:
 
 
 def test_the_path_of_a_step() -> None:
-    """Of three steps the one that was chosen; what there is not is an error."""
+    """One of three steps, or two of them; a missing step is an error."""
     trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
 
     assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
@@ -114,8 +114,8 @@ def test_the_path_of_a_step() -> None:
         path_of(trace, Window(0, 40_000, 40), steps=(9, 9))
 
 
-def test_the_path_is_that_of_the_analysis() -> None:
-    """Its classes last as long as those of `holotrace.critical_path`; far away, segments are merged and none is lost."""
+def test_the_path_equals_that_of_the_analysis() -> None:
+    """Its classes have the times of `holotrace.critical_path`; zoomed out, segments are merged and none is lost."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
@@ -126,8 +126,8 @@ def test_the_path_is_that_of_the_analysis() -> None:
     assert len(far["along"][0]) < near["count"]
 
 
-def test_idle_gaps_say_what_was_waited_for() -> None:
-    """Rank 0 is idle from 60 to 100 µs, and what ends that is launched at 80; rank 1 has no gap."""
+def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
+    """Rank 0 is idle from 60 to 100 µs, and its next work is launched at 80 µs; rank 1 has no gap."""
     trace = gpu_job().build()
 
     assert list(idle_findings(trace.ranks[0])) == [
@@ -151,7 +151,7 @@ def test_work_that_was_launched_before_the_gap() -> None:
 
 
 def collectives() -> Trace:
-    """Rank 1 comes to an all-reduce 60 µs after rank 0; to a second one both come at once."""
+    """Rank 1 enters an all-reduce 60 µs after rank 0; both enter a second one at the same time."""
     builder = TraceBuilder()
     for rank, start in ((0, 0), (1, 60)):
         builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
@@ -159,8 +159,8 @@ def collectives() -> Trace:
     return builder.build()
 
 
-def test_waiting_names_who_comes_last() -> None:
-    """Rank 0 waits 60 µs for rank 1, of which it is said as well; nobody waits in the second one."""
+def test_a_wait_names_the_last_rank() -> None:
+    """Rank 0 waits 60 µs for rank 1, and rank 1 has a finding too; nobody waits in the second one."""
     waits = longest_waits(collectives(), shortest_ns=30_000, most=20)
 
     assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in all_reduce", 0, 60_000)]
@@ -169,8 +169,8 @@ def test_waiting_names_who_comes_last() -> None:
     ]
 
 
-def test_advice_leads_to_the_events_behind_it() -> None:
-    """Only those of the rank, and only where their moment is known."""
+def test_advice_leads_to_its_events() -> None:
+    """Only those of the rank with a known time."""
     events = pl.DataFrame(
         {
             "rule": ["communication"] * 3,

@@ -1,4 +1,4 @@
-"""What the timeline draws in a window, against a walk over all events in plain Python."""
+"""The slices in a window, compared with a plain loop over all events."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ WINDOWS = st.builds(
 
 
 def touches(event: Event, window: Window) -> bool:
-    """Say whether something of an event lies in a window; one of no length does at its start."""
+    """Whether an event touches a window; an instant touches it at its start."""
     start, end = event
     return start < window.end and (end > window.start or start == end == window.start)
 
 
 def drawn(found: Slices) -> list[list[tuple[int, int, int, int]]]:
-    """Return (start, end, busy, count) of what is drawn, lane by lane."""
+    """Return (start, end, busy, count) of the slices, lane by lane."""
     rows = list(zip(*(column.tolist() for column in (found.start, found.end, found.busy, found.count)), strict=True))
     return [rows[first:last] for first, last in zip(found.bounds[:-1], found.bounds[1:], strict=True)]
 
 
 def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> None:
-    """Long events are there as they are, and merged ones are as busy as the short ones in the window together."""
+    """Check that long events are unchanged, and merged slices have the busy time of the short events in the window."""
     for events, slices in zip(lanes, drawn(found), strict=True):
         inside = [event for event in events if touches(event, window)]
         long = [event for event in inside if (event[1] - event[0]) * window.pixels >= window.end - window.start]
@@ -56,13 +56,13 @@ def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> Non
 @given(LANES, WINDOWS)
 @example([[(0, 16), (16, 16)]], Window(0, 17, 1))
 def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
-    """Every event at least a pixel wide is there as it is; of the others nothing is lost, and nothing overlaps."""
+    """Every event at least a pixel long is unchanged; of the others nothing is lost, and nothing overlaps."""
     assert_shows(lanes, window, visible(index_of(lanes), [0], window))
 
 
 @given(LANES, st.integers(0, 8), st.integers(0, 4))
-def test_a_level_is_the_same_whichever_it_is_made_from(lanes: list[list[Event]], level: int, finer: int) -> None:
-    """From all events, or from a level that was made before."""
+def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: int, finer: int) -> None:
+    """All events, or a finer level."""
     index = index_of(lanes)
     everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
     from_finer = at_level(at_level(everything, max(0, level - finer)), level)
@@ -73,7 +73,7 @@ def test_a_level_is_the_same_whichever_it_is_made_from(lanes: list[list[Event]],
 
 @given(LANES, st.integers(1, 64))
 def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixels: int) -> None:
-    """Where there are too many events for one answer, levels are kept; they show the same of the whole time."""
+    """Levels are cached if there are too many events for one answer; they show the same."""
     window = Window(0, 2_500, pixels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(query, "FEW_EVENTS", -1)
@@ -83,7 +83,7 @@ def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixel
 
 
 def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
-    """The answer stays small: 1 ns of every 4 ns is busy, 64 pixels; 8 merged slices are allowed."""
+    """The answer stays small: 1 of every 4 ns is busy, 64 pixels, at most 8 merged slices."""
     monkeypatch.setattr(query, "MOST_MERGED", 8)
     lane = [(at, at + 1) for at in range(0, 1_024, 4)]
     found = visible(index_of([lane]), [0], Window(0, 1_024, 64))
@@ -93,7 +93,7 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
 
 
 def test_rows_are_threads_then_streams() -> None:
-    """What is nested lies in lanes; the origin is the first start."""
+    """Nested events have lanes of their own; the origin is the first start."""
     index = timeline_index(two_threads().ranks[0])
 
     assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [
@@ -105,7 +105,7 @@ def test_rows_are_threads_then_streams() -> None:
 
 
 def test_an_answer_names_what_it_draws() -> None:
-    """Starts are distances from the end before; names come once, with the class of their colour."""
+    """Starts are distances from the previous end; names appear once, with their colour class."""
     index = timeline_index(two_threads().ranks[0])
     answer = slices_answer(index, [0, 1, 2], Window(0, 400_000, 400))
 
@@ -121,8 +121,8 @@ def test_an_answer_names_what_it_draws() -> None:
     assert texts[2, 0] == [["gemm", "computation", True]]
 
 
-def test_what_is_searched_is_found_in_the_whole_name() -> None:
-    """The browser gets the beginning of a long name, and is told that the rest holds the text."""
+def test_the_search_text_matches_anywhere_in_a_name() -> None:
+    """The browser receives the beginning of a long name, and whether the rest matches."""
     name = "k" * 500 + "Gemm"
     index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
 
@@ -130,8 +130,8 @@ def test_what_is_searched_is_found_in_the_whole_name() -> None:
     assert slices_answer(index, [0], Window(0, 10, 10), "conv")["names"] == [["k" * 160, "computation", False]]
 
 
-def test_search_looks_into_names_in_any_case() -> None:
-    """`mm` is in the names of three events; the kernel takes longest; rows that are not looked at do not count."""
+def test_search_ignores_case() -> None:
+    """`mm` is in the names of three events, and the kernel is the longest; other rows do not count."""
     index = timeline_index(two_threads().ranks[0])
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 
@@ -147,7 +147,7 @@ def test_search_looks_into_names_in_any_case() -> None:
 
 
 def test_an_empty_trace_has_no_rows() -> None:
-    """Nothing to draw is no error."""
+    """An empty timeline is not an error."""
     index = timeline_index(TraceBuilder().build().ranks[0])
 
     assert index.rows == ()
@@ -155,7 +155,7 @@ def test_an_empty_trace_has_no_rows() -> None:
     assert rank_counters(TraceBuilder().build().ranks[0], 0).counters == ()
 
 
-def test_counters_say_use_and_queue() -> None:
+def test_counters_show_busy_devices_and_queues() -> None:
     """The kernel waits from 10 to 50 µs and runs from 50 to 250 µs."""
     counters = rank_counters(two_threads().ranks[0], 1_000_000).counters
     values = {each.label: list(zip(each.time.tolist(), each.value.tolist(), strict=True)) for each in counters}
@@ -173,7 +173,7 @@ def test_counters_say_use_and_queue() -> None:
 def test_condensed_counters_keep_mean_and_highest(
     changes: list[tuple[int, int]], start: int, length: int, pixels: int
 ) -> None:
-    """Of each pixel the mean over time and the highest value, as when every nanosecond is looked at."""
+    """The mean over time and the highest value of each pixel, compared with every nanosecond."""
     time = np.cumsum([gap for gap, _ in changes])
     value = np.array([float(each) for _, each in changes])
     counter = Counter("c", "", None, time, value)

