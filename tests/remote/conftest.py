@@ -1,4 +1,4 @@
-"""The stores, each started once for all of its tests, and the job that lies in them."""
+"""The stores, each started once per test run, and a job to put into them."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _OF_USERS = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory) -> Iterator[Store]:
-    """S3, spoken by moto."""
+    """S3, served by moto."""
     with stores.s3(tmp_path_factory.mktemp("s3")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def gcs(tmp_path_factory) -> Iterator[Store]:
-    """Google Cloud Storage, spoken by fake-gcs-server."""
+    """Google Cloud Storage, served by fake-gcs-server."""
     with stores.gcs(tmp_path_factory.mktemp("gcs")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory) -> Iterator[stores.AzureStore]:
-    """Azure's Blob Storage, spoken by Azurite."""
+    """Azure Blob Storage, served by Azurite."""
     with stores.azure(tmp_path_factory.mktemp("azure")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
-    """HDFS itself, of one machine, spoken to by its own protocol."""
+    """HDFS on one machine, through its own protocol."""
     with stores.hadoop(tmp_path_factory.mktemp("hdfs")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def webhdfs(hdfs: stores.HadoopStore) -> Store:
-    """The same HDFS, spoken to over HTTP."""
+    """The same HDFS through HTTP."""
     return hdfs.over_http()
 
 
 @pytest.fixture(scope="session")
 def job_folder(tmp_path_factory) -> Path:
-    """A job of three ranks, one of whose traces is not compressed."""
+    """A job of three ranks; one trace is not compressed."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=3, steps=1, layers=2)
     first = min(folder.glob("*.gz"))
@@ -63,8 +63,8 @@ def job_folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def as_nobody(monkeypatch, tmp_path) -> None:
-    """A user with all clients who has set nothing: no keys, no home with keys in it, no cloud; and a cache of their own."""
+def clean_environment(monkeypatch, tmp_path) -> None:
+    """Remove every credential and setting of the user; use a temporary home and cache."""
     for name in _CLIENTS:
         pytest.importorskip(name, reason="the clients of stores are not installed: make test-stores")
     for name in list(os.environ):

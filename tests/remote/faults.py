@@ -1,4 +1,4 @@
-"""A go-between on the way from a client to a server, that cuts connections or lets them go silent."""
+"""A proxy between a client and a server that cuts connections or stops answering."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Literal
 from remote.servers import HERE
 
 _AT_ONCE = 1 << 16
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop what is not sent yet, and tell the other side nothing but that
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop unsent bytes and reset the connection
 
 
 @dataclass
-class Between:
-    """Passes bytes on; after so many that the server said on one connection, the fault happens.
+class FaultyProxy:
+    """Forwards bytes; after `after` bytes from the server on one connection, the fault happens.
 
-    times   how often it happens, None for always
-    faults  how often it has happened
+    times   options often the fault happens, None for always
+    faults  options often it has happened
     """
 
     server: int
@@ -36,47 +36,47 @@ class Between:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def accept_on(self, listener: socket.socket) -> None:
-        """Take connections until the listener is closed."""
+        """Accept connections until the proxy is closed."""
         while not self._closed.is_set():
             with suppress(OSError):
                 client, _ = listener.accept()
                 threading.Thread(target=self._connect, args=[client], daemon=True).start()
 
     def close(self) -> None:
-        """Let go of what is silent."""
+        """Drop the silent connections."""
         self._closed.set()
 
     def _connect(self, client: socket.socket) -> None:
         with suppress(OSError), socket.create_connection((HERE, self.server)) as server:
             client = client if self.tls is None else self.tls.wrap_socket(client, server_side=True)
             with client:
-                threading.Thread(target=_pass_on, args=[client, server], daemon=True).start()
+                threading.Thread(target=_forward, args=[client, server], daemon=True).start()
                 self._answer(server, client)
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
-        said = 0
+        sent = 0
         while content := server.recv(_AT_ONCE):
-            said += len(content)
-            if said > self.after and self._takes_one():
-                self._happen(client)
+            sent += len(content)
+            if sent > self.after and self._is_due():
+                self._fail(client)
                 return
             client.sendall(content)
 
-    def _takes_one(self) -> bool:
+    def _is_due(self) -> bool:
         with self._lock:
             if self.times is not None and self.faults >= self.times:
                 return False
             self.faults += 1
             return True
 
-    def _happen(self, client: socket.socket) -> None:
+    def _fail(self, client: socket.socket) -> None:
         if self.fault == "silence":
             self._closed.wait()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        client.shutdown(socket.SHUT_RDWR)  # the other thread still listens to it, and closing waits for that
+        client.shutdown(socket.SHUT_RDWR)  # `close` would wait for the other thread, which still reads
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
+def _forward(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while content := source.recv(_AT_ONCE):
             target.sendall(content)
@@ -84,15 +84,15 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextmanager
-def between(server: int, **how) -> Iterator[Between]:
-    """Stand before a server; see Between."""
+def faulty_proxy(server: int, **options) -> Iterator[FaultyProxy]:
+    """Run a proxy before a server; see FaultyProxy."""
     with socket.create_server((HERE, 0)) as listener:
-        proxy = Between(server, port=listener.getsockname()[1], **how)
+        proxy = FaultyProxy(server, port=listener.getsockname()[1], **options)
         listener.settimeout(0.2)
-        accepting = threading.Thread(target=proxy.accept_on, args=[listener], daemon=True)
-        accepting.start()
+        acceptor = threading.Thread(target=proxy.accept_on, args=[listener], daemon=True)
+        acceptor.start()
         try:
             yield proxy
         finally:
             proxy.close()
-            accepting.join()
+            acceptor.join()

@@ -1,6 +1,6 @@
-"""Runs a server for as long as somebody holds this program's standard input open.
+"""Runs a server until this program's standard input is closed.
 
-A test run that is killed closes it like one that ends, so no server outlives the run that started it.
+A killed test run closes it, too, so no server outlives the run that started it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ SECONDS_TO_STOP = 5
 
 
 def main() -> int:
-    """Run the command, and stop it at the end of standard input."""
-    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as server:  # noqa: S603 -- what the tests start
+    """Run the command, and stop it when standard input ends."""
+    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as server:  # noqa: S603 -- a server of the tests
         threading.Thread(target=_stop_at_the_end, args=[server], daemon=True).start()
         return server.wait()
 

@@ -1,4 +1,4 @@
-"""Real servers of the stores, each a process of its own on a free port of this machine."""
+"""Real servers of the stores; each is a process with a free port of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 INSTALLED = Path(__file__).parents[2] / "build" / "test-servers"
-"""Where `make test-servers` puts them."""
+"""`make test-servers` installs them here."""
 
 HERE = "127.0.0.1"
 _PATIENCE_S = 90
@@ -23,27 +23,27 @@ _LEASH = Path(__file__).with_name("leash.py")
 
 
 def free_port() -> int:
-    """Return a port that nobody listens to."""
+    """Return a port that no server uses."""
     with socket.create_server((HERE, 0)) as taken:
         port: int = taken.getsockname()[1]
         return port
 
 
 def is_answering(port: int) -> bool:
-    """Whether somebody listens to the port."""
+    """Whether a server listens on the port."""
     with socket.socket() as client:
         return client.connect_ex((HERE, port)) == 0
 
 
 @contextmanager
 def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], **environment: str) -> Iterator[None]:
-    """Run a server until the block ends; what it says goes to `log`."""
+    """Run a server until the block ends; its output goes to `log`."""
     with (
-        log.open("wb") as said,
+        log.open("wb") as output,
         subprocess.Popen(  # noqa: S603 -- the server
             [sys.executable, _LEASH, *command],
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **environment},
             cwd=log.parent,
@@ -54,18 +54,18 @@ def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], 
 
 
 def program(name: str) -> Path:
-    """Return the path of a program, also one that was installed beside this Python; skips the test where it is missing."""
-    found = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
-    if found is None:
-        pytest.skip(f"{name} is not on this machine")
-    return Path(found)
+    """Return the path of a program, also beside this Python; skip the test if it is missing."""
+    path = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return Path(path)
 
 
 def installed(name: str) -> Path:
-    """Return the path of what `make test-servers` installs; skips the test where it did not."""
+    """Return the path of a server from `make test-servers`; skip the test if it is missing."""
     path = INSTALLED / name
     if not path.exists():
-        pytest.skip(f"{path} is not there; make test-servers")
+        pytest.skip(f"{path} is missing; run make test-servers")
     return path
 
 
@@ -73,5 +73,5 @@ def _wait(process: subprocess.Popen[bytes], log: Path, is_ready: Callable[[], bo
     end = time.monotonic() + _PATIENCE_S
     while not is_ready():
         if process.poll() is not None or time.monotonic() > end:
-            pytest.fail(f"the server did not start; its last words:\n{log.read_text(errors='replace')[-2_000:]}")
+            pytest.fail(f"the server did not start; the end of its output:\n{log.read_text(errors='replace')[-2_000:]}")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The stores of the tests: a place in a server that runs, and how its users reach it."""
+"""The stores of the tests: a bucket or folder on a running server, and the environment of its users."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from remote.servers import HERE, free_port, installed, is_answering, program, ru
 
 @dataclass(frozen=True)
 class Store:
-    """A store that runs.
+    """A running store.
 
-    root         a bucket, a container or a folder that is there
-    missing      one that is not
-    environment  what a user of the store has set
-    port         where its bytes come from
-    put, get     write and read a file below the root by the store's own means
-    stranger     what somebody has set whom the store refuses, as it does while the block runs
+    root         URL of a bucket, container or folder that exists
+    missing      URL of one that does not exist
+    environment  the environment variables of its users
+    port         the port that serves its bytes
+    put, get     write and read a file below the root, without fsspec
+    stranger     the environment variables of a user whom the store refuses while the block runs
     """
 
     root: str
@@ -72,7 +72,7 @@ def s3(folder: Path) -> Iterator[Store]:
 
 
 def _s3_user(session, endpoint: str) -> tuple[str, str]:
-    """Make a user who may do anything in S3."""
+    """Create a user with all rights in S3."""
     iam = session.client("iam", endpoint_url=endpoint)
     iam.create_user(UserName="tester")
     statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
@@ -84,18 +84,18 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Let the server check signatures; it gets those of listings wrong, so it does not do so for the other tests."""
+    """Let the server check signatures; other tests run without, because it rejects correct ones of listings."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
-    _ask(switch, "POST", b"0")
+    _request(switch, "POST", b"0")
     try:
         yield {**environment, "AWS_SECRET_ACCESS_KEY": "a-secret-that-is-not-right"}
     finally:
-        _ask(switch, "POST", b"inf")
+        _request(switch, "POST", b"inf")
 
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which believes whoever asks; who is refused is refused a token by Google's login."""
+    """Start fake-gcs-server, which accepts every request; the login of a stranger is refused instead."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]
@@ -110,7 +110,7 @@ def gcs(folder: Path) -> Iterator[Store]:
         "error",
     ]
     with running(command, folder / "fake_gcs_server.log", lambda: is_answering(port)):
-        _ask(f"{endpoint}/storage/v1/b?project=holotrace", "POST", json.dumps({"name": BUCKET}).encode())
+        _request(f"{endpoint}/storage/v1/b?project=holotrace", "POST", json.dumps({"name": BUCKET}).encode())
         upload = f"{endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name="
         environment = {"STORAGE_EMULATOR_HOST": endpoint, "NO_GCE_CHECK": "true"}
         key = str(_google_key(folder, f"{endpoint}/token"))
@@ -119,14 +119,14 @@ def gcs(folder: Path) -> Iterator[Store]:
             missing="gs://no-such-bucket",
             environment=environment,
             port=port,
-            put=lambda name, content: _ask(upload + quote(name, safe=""), "POST", content),
-            get=lambda name: _ask(f"{endpoint}/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}?alt=media"),
+            put=lambda name, content: _request(upload + quote(name, safe=""), "POST", content),
+            get=lambda name: _request(f"{endpoint}/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}?alt=media"),
             stranger=lambda: nullcontext({**environment, "GOOGLE_APPLICATION_CREDENTIALS": key}),
         )
 
 
 def _google_key(folder: Path, login: str) -> Path:
-    """Write the key of a service account that nobody knows at the login, which is where its key file says."""
+    """Write the key file of an unknown service account; it names the URL of the login."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- comes with the extras
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ _AZURE_KEY = "aHRhJ3MgdGVzdHMgbWFrZSB1cCBhbiBhY2NvdW50IG9mIHRoZWlyIG93biBmb3IgQX
 
 @dataclass(frozen=True)
 class AzureStore(Store):
-    """Also knows a signature with which everything may be read until tomorrow."""
+    """Also has a signature that allows reading everything until tomorrow."""
 
     signature: str
 
@@ -166,13 +166,13 @@ def azure(folder: Path) -> Iterator[AzureStore]:
     command += ["--disableTelemetry", "--skipApiVersionCheck"]
     accounts = f"{AZURE_ACCOUNT}:{_AZURE_KEY}"
     with running(command, folder / "azurite.log", lambda: is_answering(port), AZURITE_ACCOUNTS=accounts):
-        given, wrong = (_connection(port, key) for key in (_AZURE_KEY, _AZURE_KEY.swapcase()))
-        with blob.BlobServiceClient.from_connection_string(given) as client:
+        correct, wrong = (_connection(port, key) for key in (_AZURE_KEY, _AZURE_KEY.swapcase()))
+        with blob.BlobServiceClient.from_connection_string(correct) as client:
             container = client.create_container(BUCKET)
             yield AzureStore(
                 root=f"az://{BUCKET}",
                 missing="az://no-such-container",
-                environment={"AZURE_STORAGE_CONNECTION_STRING": given},
+                environment={"AZURE_STORAGE_CONNECTION_STRING": correct},
                 port=port,
                 put=lambda name, content: container.upload_blob(name, content, overwrite=True),
                 get=lambda name: container.download_blob(name).readall(),
@@ -194,18 +194,18 @@ def _connection(port: int, key: str) -> str:
 
 @dataclass(frozen=True)
 class HadoopStore(Store):
-    """Also knows where the same folder is spoken to over HTTP."""
+    """Also has the URL of its web server."""
 
     web_server: str
 
     def over_http(self) -> HadoopStore:
-        """Return the same folder as users of WebHDFS see it."""
+        """Return the same folder through WebHDFS."""
         return replace(self, root=f"{self.web_server}/{BUCKET}", missing=f"{self.web_server}/no-such-folder")
 
 
 @contextmanager
 def hadoop(folder: Path) -> Iterator[HadoopStore]:
-    """Start a NameNode and a DataNode of HDFS, which ask for a name and believe it."""
+    """Start a NameNode and a DataNode of HDFS, which trust the user name they receive."""
     jars, details, configuration = installed("hadoop"), folder / "details.json", folder / "configuration.xml"
     command = [program("java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
     command += ["org.apache.hadoop.test.MiniDFSClusterManager", "-datanodes", "1", "-format"]
@@ -218,13 +218,13 @@ def hadoop(folder: Path) -> Iterator[HadoopStore]:
 
 
 def _hadoop_folder(web: str, name_node: int) -> HadoopStore:
-    """Make a folder that only its owner may look into."""
+    """Create a folder that only its owner may read."""
     superuser = getpass.getuser()
-    _ask(f"{web}/{BUCKET}?op=MKDIRS&permission=700&user.name={superuser}", "PUT")
-    _ask(f"{web}/{BUCKET}?op=SETOWNER&owner=tester&user.name={superuser}", "PUT")
+    _request(f"{web}/{BUCKET}?op=MKDIRS&permission=700&user.name={superuser}", "PUT")
+    _request(f"{web}/{BUCKET}?op=SETOWNER&owner=tester&user.name={superuser}", "PUT")
 
     def data_node(name: str, options: str, method: str) -> str:
-        answer = _ask(f"{web}/{BUCKET}/{quote(name)}?noredirect=true&user.name=tester&{options}", method)
+        answer = _request(f"{web}/{BUCKET}/{quote(name)}?noredirect=true&user.name=tester&{options}", method)
         return str(json.loads(answer)["Location"])
 
     port = urlsplit(data_node("any", "op=CREATE", "PUT")).port
@@ -235,13 +235,13 @@ def _hadoop_folder(web: str, name_node: int) -> HadoopStore:
         missing=f"hdfs://localhost:{name_node}/no-such-folder",
         environment={"HADOOP_USER_NAME": "tester"},
         port=port,
-        put=lambda name, content: _ask(data_node(name, "op=CREATE&overwrite=true", "PUT"), "PUT", content),
-        get=lambda name: _ask(data_node(name, "op=OPEN", "GET")),
+        put=lambda name, content: _request(data_node(name, "op=CREATE&overwrite=true", "PUT"), "PUT", content),
+        get=lambda name: _request(data_node(name, "op=OPEN", "GET")),
         stranger=lambda: nullcontext({"HADOOP_USER_NAME": "stranger"}),
     )
 
 
-def _ask(url: str, method: str = "GET", content: bytes | None = None) -> bytes:
+def _request(url: str, method: str = "GET", content: bytes | None = None) -> bytes:
     headers = {"Content-Type": "application/octet-stream"}
     request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310 -- a server of these tests
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310

@@ -1,4 +1,4 @@
-"""The pages over runs in a bucket: `holotrace serve` and TensorBoard's tab, as users start them."""
+"""Pages for runs in a bucket: `holotrace serve` and the TensorBoard tab, started as users do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.stores, pytest.mark.xdist_group("s3")]
 
 @dataclass
 class Answer:
-    """What a server said."""
+    """The response of a server."""
 
     status_code: int
     data: bytes
@@ -39,33 +39,34 @@ class Answer:
 
 @dataclass
 class Http:
-    """Asks a server for addresses below a place."""
+    """Sends requests to addresses below `base`."""
 
-    place: str
+    base: str
 
     def get(self, path: str, **_: Any) -> Answer:
-        """Ask for an address."""
-        return self._ask(urllib.request.Request(self.place + path))  # noqa: S310 -- the server of the test
+        """Send a GET request."""
+        return self._request(urllib.request.Request(self.base + path))  # noqa: S310 -- the server of the test
 
     def post(self, path: str, json: Any) -> Answer:
-        """Send a question."""
-        return self._ask(urllib.request.Request(self.place + path, as_json(json), {"Content-Type": "application/json"}))  # noqa: S310
+        """Send a POST request with JSON."""
+        headers = {"Content-Type": "application/json"}
+        return self._request(urllib.request.Request(self.base + path, as_json(json), headers))  # noqa: S310
 
-    def _ask(self, request: urllib.request.Request) -> Answer:
+    def _request(self, request: urllib.request.Request) -> Answer:
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return Answer(answer.status, answer.read())
 
 
 def as_json(value: Any) -> bytes:
-    """Return a value as it is sent."""
+    """Return a value as JSON bytes."""
     return json.dumps(value).encode()
 
 
 class ServedPages(WebClient):
     """The pages of a server."""
 
-    def __init__(self, place: str) -> None:
-        self.http = Http(place.rstrip("/"))
+    def __init__(self, base: str) -> None:
+        self.http = Http(base.rstrip("/"))
         self._known = json.loads(self.get("/_dash-dependencies").data)
 
 
@@ -83,27 +84,27 @@ def logs(s3: Store, tmp_path, monkeypatch) -> str:
 
 @contextmanager
 def started(*command: str, sign: str) -> Iterator[str]:
-    """Run a server, and return the line in which it says that it is ready."""
+    """Run a server, and return the line with `sign`, which it prints when it is ready."""
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(  # noqa: S603 -- the programs that the tests are about
+    with subprocess.Popen(  # noqa: S603 -- the programs under test
         [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
     ) as process:
         try:
             assert process.stdout is not None
-            said = []
+            output = []
             for line in process.stdout:
-                said.append(line)
+                output.append(line)
                 if sign in line:
                     break
             else:
-                pytest.fail("".join(said))
+                pytest.fail("".join(output))
             yield line
         finally:
             process.terminate()
 
 
 def expect_runs(pages: ServedPages, job: Path) -> None:
-    """Expect that both runs can be chosen, and that the first one's figure is that of the job on this disk."""
+    """Check that both runs are offered, and that the figure of the first equals that of the local job."""
     chosen = json.dumps(pages.page("?view=overview")["selectors"])
     assert all(f'"{run}"' in chosen for run in ("baseline", "larger_batch"))
     (graph,) = components(pages.part("?view=temporal_breakdown", "temporal_breakdown"), "Graph")
@@ -112,15 +113,15 @@ def expect_runs(pages: ServedPages, job: Path) -> None:
     assert graph["figure"] == json.loads(figure.to_json())
 
 
-def test_hta_serve_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
-    """The command, and what a browser then asks."""
+def test_serve_shows_the_runs_in_a_bucket(logs, tmp_path) -> None:
+    """The client sends the requests of a browser."""
     with started("holotrace", "serve", logs, "--port", "0", "--no-token", sign=" at http") as line:
         assert line.startswith("2 runs")
         expect_runs(ServedPages(line.split()[-1]), tmp_path / "job")
 
 
-def test_tensorboards_tab_shows_the_runs_of_a_bucket(logs, tmp_path) -> None:
-    """With the bucket as the log folder."""
+def test_the_tensorboard_tab_shows_the_runs_in_a_bucket(logs, tmp_path) -> None:
+    """The bucket is the log folder."""
     pytest.importorskip("tensorboard")
     if "holotrace" not in entry_points(group="tensorboard_plugins").names:
         pytest.skip("TensorBoard does not find holotrace: install the package again")

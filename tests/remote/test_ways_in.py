@@ -1,4 +1,4 @@
-"""The ways to say who one is, and which server is meant; and what is said where a package is missing."""
+"""Ways to give credentials and servers, and the error if a package is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import holotrace
 from holotrace.errors import UnreachableError
 from holotrace.testing.builder import TraceBuilder
-from remote.faults import between
+from remote.faults import faulty_proxy
 from remote.servers import HERE, free_port
 from remote.stores import AZURE_HOST, BUCKET, AzureStore, Store
 
@@ -31,7 +31,7 @@ _EXTRAS = {
 
 @pytest.fixture(scope="session")
 def trace(tmp_path_factory) -> bytes:
-    """A trace of two kernels."""
+    """A trace with two kernels."""
     folder = tmp_path_factory.mktemp("small")
     TraceBuilder().kernel("gemm", start_us=0, duration_us=40).kernel("relu", start_us=50, duration_us=5).write(folder)
     (path,) = folder.iterdir()
@@ -39,15 +39,15 @@ def trace(tmp_path_factory) -> bytes:
 
 
 def device_work_ns(url: str) -> int:
-    """Read the trace above."""
+    """Return the total duration of the kernels in the trace."""
     (rank_trace,) = holotrace.open_trace(url, cache=False).ranks.values()
     events = rank_trace.table("events")
     return int(events.filter(events["stream"].is_not_null())["duration_ns"].sum())
 
 
 @pytest.mark.xdist_group("s3")
-def test_the_endpoint_of_amazons_own_programs(s3: Store, trace, monkeypatch) -> None:
-    """AWS_ENDPOINT_URL says what S3_ENDPOINT says."""
+def test_the_endpoint_variable_of_amazons_tools(s3: Store, trace, monkeypatch) -> None:
+    """AWS_ENDPOINT_URL works like S3_ENDPOINT."""
     s3.put("ways/rank0.json", trace)
     for name, value in s3.environment.items():
         monkeypatch.setenv("AWS_ENDPOINT_URL" if name == "S3_ENDPOINT" else name, value)
@@ -55,8 +55,8 @@ def test_the_endpoint_of_amazons_own_programs(s3: Store, trace, monkeypatch) -> 
 
 
 @pytest.mark.xdist_group("s3")
-def test_a_profile_with_keys(s3: Store, trace, monkeypatch, tmp_path) -> None:
-    """~/.aws/credentials, by way of AWS_PROFILE."""
+def test_a_profile_with_credentials(s3: Store, trace, monkeypatch, tmp_path) -> None:
+    """AWS_PROFILE selects it in the credentials file."""
     s3.put("ways/rank0.json", trace)
     keys = "".join(f"{name.lower()} = {value}\n" for name, value in s3.environment.items() if name.startswith("AWS_"))
     (tmp_path / "keys").write_text(f"[training]\n{keys}")
@@ -68,7 +68,7 @@ def test_a_profile_with_keys(s3: Store, trace, monkeypatch, tmp_path) -> None:
 
 @pytest.mark.xdist_group("s3")
 def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) -> None:
-    """What one machine has read, another takes from there and does not read itself."""
+    """The second machine copies the tables of the first and does not read the trace."""
     s3.put("shared/rank0.json", trace)
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
@@ -76,23 +76,23 @@ def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) 
         monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / machine))
         (rank_trace,) = holotrace.open_trace(f"{s3.root}/shared/rank0.json", cache=f"{s3.root}/kept").ranks.values()
         assert rank_trace.table("events").height == 2
-        monkeypatch.setattr("holotrace.ingest.kineto.KinetoReader.read", None)  # the second has no need of it
+        monkeypatch.setattr("holotrace.ingest.kineto.KinetoReader.read", None)  # the second machine must not call it
 
 
 @pytest.mark.xdist_group("azure")
 @pytest.mark.parametrize("scheme", ["az", "abfs", "abfss"])
 def test_the_schemes_of_azure(azure: AzureStore, trace, monkeypatch, scheme) -> None:
-    """All open the account of the connection string."""
+    """Each opens the account of the connection string."""
     azure.put("ways/rank0.json", trace)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azure.environment["AZURE_STORAGE_CONNECTION_STRING"])
     assert device_work_ns(f"{scheme}://{BUCKET}/ways/rank0.json") == 45_000
 
 
 @pytest.mark.xdist_group("azure")
-def test_an_address_of_azure_that_is_signed(azure: AzureStore, trace, monkeypatch, tmp_path) -> None:
-    """As Azure's portal gives them: a file and a folder, over TLS, the signature nowhere in what is shown."""
+def test_a_signed_azure_address(azure: AzureStore, trace, monkeypatch, tmp_path) -> None:
+    """A file and a folder open over TLS with addresses of Azure's portal; the signature is never shown."""
     azure.put("signed/rank0.json", trace)
-    with between(azure.port, tls=certified(tmp_path, monkeypatch)) as proxy:
+    with faulty_proxy(azure.port, tls=server_with_certificate(tmp_path, monkeypatch)) as proxy:
         redirect(monkeypatch, AZURE_HOST, proxy.port)
         for path in ("signed/rank0.json", "signed"):
             url = f"https://{AZURE_HOST}/{BUCKET}/{path}"
@@ -100,13 +100,13 @@ def test_an_address_of_azure_that_is_signed(azure: AzureStore, trace, monkeypatc
             assert opened.ranks[0].source == f"https://{AZURE_HOST}/{BUCKET}/signed/rank0.json"
             assert opened.ranks[0].table("events").height == 2
         wrong = azure.signature.replace("sig=", "sig=AAAA")
-        with pytest.raises(UnreachableError, match="access was refused") as told:
+        with pytest.raises(UnreachableError, match="access was refused") as caught:
             holotrace.open_trace(f"https://{AZURE_HOST}/{BUCKET}/signed/rank0.json?{wrong}", cache=False)
-    assert "AAAA" not in str(told.value)
+    assert "AAAA" not in str(caught.value)
 
 
-def certified(folder: Path, monkeypatch) -> ssl.SSLContext:
-    """Return what a server needs to be believed to be Azure, by those who believe the certificate made here."""
+def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
+    """Create a certificate for Azure's host, trust it in this process, and return the TLS settings of its server."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- see importorskip
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -126,35 +126,39 @@ def certified(folder: Path, monkeypatch) -> ssl.SSLContext:
     secret = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "key.pem").write_bytes(key.private_bytes(*secret))
     trusting = ssl.create_default_context(cafile=folder / "certificate.pem")
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)  # made when aiohttp was loaded
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)  # aiohttp creates it on import
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     return context
 
 
 def redirect(monkeypatch, host: str, port: int) -> None:
-    """Let this process take a port of this machine for another host."""
-    ask = socket.getaddrinfo
+    """Resolve `host` to a port of this machine, in this process."""
+    getaddrinfo = socket.getaddrinfo
 
-    def answer(asked, *arguments, **options):
-        return ask(HERE, port, *arguments[1:], **options) if asked == host else ask(asked, *arguments, **options)
+    def resolve(name, *arguments, **options):
+        return (
+            getaddrinfo(HERE, port, *arguments[1:], **options)
+            if name == host
+            else getaddrinfo(name, *arguments, **options)
+        )
 
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
-def test_a_name_node_that_is_not_there_is_told_in_one_line(monkeypatch) -> None:
-    """Nobody listens; Hadoop's client would go on asking for minutes."""
+def test_an_unreachable_name_node_is_a_one_line_error(monkeypatch) -> None:
+    """By default Hadoop's client would retry for minutes."""
     monkeypatch.setattr("holotrace.locations.filesystems._TRIES_OF_HADOOP", "2")
     url = f"hdfs://{HERE}:{free_port()}/job/rank0.json"
-    with pytest.raises(UnreachableError, match=f"^{url} cannot be read: .+") as told:
+    with pytest.raises(UnreachableError, match=f"^{url} cannot be read: .+") as caught:
         holotrace.open_trace(url)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("url", "package", "extra"), [(url, *needed) for url, needed in _EXTRAS.items()])
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, url, package, extra) -> None:
-    """For each scheme, by somebody who does not have it."""
+    """The test covers each scheme."""
     monkeypatch.setitem(sys.modules, package, None)
-    way_out = rf"^opening .* needs {package}: pip install 'holotrace\[{extra}\]'$"
-    with pytest.raises(UnreachableError, match=way_out):
+    message = rf"^opening .* needs {package}: pip install 'holotrace\[{extra}\]'$"
+    with pytest.raises(UnreachableError, match=message):
         holotrace.open_trace(url)
