@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from holotrace.errors import InvalidOptionError, WorkerLostError
 from holotrace.execution.extras import imported
-from holotrace.execution.handed_on import handed_on
+from holotrace.execution.wrapped_future import wrapped_future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class DaskExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` on a worker, which must have holotrace installed."""
-        return handed_on(self._executor.submit(fn, *args, **kwargs), self._explained)
+        return wrapped_future(self._executor.submit(fn, *args, **kwargs), self._explained)
 
     def _explained(self, error: BaseException) -> BaseException:
         return WorkerLostError.on_cluster("Dask", error) if isinstance(error, self._killed_worker) else error

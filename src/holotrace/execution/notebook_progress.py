@@ -22,7 +22,7 @@ def default_progress() -> Progress:
 
 
 def _in_notebook() -> bool:
-    """Whether IPython runs behind a notebook; the terminal's IPython has no kernel."""
+    """Whether this is a notebook; IPython in a terminal has no kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return getattr(shell, "kernel", None) is not None
@@ -44,7 +44,7 @@ class NotebookProgress:
         self._drawn_at = time.monotonic() + _PATIENCE_S - _REDRAW_S
 
     def advance(self, byte_count: int, /) -> None:
-        """Count bytes, and draw the bar if it was last drawn a while ago."""
+        """Count bytes, and redraw the bar once in a while."""
         self._done += byte_count
         if time.monotonic() - self._drawn_at >= _REDRAW_S:
             self._draw(self._bar())

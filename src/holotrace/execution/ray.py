@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from holotrace.errors import InvalidOptionError, WorkerLostError
 from holotrace.execution.extras import imported
-from holotrace.execution.handed_on import handed_on
+from holotrace.execution.wrapped_future import wrapped_future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class RayExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` in a worker, which must have holotrace installed."""
-        return handed_on(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
+        return wrapped_future(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
         """Disconnect, unless the connection existed before."""

@@ -80,7 +80,7 @@ class RuleTable(Generic[Rule]):
         """Read the list `rules` of a JSON or TOML file.
 
         Raises:
-            InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
+            InvalidOptionError: the file cannot be read, or an entry is not a rule; the message says where.
         """
         try:
             entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")

@@ -68,7 +68,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries; no `limit_bytes` means it may grow without limit, `shared` is used by others as well."""
+    """A folder of entries; without `limit_bytes` it may grow without limit, and `shared` is a cache shared with others."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -152,7 +152,7 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder and keep it; if interrupted, leave nothing behind.
+        """Let `read` write the tables of `source` into a folder, and keep it; an interrupt leaves no files.
 
         Files are not synced to disk: after a power cut, damaged ones fail their checksums and are read again.
 
@@ -227,7 +227,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 
 @contextmanager
 def _temporary_folder(home: Path) -> Iterator[Path]:
-    """Give a new folder in `home`, which only this user can look into, and remove it afterwards unless it was renamed."""
+    """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
     with _write_errors(home.parent):
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -237,11 +237,11 @@ def _temporary_folder(home: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         with suppress(OSError):
-            home.rmdir()  # only where nothing else is in it
+            home.rmdir()  # fails unless it is empty
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and the one around it, which another process may just remove because it is empty."""
+    """Create a folder and its parent, which another process may remove meanwhile because it is empty."""
     for attempt in range(_TRIES):
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         try:
@@ -260,13 +260,13 @@ def _write_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
-    except DamagedEntryError as error:  # another process removed it again at once: the file is changing
+    except DamagedEntryError as error:  # another process removed it at once: the file is changing
         message = f"the cache {folder} does not keep what is written ({error})"
         raise CacheWriteError(message) from error
 
 
 def _publish(temporary: Path, target: Path) -> Entry:
-    """Give the entry its name; where another process was first, use the one that is there."""
+    """Rename a complete entry to its final name; if another process was faster, use its entry."""
     for file in temporary.iterdir():
         file.chmod(0o600)
     try:
@@ -282,12 +282,12 @@ def _publish(temporary: Path, target: Path) -> Entry:
 
 
 def _touch(folder: Path) -> None:
-    """Remember when the entry was last used, for the choice of what to remove."""
+    """Record that the entry was used, since the least recently used entries are removed first."""
     with suppress(OSError):
         os.utime(folder / MANIFEST)
 
 
 def _is_outdated(folder: Path, keep: Entry) -> bool:
-    """Whether `folder` holds the trace as it was before, or as an older reader read it."""
+    """Whether `folder` is an entry of earlier content of the trace, or of an older reader."""
     _, separator, version = folder.name.rpartition("-r")
     return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION

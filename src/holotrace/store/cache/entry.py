@@ -70,7 +70,7 @@ class Stamp:
         except HolotraceError:
             raise
         except OSError as error:
-            message = f"{location} cannot be read: {error.strerror or 'it does not exist (any more)'}"
+            message = f"{location} cannot be read: {error.strerror or 'it does not exist'}"
             raise UnreadableTraceError(message) from error
         is_time_unknown = isinstance(location, RemotePath) and not status.mtime_ns
         mtime_ns = taken_ns if is_time_unknown else status.mtime_ns
@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Wrap a reading that is in no cache."""
+        """Wrap a reading without a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
@@ -126,7 +126,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Whether the entry matches the current content of `source`; reads the file only if size and time do not tell."""
+        """Whether the entry matches the current content of `source`; reads the file only if size and time cannot decide."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

@@ -22,7 +22,7 @@ _room_bytes: dict[tuple[Path, int | None], float] = {}  # what this process may 
 
 @dataclass(frozen=True, order=True)
 class _Kept:
-    """A folder of a cache: when it was last used (ns since 1970), its size, and where it is."""
+    """An entry of a cache: its last use (ns since 1970), size and folder."""
 
     used_ns: int
     byte_count: int

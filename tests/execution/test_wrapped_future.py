@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from holotrace.execution.handed_on import handed_on
+from holotrace.execution.wrapped_future import wrapped_future
 
 
 def translated(error: BaseException) -> BaseException:
@@ -14,10 +14,10 @@ def translated(error: BaseException) -> BaseException:
     return RuntimeError(f"translated: {error}")
 
 
-def test_a_result_is_handed_on() -> None:
+def test_a_result_is_passed_on() -> None:
     """The result is passed on unchanged."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, translated)
+    outer = wrapped_future(inner, translated)
     inner.set_result(3)
     assert outer.result() == 3
 
@@ -25,16 +25,16 @@ def test_a_result_is_handed_on() -> None:
 def test_an_error_is_translated() -> None:
     """The caller gets the translation."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, translated)
+    outer = wrapped_future(inner, translated)
     inner.set_exception(ValueError("theirs"))
     with pytest.raises(RuntimeError, match="translated: theirs"):
         outer.result()
 
 
-def test_an_error_that_cannot_be_translated_is_handed_on() -> None:
+def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
     """The original error is raised, so that no caller waits forever."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, lambda error: error.args[7])
+    outer = wrapped_future(inner, lambda error: error.args[7])
     inner.set_exception(ValueError("theirs"))
     with pytest.raises(ValueError, match="theirs"):
         outer.result(timeout=10)
@@ -43,10 +43,10 @@ def test_an_error_that_cannot_be_translated_is_handed_on() -> None:
 def test_cancelling_works_in_both_directions() -> None:
     """Cancelling the future cancels the work; work cancelled by the engine raises CancelledError for the caller."""
     inner: Future[int] = Future()
-    outer = handed_on(inner, translated)
+    outer = wrapped_future(inner, translated)
     assert outer.cancel()
     assert inner.cancelled()
     inner = Future()
-    outer = handed_on(inner, lambda error: error)
+    outer = wrapped_future(inner, lambda error: error)
     inner.cancel()
     assert isinstance(outer.exception(), CancelledError)

@@ -1,4 +1,4 @@
-"""Wrap futures of other libraries as `concurrent.futures` futures, with errors translated for holotrace."""
+"""Wrap futures of other libraries as `concurrent.futures` futures, with translated errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def handed_on(inner: Future[T], explained: Callable[[BaseException], BaseException]) -> Future[T]:
-    """Return a future that finishes as `inner` does, with `explained(error)` for an error; cancelling it cancels `inner`."""
+def wrapped_future(inner: Future[T], translated: Callable[[BaseException], BaseException]) -> Future[T]:
+    """Return a future that finishes as `inner` does, with `translated(error)` for an error; cancelling it cancels `inner`."""
     outer: Future[T] = Future()
     outer.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
-    inner.add_done_callback(lambda inner: _hand_on(inner, outer, explained))
+    inner.add_done_callback(lambda inner: _pass_on(inner, outer, translated))
     return outer
 
 
-def _hand_on(inner: Future[Any], outer: Future[Any], explained: Callable[[BaseException], BaseException]) -> None:
+def _pass_on(inner: Future[Any], outer: Future[Any], translated: Callable[[BaseException], BaseException]) -> None:
     if not outer.set_running_or_notify_cancel():
         return
     error = CancelledError("the work was cancelled") if inner.cancelled() else inner.exception()
@@ -25,6 +25,6 @@ def _hand_on(inner: Future[Any], outer: Future[Any], explained: Callable[[BaseEx
         outer.set_result(inner.result())
         return
     try:
-        outer.set_exception(explained(error))
+        outer.set_exception(translated(error))
     except Exception:  # noqa: BLE001 -- the waiting thread must get the original error if it cannot be translated
         outer.set_exception(error)
