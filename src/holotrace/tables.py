@@ -13,195 +13,9 @@ from typing import Any
 import polars as pl
 
 from holotrace.drawing.names import printable, short_name, short_names
-from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
 from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
-
-_HEADINGS = {
-    "window_ns": "from first to last work",
-    "computation_fraction": "computing",
-    "non_computation_fraction": "other work only",
-    "idle_fraction": "idle",
-    "idle_ns": "idle for",
-    "computation_ns": "computing for",
-    "communication_ns": "communication",
-    "overlap_ns": "hidden",
-    "exposed_ns": "exposed",
-    "overlap_fraction": "hidden share",
-    "duration_ns": "time",
-    "fraction": "share",
-    "kernel_kind": "kind",
-    "name": "kernel",
-    "call_count": "calls",
-    "gap_count": "gaps",
-    "total_ns": "total",
-    "mean_ns": "mean",
-    "std_ns": "std. dev.",
-    "min_ns": "min",
-    "median_ns": "median",
-    "p25_ns": "25 %",
-    "p75_ns": "75 %",
-    "max_ns": "max",
-    "host_wait_fraction": "for the host",
-    "kernel_wait_fraction": "for the kernel's start",
-    "other_fraction": "for something else",
-    "event_count": "events",
-    "operator_count": "operators",
-    "step_count": "steps",
-    "total_call_ns": "calls take",
-    "mean_call_ns": "mean call",
-    "median_launch_delay_ns": "median delay",
-    "max_launch_delay_ns": "longest delay",
-    "short_kernel_count": "kernel shorter than call",
-    "slow_call_count": "slow calls",
-    "late_start_count": "late starts",
-    "unknown_launch_count": "launch unknown",
-    "operator_ns": "time on the host",
-    "forward_kernel_ns": "forward",
-    "backward_kernel_ns": "backward",
-    "mean_operator_to_launch_ns": "operator to launch",
-    "mean_launch_to_kernel_ns": "launch to kernel",
-    "waiting_fraction": "work waits",
-    "mean_length": "mean length",
-    "median_length": "median",
-    "max_length": "longest",
-    "full_ns": "full for",
-    "work_count": "work",
-    "copy_count": "copies",
-    "busy_ns": "copying for",
-    "mean_bytes_per_s": "mean bandwidth",
-    "median_bytes_per_s": "median bandwidth",
-    "max_bytes_per_s": "highest bandwidth",
-    "self_ns": "self",
-    "kernel_count": "kernels",
-    "kernel_ns": "kernel time",
-    "is_straggler": "late",
-    "mean_skew_ns": "mean skew",
-    "last_count": "came last",
-    "collective_count": "collectives",
-    "step_ns": "step",
-    "mean_step_ns": "mean step",
-    "computation_only_ns": "only computing",
-    "mean_computation_only_ns": "only computing",
-    "mean_overlap_ns": "hidden",
-    "mean_exposed_ns": "exposed",
-    "neither_ns": "neither",
-    "mean_neither_ns": "neither",
-    "transfer_ns": "data transfer",
-    "synchronising_ns": "waiting",
-    "mean_synchronising_ns": "waiting",
-    "unmatched_ns": "not known",
-    "mean_unmatched_ns": "not known",
-    "collective_ns": "time in collectives",
-    "mean_collective_ns": "mean time",
-    "mean_transfer_ns": "mean transfer",
-    "mean_bytes": "mean size",
-    "memory_bytes": "memory",
-    "wait_ns": "waits",
-    "caused_wait_ns": "others wait for it",
-    "caused_fraction": "of all waiting",
-    "flop": "FLOP",
-    "top_operator": "outermost operator",
-    "difference_ns": "difference",
-    "device_type": "device type",
-    "peak_bytes": "peak",
-    "first_bytes": "at the beginning",
-    "last_bytes": "at the end",
-    "peak_reserved_bytes": "reserved at most",
-    "capacity_bytes": "of the device",
-    "self_allocated_bytes": "allocated, itself",
-    "self_unreleased_bytes": "not released",
-    "self_increase_bytes": "net, itself",
-    "total_allocated_bytes": "allocated, with inner",
-    "total_increase_bytes": "net, with inner",
-    "self_allocation_count": "allocations",
-    "block_bytes": "size",
-    "lifetime_ns": "alive for",
-    "allocated_after_ns": "allocated at",
-    "released_after_ns": "released at",
-    "block_count": "blocks",
-    "control_ns": "control",
-    "test_ns": "test",
-    "control_event_count": "control calls",
-    "control_call_count": "control calls",
-    "host_ns": "on the host",
-    "device_ns": "on devices",
-    "test_call_count": "test calls",
-    "path": "phase · module · operator · kernel",
-    "test_event_count": "test calls",
-    "control_mean_ns": "control mean",
-    "test_mean_ns": "test mean",
-    "rank_count": "ranks",
-    "path_class": "class",
-    "event_index": "place in the file",
-    "segment_count": "segments",
-    "measured_ns": "measured",
-    "predicted_ns": "predicted",
-    "saved_ns": "saves",
-    "saved_fraction": "of it",
-    "replayed_ns": "without a change",
-    "device_self_ns": "device, itself",
-    "device_total_ns": "device, with inner",
-    "device_self_busy_ns": "device busy",
-    "host_self_ns": "host, itself",
-    "host_total_ns": "host, with inner",
-    "tensor_core_self_fraction": "on tensor cores",
-    "tensor_core_self_least_fraction": "on tensor cores, at least",
-    "tensor_core_unknown_self_fraction": "tensor cores unknown",
-    "is_tensor_core_eligible": "eligible",
-    "input_shape": "input shapes",
-    "operator_call_count": "operators",
-    "backward_device_total_ns": "device, backward",
-    "backward_host_total_ns": "host, backward",
-    "kernel_part_ns": "kernels",
-    "memcpy_part_ns": "copies",
-    "memset_part_ns": "memsets",
-    "communication_part_ns": "communication",
-    "runtime_part_ns": "runtime",
-    "dataloader_part_ns": "data loader",
-    "cpu_part_ns": "operators",
-    "other_part_ns": "other",
-    "device_name": "model",
-    "compute_capability": "capability",
-    "utilization_fraction": "utilization",
-    "sm_efficiency_fraction": "est. SM efficiency",
-    "sm_efficiency_known_fraction": "SM efficiency known for",
-    "occupancy_fraction": "est. occupancy",
-    "occupancy_known_fraction": "occupancy known for",
-    "tensor_core_fraction": "on tensor cores",
-    "tensor_core_least_fraction": "on tensor cores, at least",
-    "tensor_core_unknown_fraction": "tensor cores unknown",
-    "uses_tensor_cores": "tensor cores",
-    "is_operator_eligible": "eligible",
-    "mean_blocks_per_sm": "blocks per SM",
-    "blocks_per_sm_known_fraction": "blocks known for",
-    "mean_occupancy_fraction": "est. occupancy",
-    "registers_per_thread": "registers",
-    "shared_memory_bytes": "shared memory",
-    "value_fraction": "measured",
-    "measure": "share of",
-    "limit_fraction": "limit",
-    "worth_ns": "worth at most",
-}
-
-
-PATH_CLASSES = {
-    PathClass.CPU_OPERATOR: "CPU operators",
-    PathClass.HOST_GAP: "host gaps",
-    PathClass.DATA_LOADING: "loading",
-    PathClass.LAUNCH_DELAY: "launches",
-    PathClass.KERNEL_KERNEL_DELAY: "between kernels",
-    PathClass.COMPUTE: "compute",
-    PathClass.COMMUNICATION: "comm.",
-    PathClass.COPY: "copies",
-    PathClass.SYNCHRONISATION_WAIT: "sync",
-    PathClass.UNKNOWN: "unknown",
-}
-"""Headings of the shares of a critical path, short enough to stand side by side."""
-
-
-_HEADINGS |= {f"{each.name.lower()}_path_fraction": text for each, text in PATH_CLASSES.items()}
-
+from holotrace.vocabulary import heading_of, unit_of
 
 _KERNELS_SHOWN = 3
 
@@ -209,7 +23,7 @@ _KERNELS_SHOWN = 3
 _KERNEL_LENGTH = 40
 
 
-SEQUENCE_COLUMN = "first kernels"
+SEQUENCE_COLUMN = "first_kernels"
 
 
 _MOST_NAMES = 20_000
@@ -218,13 +32,16 @@ _MOST_NAMES = 20_000
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_ns", duration_text),
-    ("fraction", percent_text),
-    ("bytes_per_s", bandwidth_text),
-    ("bytes", size_text),
+_PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
+    {
+        "ns": duration_text,
+        "ns since the Unix epoch": duration_text,
+        "0..1": percent_text,
+        "bytes/s": bandwidth_text,
+        "bytes": size_text,
+    }
 )
-"""How numbers are printed, by the ending of their column's name."""
+"""How numbers are printed, by the unit of their column."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +94,7 @@ def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) 
 
 def heading(column: str) -> str:
     """Return what a column is called: `overlap_fraction` is the `hidden share`."""
-    return _HEADINGS.get(column, column.replace("_", " "))
+    return heading_of(column)
 
 
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
@@ -306,8 +123,8 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
-    printed = (print_value(value) for ending, print_value in _UNITS if column.endswith(ending))
-    return Cell(next(printed, f"{value:,}"), is_number=True)
+    print_value = _PRINTED.get(unit_of(column), "{:,}".format)
+    return Cell(print_value(value), is_number=True)
 
 
 def known_columns(table: pl.DataFrame) -> pl.DataFrame:

@@ -187,7 +187,7 @@ def expect_devices(result: Distributed, tree: Any) -> None:
         return
     found: dict[str, Any] = {}
     for row in result.per_device.iter_rows(named=True):
-        process = found.setdefault(row["host"], {}).setdefault(f"Process {row['process']}", {})
+        process = found.setdefault(row["host"], {}).setdefault(f"Process {row['process_id']}", {})
         if row["device"] is not None:
             process[f"GPU{row['device']}"] = {
                 "Name": row["device_name"],

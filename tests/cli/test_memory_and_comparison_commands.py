@@ -44,7 +44,7 @@ def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> Non
     options = ("--control-ranks", "0", "--test-ranks", "0", "--by", "host", "--figure", str(tmp_path / "figure.html"))
     answer = json.loads(run("compare-operators", *pair, *options, "--json"))
     assert list(answer) == ["comparison", "tree", "per_operator", "sides", "findings"]
-    assert [row["difference_ns"] for row in answer["tree"]] == [0, 0, 0]
+    assert [row["difference_ns_per_step"] for row in answer["tree"]] == [0, 0, 0]
     assert (tmp_path / "figure.html").is_file()
 
 

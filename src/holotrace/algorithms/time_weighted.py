@@ -21,7 +21,7 @@ def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight
         mean              float64
         std               float64  root of the mean squared distance from the mean
         min, max          int64
-        p25, median, p75  int64    the smallest value such that it and smaller ones last that fraction of the total
+        p25, median, p75  float64  the smallest value such that it and smaller ones last that fraction of the total
     """
     weights = (
         values.filter(pl.col(weight) > 0)
@@ -48,4 +48,4 @@ def _mean(values: pl.Expr) -> pl.Expr:
 
 def _quantile(value: str, share: float) -> pl.Expr:
     reached = pl.col("weight").cum_sum() >= share * pl.col("weight").sum()
-    return pl.col(value).filter(reached).first()
+    return pl.col(value).filter(reached).first().cast(pl.Float64)

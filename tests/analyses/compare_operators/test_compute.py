@@ -74,7 +74,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
     result = compare_operators(control, test)
 
     assert (result.measure, result.findings) == ("device", ())
-    assert rows(result.tree, "kind", "change", "difference_ns", "control_call_count") == [
+    assert rows(result.tree, "kind", "change", "difference_ns_per_step", "control_call_count") == [
         ("backward", "phase", "unchanged", 20_000, 1),
         ("·Linear_0", "module", "unchanged", 20_000, 1),
         ("··" + BACKWARD, "operator", "unchanged", 20_000, 1),
@@ -118,7 +118,7 @@ def test_phases_have_the_sums_of_what_is_inside() -> None:
 def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host() -> None:
     """20 µs a batch without worker processes, 2 µs with them; everything else is the same."""
     result = compare_operators(training(SINGLE, 20, "gemm", 10).build(), training(MULTIPLE, 2, "gemm", 10).build())
-    assert rows(result.tree, "measure", "control_ns", "test_ns", "difference_ns")[:3] == [
+    assert rows(result.tree, "measure", "control_ns_per_step", "test_ns_per_step", "difference_ns_per_step")[:3] == [
         ("data loading", "host", 20_000, 2_000, -18_000),
         ("·DataLoader", "host", 20_000, 2_000, -18_000),
         ("backward", "device", 20_000, 20_000, 0),
@@ -131,7 +131,7 @@ def test_recordings_of_different_length_compare_by_step() -> None:
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
     assert result.tree["change"].unique().to_list() == ["unchanged"]
-    assert result.tree["difference_ns"].to_list() == [0] * 13
+    assert result.tree["difference_ns_per_step"].to_list() == [0] * 13
     assert result.sides.select("rank_count", "step_count", "device_total_ns").rows() == [(1, 1, 30_000), (1, 3, 90_000)]
 
 
@@ -143,7 +143,7 @@ def test_kernels_of_other_devices_stand_below_the_same_operators() -> None:
 
     result = compare_operators(control.build(), test.build())
 
-    kernels = result.tree.filter(kind="kernel").select("name", "change", "difference_ns").rows()
+    kernels = result.tree.filter(kind="kernel").select("name", "change", "difference_ns_per_step").rows()
     assert kernels == [
         ("volta_gemm", "deleted", -20_000),
         ("sm90_gemm", "added", 8_000),
@@ -162,7 +162,7 @@ def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
 
     result = compare_operators(without.build(), with_gpu.build())
 
-    assert rows(result.tree, "measure", "control_ns", "test_ns") == [
+    assert rows(result.tree, "measure", "control_ns_per_step", "test_ns_per_step") == [
         ("forward and other", "host", 50_000, 5_000),
         ("·aten::mm", "host", 50_000, 5_000),
         ("··gemm", "host", 0, 0),
@@ -233,7 +233,10 @@ def test_the_numbers_stay_what_they_are(golden, real_traces: Path) -> None:
     )
     result = compare_operators(control, test)
     assert result.tree.row(0, named=True)["name"] == "data loading"
-    golden.check(result.tree.head(80).drop("control_ns", "test_ns", "difference_ns"), "compare_operators/resnet50.tree")
+    golden.check(
+        result.tree.head(80).drop("control_ns_per_step", "test_ns_per_step", "difference_ns_per_step"),
+        "compare_operators/resnet50.tree",
+    )
     golden.check(result.sides, "compare_operators/resnet50.sides")
 
 

@@ -90,7 +90,7 @@ def test_the_columns_and_their_types() -> None:
     counts = {"collective_count": pl.Int64}
     assert result.per_device.schema == {
         "host": pl.String,
-        "process": pl.Int64,
+        "process_id": pl.Int64,
         "rank": pl.Int32,
         "device": pl.Int32,
         "device_name": pl.String,

@@ -79,7 +79,8 @@ def test_the_columns_and_their_types() -> None:
         **STREAM,
         **dict.fromkeys(("work_count", "unknown_launch_count", "early_start_count", "window_ns"), pl.Int64),
         **dict.fromkeys(("waiting_fraction", "mean_length", "std_length"), pl.Float64),
-        **dict.fromkeys((*quartiles, "max_length", "full_ns"), pl.Int64),
+        **dict.fromkeys(quartiles, pl.Float64),
+        **dict.fromkeys(("max_length", "full_ns"), pl.Int64),
         "full_fraction": pl.Float64,
     }
     assert result.change_weighted.schema == {

@@ -27,7 +27,7 @@ Measure = Literal["device", "host"]
 MEASURES: tuple[Measure, ...] = ("device", "host")
 
 _SIDES = ("control", "test")
-_COMPARED = {f"{side}_ns": pl.Float64 for side in _SIDES} | {"difference_ns": pl.Float64}
+_COMPARED = {f"{name}_ns_per_step": pl.Float64 for name in (*_SIDES, "difference")}
 _PAIRS = {f"{side}_{name}": pl.Int64 for name in SUMS for side in _SIDES}
 _TREE = {
     **dict.fromkeys(("node", "parent"), pl.Int64),
@@ -57,8 +57,8 @@ class OperatorComparison(EqualByContent):
         name                  str
         change                str      of the calls: added, deleted, increased, decreased, unchanged
         measure               str      device or host: whose time is compared
-        control_ns, test_ns   float64  that time with all inside it; mean of a step
-        difference_ns         float64  test - control
+        control_ns_per_step, test_ns_per_step   float64  that time with all inside it; mean of a step
+        difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
                                        ranks and steps, parallel kernels both; for phases of all that is inside
 
@@ -66,8 +66,8 @@ class OperatorComparison(EqualByContent):
 
         operator              str
         change                str      of the calls
-        control_ns, test_ns   float64  its own time, without operators inside it; mean of a step
-        difference_ns         float64
+        control_ns_per_step, test_ns_per_step   float64  its own time, without operators inside it; mean of a step
+        difference_ns_per_step         float64
         control_…, test_…     int64    as above; nested calls both count
 
     sides         one row each for control and test:
@@ -142,7 +142,7 @@ def compare_operators(
     >>> from holotrace.testing import small_job
     >>> job = small_job()
     >>> result = holotrace.compare_operators(job.select([0]), job.select([1]))
-    >>> result.per_operator.select("operator", "control_ns", "test_ns").head(1).rows()
+    >>> result.per_operator.select("operator", "control_ns_per_step", "test_ns_per_step").head(1).rows()
     [('aten::mm', 300000.0, 500000.0)]
     """
     if by is not None and by not in MEASURES:
@@ -229,13 +229,17 @@ def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[
         pl.when(is_device).then(f"{side}_device_{part}_ns").otherwise(f"{side}_host_{part}_ns") / length
         for side, length in zip(_SIDES, lengths, strict=True)
     )
-    times = (control.alias("control_ns"), test.alias("test_ns"), (test - control).alias("difference_ns"))
+    times = (
+        control.alias("control_ns_per_step"),
+        test.alias("test_ns_per_step"),
+        (test - control).alias("difference_ns_per_step"),
+    )
     return both.with_columns(change_of_count(*calls).alias("change"), *times)
 
 
 def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    larger = pl.max_horizontal("control_ns", "test_ns")
-    return table.sort(pl.col("difference_ns").abs(), larger, name, descending=[True, True, False])
+    larger = pl.max_horizontal("control_ns_per_step", "test_ns_per_step")
+    return table.sort(pl.col("difference_ns_per_step").abs(), larger, name, descending=[True, True, False])
 
 
 def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:

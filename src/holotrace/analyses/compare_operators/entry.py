@@ -14,7 +14,7 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
     """Return the call paths that changed most, each behind what is around it, of a mean step."""
     tree = result.tree
     parents, shown = tree["parent"].to_list(), set[int]()
-    for node in tree.sort(pl.col("difference_ns").abs(), descending=True, maintain_order=True)["node"].head(
+    for node in tree.sort(pl.col("difference_ns_per_step").abs(), descending=True, maintain_order=True)["node"].head(
         _PATHS_SHOWN
     ):
         while node >= 0 and node not in shown:
@@ -24,9 +24,9 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
     columns = (
         "kind",
         "change",
-        "difference_ns",
-        "control_ns",
-        "test_ns",
+        "difference_ns_per_step",
+        "control_ns_per_step",
+        "test_ns_per_step",
         "control_call_count",
         "test_call_count",
         "measure",
@@ -36,20 +36,29 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
 
 def compared_operators(result: OperatorComparison) -> pl.DataFrame:
     """Return what changed in each operator, without operators inside it, of a mean step."""
-    columns = ("operator", "change", "difference_ns", "control_ns", "test_ns", "control_call_count", "test_call_count")
-    has_changed = (pl.col("difference_ns") != 0) | (pl.col("change") != "unchanged")
+    columns = (
+        "operator",
+        "change",
+        "difference_ns_per_step",
+        "control_ns_per_step",
+        "test_ns_per_step",
+        "control_call_count",
+        "test_call_count",
+    )
+    has_changed = (pl.col("difference_ns_per_step") != 0) | (pl.col("change") != "unchanged")
     return result.per_operator.filter(has_changed).select(columns)
 
 
 def compared_runs(result: OperatorComparison) -> pl.DataFrame:
     """Return how much each of two aligned traces holds."""
-    times = [pl.col(f"{where}_total_ns").alias(f"{where}_ns") for where in ("host", "device")]
-    return result.sides.select("side", "rank_count", "step_count", *times)
+    return result.sides.select("side", "rank_count", "step_count", "host_total_ns", "device_total_ns")
 
 
 VIEWS = (
-    View("The two traces", compared_runs, "host_ns"),
-    View("Call paths that changed most; of a mean step, where both have steps", compared_tree, "difference_ns"),
-    View("Operators that changed, without those inside them", compared_operators, "difference_ns"),
+    View("The two traces", compared_runs, "host_total_ns"),
+    View(
+        "Call paths that changed most; of a mean step, where both have steps", compared_tree, "difference_ns_per_step"
+    ),
+    View("Operators that changed, without those inside them", compared_operators, "difference_ns_per_step"),
 )
 """The tables of `compare_operators`."""

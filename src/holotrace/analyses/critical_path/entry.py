@@ -5,13 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.critical_path.compute import CriticalPath
-from holotrace.tables import PATH_CLASSES, View
+from holotrace.tables import View
+from holotrace.vocabulary import PATH_CLASSES
 
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:
     """Return how long the critical path of each rank is, and which shares its classes have, those that occur."""
     occurring = set(result.per_class.filter(pl.col("total_ns") > 0).get_column("path_class"))
-    shares = [_class_share(each.name.lower()) for each in PATH_CLASSES if each.name.lower() in occurring]
+    shares = [_class_share(name) for name in PATH_CLASSES if name in occurring]
     per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)
     return result.per_rank.select("rank", "window", "duration_ns").join(per_rank, on="rank", maintain_order="left")
 

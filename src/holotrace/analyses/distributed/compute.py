@@ -23,17 +23,17 @@ from holotrace.store.trace import RankTrace, Trace
 
 _SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
-_PER_DEVICE = ("host", "process", "rank", "device", "device_name", "memory_bytes", "compute_capability")
+_PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_bytes", "compute_capability")
 
 
 @dataclass(frozen=True, eq=False)
 class Distributed(EqualByContent):
     """How each rank's steps divide, and how its time in collectives does.
 
-    per_device     one row for each device that a rank uses, sorted by host, process, rank, device:
+    per_device     one row for each device that a rank uses, sorted by host, process_id, rank, device:
 
         host                str     the machine; null where neither the file nor its name says it
-        process             int64   number of the process there
+        process_id          int64   number of the process there
         rank                int32
         device              int32   null where the rank used none
         device_name         str
@@ -263,7 +263,7 @@ def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
     devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
     host, process = attribution.host_and_process(rank_trace)
-    return rows.with_columns(pl.lit(host, pl.String).alias("host"), pl.lit(process, pl.Int64).alias("process"))
+    return rows.with_columns(pl.lit(host, pl.String).alias("host"), pl.lit(process, pl.Int64).alias("process_id"))
 
 
 def _per_device(partials: dict[int, _Partial], attribution: Attribution) -> pl.DataFrame:

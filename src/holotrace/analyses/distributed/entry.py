@@ -40,8 +40,8 @@ def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
 
 def devices_of_ranks(result: Distributed) -> pl.DataFrame:
     """Return which devices the ranks use, and what these are."""
-    process = pl.col("process").cast(pl.String)
-    return result.per_device.with_columns(process).rename({"device_name": "model"})
+    process = pl.col("process_id").cast(pl.String)
+    return result.per_device.with_columns(process)
 
 
 VIEWS = (

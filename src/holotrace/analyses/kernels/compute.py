@@ -82,7 +82,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
-    >>> holotrace.kernels(small_job()).by_name.select("rank", "name", "call_count", "mean_ns").head(2).rows()
+    >>> holotrace.kernels(small_job()).per_kernel.select("rank", "name", "call_count", "mean_ns").head(2).rows()
     [(0, 'gemm', 2, 300000.0), (0, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 2, 300000.0)]
     """
     return plan(compat=compat).run(trace, executor)

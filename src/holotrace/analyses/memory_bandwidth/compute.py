@@ -52,7 +52,8 @@ class MemoryBandwidth(EqualByContent):
         bytes                                                    int64    null where no copy says how many
         busy_ns                                                  int64    time in which at least one copy runs
         mean_bytes_per_s, std_bytes_per_s                        float64
-        min_bytes_per_s, p25_…, median_…, p75_…, max_bytes_per_s int64
+        min_bytes_per_s, max_bytes_per_s                         int64
+        p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
     change_weighted  the same of the bandwidths above 0 after each change, however long they last, as HTA counts:
 
@@ -92,7 +93,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> copies = holotrace.memory_bandwidth(small_job())
-    >>> copies.by_time.select("rank", "name", "bytes", "busy_ns", "mean_bytes_per_s").rows()
+    >>> copies.time_weighted.select("rank", "name", "bytes", "busy_ns", "mean_bytes_per_s").rows()
     [(0, 'Memcpy HtoD', 2000000, 100000, 20000000000.0), (1, 'Memcpy HtoD', 2000000, 100000, 20000000000.0)]
     """
     return plan().run(trace, executor)

@@ -126,7 +126,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
     >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1}
     >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
     >>> trace = TraceBuilder().event(ts=3, args=args, **place).build()
-    >>> holotrace.memory_timeline(trace).per_device.select("rank", "device_id", "peak_bytes").rows()
+    >>> holotrace.memory_timeline(trace).per_device.select("rank", "device", "peak_bytes").rows()
     [(0, 0, 512)]
     """
     return plan().run(trace, executor)

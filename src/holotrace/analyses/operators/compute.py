@@ -110,7 +110,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
-    >>> holotrace.operators(small_job()).by_name.select("rank", "operator", "call_count", "device_total_ns").head(2).rows()
+    >>> holotrace.operators(small_job()).per_operator.select("rank", "operator", "call_count", "device_total_ns").head(2).rows()
     [(0, 'aten::mm', 2, 600000), (0, 'c10d::allreduce_', 2, 600000)]
     """
     return plan(compat=compat).run(trace, executor)

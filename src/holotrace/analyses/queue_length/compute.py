@@ -57,7 +57,7 @@ class QueueLength(EqualByContent):
         window_ns                                  int64    from the first change to the last
         waiting_fraction                           float64  0..1 of the window in which something waits
         mean_length, std_length                    float64
-        p25_length, median_length, p75_length      int64
+        p25_length, median_length, p75_length      float64
         max_length                                 int64
         full_ns                                    int64    time in which `full_length` or more wait
         full_fraction                              float64  0..1 of the window
@@ -108,7 +108,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
-    >>> holotrace.queue_length(small_job()).by_time.select("rank", "stream", "work_count", "max_length").rows()
+    >>> holotrace.queue_length(small_job()).time_weighted.select("rank", "stream", "work_count", "max_length").rows()
     [(0, 7, 6, 1), (0, 20, 2, 1), (1, 7, 6, 1), (1, 20, 2, 1)]
     """
     return plan(full_length=full_length).run(trace, executor)

@@ -200,11 +200,11 @@ class PluginAttribution(Attribution):
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
         """Count the processes that the names of files do not number."""
-        unknown = pl.col("process").is_null()
+        unknown = pl.col("process_id").is_null()
         counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
-        if not devices["process"].null_count():
+        if not devices["process_id"].null_count():
             return devices
-        return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process=counted)])
+        return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
     def communication_findings(self, _findings: tuple[str, ...], uneven_count: int) -> tuple[str, ...]:
         """Say if the plugin shows no distributed view."""

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.tables import cell, heading, shown_names
+from holotrace.vocabulary import unit_of
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
@@ -24,7 +25,7 @@ MOST_ROWS_AT_ONCE = 1_000
 
 ROW_COUNT = "row_count"
 
-_UNITS = {"_ns": " ns", "bytes": " bytes", "bytes_per_s": " bytes/s"}
+_EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
 """Columns that only link to the timeline: a time since the epoch tells readers nothing."""
 
@@ -183,13 +184,12 @@ def _texts(names: Sequence[str], row: tuple[Any, ...], short: Mapping[str, str])
 def _exact(name: str, value: float | str | None) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
-    return f"{value:,}{unit}"
+    return f"{value:,}{_EXACT.get(unit_of(name), '')}"
 
 
 def _aggregate(name: str) -> pl.Expr | None:
     """Return how a group combines the values of a column, from its name; None if it cannot."""
-    if name.startswith(("max_", "peak_", "reserved_peak_")) or name.endswith("_max_ns"):
+    if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):
         return pl.col(name).min()

@@ -1,0 +1,492 @@
+"""Every column of a result: its type, unit, meaning and heading.
+
+All analyses share this list, so one name means one fact everywhere: in Python, in tables on a terminal or a page, in
+CSV and JSON. SQL views use the same names. `tests/test_vocabulary.py` holds the analyses to it, and
+docs/reference/columns.md lists it.
+
+Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
+`duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the part outside inner events.
+A statistic comes first: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. `control_` and `test_` are the two
+sides of a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["int64", "int32", "uint32", "float64", "bool", "text", "list[text]"]
+Unit = Literal["", "ns", "ns since the Unix epoch", "0..1", "bytes", "bytes/s", "FLOP"]
+
+_UNITS: tuple[tuple[str, Unit], ...] = (
+    ("_ns", "ns"),
+    ("_ns_per_step", "ns"),
+    ("fraction", "0..1"),
+    ("bytes_per_s", "bytes/s"),
+    ("bytes", "bytes"),
+)
+"""The unit that the ending of a name tells, for columns that somebody named in a query."""
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """One column of a result; `heading` is what tables for people call it, by default the name in words."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    unit: Unit = ""
+    heading: str = ""
+
+
+def unit_of(column: str) -> Unit:
+    """Return the declared unit of a column or, for an undeclared column, the unit that its name ends in.
+
+    >>> unit_of("idle_fraction"), unit_of("my_own_bytes")
+    ('0..1', 'bytes')
+    """
+    if column in COLUMNS:
+        return COLUMNS[column].unit
+    return next((unit for ending, unit in _UNITS if column.endswith(ending)), "")
+
+
+def heading_of(column: str) -> str:
+    """Return what tables for people call a column.
+
+    >>> heading_of("overlap_fraction"), heading_of("my_own_bytes")
+    ('hidden share', 'my own bytes')
+    """
+    declared = COLUMNS[column].heading if column in COLUMNS else ""
+    return declared or column.replace("_", " ")
+
+
+def _text(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "text", meaning, heading=heading)
+
+
+def _flag(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "bool", meaning, heading=heading)
+
+
+def _count(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "int64", meaning, heading=heading)
+
+
+def _length(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "int64", meaning, "ns", heading)
+
+
+def _mean(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "float64", meaning, "ns", heading)
+
+
+def _time(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "int64", meaning, "ns since the Unix epoch", heading)
+
+
+def _fraction(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "float64", meaning, "0..1", heading)
+
+
+def _size(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "int64", meaning, "bytes", heading)
+
+
+def _bandwidth(name: str, meaning: str, heading: str = "", column_type: ColumnType = "float64") -> ResultColumn:
+    return ResultColumn(name, column_type, meaning, "bytes/s", heading)
+
+
+def _number(name: str, meaning: str, heading: str = "") -> ResultColumn:
+    return ResultColumn(name, "float64", meaning, heading=heading)
+
+
+WHERE = (
+    ResultColumn("rank", "int32", "rank of the process in the job"),
+    ResultColumn("device", "int32", "device ordinal on the rank's host; -1 for the CPU or if the file does not say"),
+    _text("device_type", "as PyTorch calls it: cpu, cuda (also for HIP), xpu, …"),
+    ResultColumn("stream", "int64", "stream or queue of the device; -1 if the file does not say"),
+    ResultColumn("step", "int64", "the N of ProfilerStep#N; null outside steps"),
+    _text("host", "the machine; null if neither the file nor its name says"),
+    ResultColumn("process_id", "int64", "number of the process on its host", heading="process"),
+    _text("device_name", "name of the device; null if the file does not say", "model"),
+    _text("compute_capability", "such as 9.0; null if the file does not say", "capability"),
+    _text("side", "in comparisons control or test; for annotations cpu or gpu"),
+    _text("window", "the part of the recording that was analysed, in words"),
+)
+"""Which rank, device, stream or step a row is about."""
+
+EVENTS = (
+    ResultColumn("event_index", "uint32", "position of the event in its file, from 0", heading="place in the file"),
+    ResultColumn("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
+    ResultColumn("work_index", "uint32", "event_index of the device work"),
+    ResultColumn("correlation", "int64", "joins a launch with its work; -1 if the file does not say"),
+    _text("name", "name of the event: a kernel, copy, annotation or operator", "kernel"),
+    _text("event", "name of the event, in tables of events of several kinds"),
+    _text("kind", "kind of the event: cpu_op, kernel, …; in a tree phase, range, module, operator or kernel"),
+    _text("kernel_kind", "computation, communication, memory or other", "kind"),
+    _text("kernel", "name of the device work"),
+    _text("copy", "kind of copy: Memcpy HtoD, Memset, …"),
+    _text("call", "runtime or driver function that launched the work"),
+    _text("operator", "innermost operator around the launch or allocation; null if none is known"),
+    _text(
+        "top_operator",
+        "outermost operator around the launch or allocation; null if there is none",
+        "outermost operator",
+    ),
+    ResultColumn("operator_stack", "list[text]", "operators around the launch, outermost first"),
+    _text("caller", "operator around the operator; null if there is none"),
+    _text("call_stack", "Python frames joined by `;`, innermost first"),
+    _text("input_shape", "JSON: shape of each input; null if not recorded", "input shapes"),
+    _text("module", "nn.Module: its class and which instance, such as Linear_3"),
+    ResultColumn("module_id", "int64", "which instance of the class; null if the file does not say"),
+    _text("path", "names from the outermost to this one, joined by ` > `", "phase · module · operator · kernel"),
+    _text("annotation", "innermost user annotation; null for work outside annotations"),
+    _text("collective", "as PyTorch names it: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
+    _text("dtype", "element type: float32, bfloat16, …; null if not recorded"),
+    _text("counter", "name of the counter"),
+    _text("state", "kinds of work that run at the same time, joined by ` + `"),
+    _text("category", "what the time went to; each analysis lists its categories"),
+    _text("path_class", "class of a segment of the critical path: cpu_operator, computation, launch_delay, …", "class"),
+    _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
+    _text("pattern", "the operator and its kernels in start order, joined by `|`"),
+    _text("first_kernels", "the first kernels of a sequence, shortened"),
+    _text("grid", "blocks of the launch, `[x, y, z]`; null if the file does not say"),
+    _text("block", "threads per block, `[x, y, z]`; null if the file does not say"),
+    _text("change", "of the number of calls: added, deleted, increased, decreased or unchanged"),
+    _text("measure", "what is measured or compared", "share of"),
+    ResultColumn("depth", "int32", "number of modules, or of rows of the tree, around this one"),
+    ResultColumn("node", "int64", "row number in the tree"),
+    ResultColumn("parent", "int64", "row number of the path around this one; -1 for phases"),
+    ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
+    _size("shared_memory_bytes", "shared memory per block", "shared memory"),
+)
+"""What a row is about."""
+
+TIMES = (
+    _time("start_ns", "when it began"),
+    _time("end_ns", "when it ended"),
+    _time("time_ns", "when it happened"),
+    _time("peak_ns", "when the peak was first reached"),
+    _time("at_ns", "where to look: the start of the longest event, or the time of the peak"),
+    _time("launch_start_ns", "when the launching call began"),
+    _time("kernel_start_ns", "when the device work began"),
+    _time("allocated_ns", "when the block was allocated; null if unknown"),
+    _time("released_ns", "when the block was released; null if it was not"),
+    _length("allocated_after_ns", "allocated so long after the first event of the job", "allocated at"),
+    _length("released_after_ns", "released so long after the first event of the job", "released at"),
+    _length("duration_ns", "end_ns - start_ns", "time"),
+    _length("window_ns", "length of the part that was analysed", "from first to last work"),
+    _length("lifetime_ns", "from allocation to release; null if one of them is unknown", "alive for"),
+    _length("from_ns", "shortest length in the class"),
+    _length("to_ns", "the lengths in the class are below this"),
+    _length("step_ns", "length of the step, with the device work that it launched", "step"),
+)
+"""When, and how long one event or window lasted."""
+
+TOTALS = (
+    _length("total_ns", "summed durations; events that overlap count in full", "total"),
+    _length("self_ns", "the part of total_ns outside shorter events of the same thread or stream", "self"),
+    _mean("mean_ns", "mean duration", "mean"),
+    _mean("std_ns", "standard deviation of the durations, of a sample; 0 for one", "std. dev."),
+    _length("min_ns", "shortest duration", "min"),
+    _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
+    _mean("median_ns", "median duration", "median"),
+    _mean("p75_ns", "three quarters of the durations are at most this", "75 %"),
+    _length("max_ns", "longest duration", "max"),
+    _fraction("fraction", "share of the whole that the table names", "share"),
+    _length("kernel_ns", "summed durations of the kernels, copies and memsets", "kernel time"),
+    _length("forward_kernel_ns", "kernel_ns of the forward operator itself", "forward"),
+    _length("backward_kernel_ns", "kernel_ns of its backward operator", "backward"),
+    _length("operator_ns", "summed durations of the operator's calls on the host", "time on the host"),
+    _length("host_total_ns", "summed durations on the host; nested calls count in full", "host, with inner"),
+    _length("host_self_ns", "self time on the host: without inner operators, runtime and driver calls", "host, itself"),
+    _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
+    _length("device_self_ns", "the part of device_total_ns not launched inside an inner row", "device, itself"),
+    _length("device_total_busy_ns", "time in which at least one piece of that device work runs"),
+    _length("device_self_busy_ns", "the same of the work not launched inside an inner row", "device busy"),
+    _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
+    _length("backward_host_self_ns", "host_self_ns of the backward pass"),
+    _length("backward_device_total_ns", "device_total_ns of the backward pass", "device, backward"),
+    _length("backward_device_self_ns", "device_self_ns of the backward pass"),
+)
+"""Sums and statistics of durations."""
+
+COUNTS = (
+    _count("rank_count", "ranks", "ranks"),
+    _count("step_count", "steps; in comparisons summed over the ranks", "steps"),
+    _count("event_count", "events", "events"),
+    _count("call_count", "calls", "calls"),
+    _count("operator_call_count", "operators called in the module itself", "operators"),
+    _count("kernel_count", "kernels, copies and memsets", "kernels"),
+    _count("kernel_count_per_call", "kernels of one call", "kernels"),
+    _count("forward_kernel_count", "kernels of the forward operator itself"),
+    _count("backward_kernel_count", "kernels of its backward operator"),
+    _count("work_count", "pieces of device work", "work"),
+    _count("copy_count", "copies", "copies"),
+    _count("active_count", "copies that run from this time on"),
+    _count("gap_count", "gaps", "gaps"),
+    _count("change_count", "changes of the value"),
+    _count("segment_count", "segments of the critical path", "segments"),
+    _count("collective_count", "collectives", "collectives"),
+    _count("matched_count", "calls also found on another rank"),
+    _count("launch_count", "launches whose length is in the class"),
+    _count("allocation_count", "allocations"),
+    _count("block_count", "blocks of memory; null for memory allocated before the recording", "blocks"),
+)
+"""How many."""
+
+BUSY_AND_IDLE = (
+    _length("computation_ns", "at least one computation kernel runs", "computing for"),
+    _length("non_computation_ns", "device work runs, but no computation"),
+    _length("idle_ns", "nothing runs on the device or stream", "idle for"),
+    _fraction("computation_fraction", "computation_ns / window_ns", "computing"),
+    _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
+    _fraction("idle_fraction", "idle_ns / window_ns", "idle"),
+    _fraction("host_wait_fraction", "share of the idle time before the host called for the next work", "for the host"),
+    _fraction("kernel_wait_fraction", "share of the idle time in usual launch delays", "for the kernel's start"),
+    _fraction("other_fraction", "share of the idle time with another cause", "for something else"),
+    _length("communication_ns", "at least one communication kernel runs", "communication"),
+    _length("overlap_ns", "communication and computation run at the same time: hidden communication", "hidden"),
+    _length("exposed_ns", "communication runs and computation does not: exposed communication", "exposed"),
+    _length("computation_only_ns", "computation runs and communication does not", "only computing"),
+    _length("neither_ns", "neither computation nor communication runs", "neither"),
+    _fraction("overlap_fraction", "overlap_ns / communication_ns; null without communication", "hidden share"),
+    _length("kernel_part_ns", "part of the step in which a kernel computes", "kernels"),
+    _length("memcpy_part_ns", "part in which the device copies and no kernel computes", "copies"),
+    _length("memset_part_ns", "part in which a memset runs and none of the above", "memsets"),
+    _length("communication_part_ns", "part in which a collective runs and none of the above", "communication"),
+    _length("runtime_part_ns", "part in which the host is in the runtime or driver and none of the above", "runtime"),
+    _length("dataloader_part_ns", "part in which the host waits for data and none of the above", "data loader"),
+    _length("cpu_part_ns", "part in which an operator runs on the host and none of the above", "operators"),
+    _length("other_part_ns", "rest of the step", "other"),
+)
+"""How the time of a device or step divides."""
+
+DEVICE_USE = (
+    _fraction("utilization_fraction", "share of the time in which a kernel runs", "utilization"),
+    _fraction("sm_efficiency_fraction", "estimated mean share of the SMs that have a block", "est. SM efficiency"),
+    _fraction(
+        "sm_efficiency_known_fraction", "share of the time for which SM efficiency is known", "SM efficiency known for"
+    ),
+    _fraction("occupancy_fraction", "estimated achieved occupancy, kernels weighted by duration", "est. occupancy"),
+    _fraction(
+        "occupancy_known_fraction", "share of the kernel time for which occupancy is known", "occupancy known for"
+    ),
+    _fraction("mean_occupancy_fraction", "estimated achieved occupancy, calls weighted by duration", "est. occupancy"),
+    _number("mean_blocks_per_sm", "blocks over the SM count, calls weighted by duration", "blocks per SM"),
+    _fraction("blocks_per_sm_known_fraction", "share of the kernel time for which it is known", "blocks known for"),
+    _fraction(
+        "tensor_core_fraction", "share of the kernel time on tensor or matrix cores, at least", "on tensor cores"
+    ),
+    _fraction("tensor_core_least_fraction", "the same, where some kernels are unknown", "on tensor cores, at least"),
+    _fraction(
+        "tensor_core_unknown_fraction",
+        "share of the kernel time in kernels whose name does not tell",
+        "tensor cores unknown",
+    ),
+    _flag(
+        "uses_tensor_cores",
+        "whether the kernel uses tensor or matrix cores; null if its name does not tell",
+        "tensor cores",
+    ),
+    _flag("is_tensor_core_eligible", "whether tensor or matrix cores could do some of the operator's work", "eligible"),
+    _flag("is_operator_eligible", "is_tensor_core_eligible of the operator", "eligible"),
+    _flag("is_estimated", "whether SM efficiency and occupancy are computed from launch shapes"),
+    _flag("has_call_stack", "whether at least one call has a known call stack"),
+    _length("tensor_core_total_ns", "part of device_total_ns on tensor or matrix cores"),
+    _length("tensor_core_self_ns", "part of device_self_ns on tensor or matrix cores"),
+    _length("tensor_core_unknown_total_ns", "part of device_total_ns in kernels whose name does not tell"),
+    _length("tensor_core_unknown_self_ns", "part of device_self_ns in kernels whose name does not tell"),
+    _fraction("tensor_core_total_fraction", "tensor_core_total_ns / device_total_ns, at least"),
+    _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, at least", "on tensor cores"),
+    _fraction(
+        "tensor_core_self_least_fraction", "the same, where some kernels are unknown", "on tensor cores, at least"
+    ),
+    _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
+    _fraction(
+        "tensor_core_unknown_self_fraction", "tensor_core_unknown_self_ns / device_self_ns", "tensor cores unknown"
+    ),
+    ResultColumn(
+        "flop", "float64", "floating-point operations; null if their counters were not measured", "FLOP", "FLOP"
+    ),
+    _number("value", "value of the counter"),
+)
+"""How well devices are used."""
+
+LAUNCHES = (
+    _length("call_ns", "duration of the launching call"),
+    _length("total_call_ns", "summed durations of the launching calls", "calls take"),
+    _mean("mean_call_ns", "mean duration of a launching call", "mean call"),
+    _length("launch_delay_ns", "launch delay: from the end of the call to the start of the work; may be negative"),
+    _mean("median_launch_delay_ns", "median launch delay", "median delay"),
+    _length("max_launch_delay_ns", "longest launch delay", "longest delay"),
+    _mean(
+        "mean_operator_to_launch_ns", "mean time from the operator's start to its first launch", "operator to launch"
+    ),
+    _mean("mean_launch_to_kernel_ns", "mean time from the start of the first launch to its kernel", "launch to kernel"),
+    _count("short_kernel_count", "kernels that run shorter than their call", "kernel shorter than call"),
+    _count("slow_call_count", "calls that take longer than the cutoff", "slow calls"),
+    _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
+    _count("early_start_count", "work that seems to begin before its launch"),
+    _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
+    ResultColumn("queue_length", "int64", "work launched and not begun, from this time on"),
+    _number("mean_length", "mean queue length", "mean length"),
+    _number("std_length", "standard deviation of the queue length"),
+    _count("min_length", "shortest queue"),
+    _number("p25_length", "lower quartile of the queue length"),
+    _number("median_length", "median queue length", "median"),
+    _number("p75_length", "upper quartile of the queue length"),
+    _count("max_length", "longest queue", "longest"),
+    _fraction("waiting_fraction", "share of the window in which work waits", "work waits"),
+    _length("full_ns", "time in which the queue is full", "full for"),
+    _fraction("full_fraction", "full_ns / window_ns"),
+)
+"""Launches and queues."""
+
+MEMORY = (
+    _size("bytes", "bytes that were moved, sent or allocated; null if unknown"),
+    ResultColumn("mean_bytes", "float64", "bytes per call", "bytes", "mean size"),
+    _length("busy_ns", "time in which at least one copy runs", "copying for"),
+    _bandwidth("bytes_per_s", "bandwidth from this time on", column_type="int64"),
+    _bandwidth("mean_bytes_per_s", "mean bandwidth", "mean bandwidth"),
+    _bandwidth("std_bytes_per_s", "standard deviation of the bandwidth"),
+    _bandwidth("min_bytes_per_s", "lowest bandwidth", column_type="int64"),
+    _bandwidth("p25_bytes_per_s", "lower quartile of the bandwidth"),
+    _bandwidth("median_bytes_per_s", "median bandwidth", "median bandwidth"),
+    _bandwidth("p75_bytes_per_s", "upper quartile of the bandwidth"),
+    _bandwidth("max_bytes_per_s", "highest bandwidth", "highest bandwidth", "int64"),
+    _size("memory_bytes", "memory of the device; null if the file does not say", "memory"),
+    _size("capacity_bytes", "memory of the device, to compare with its peak", "of the device"),
+    _size("first_bytes", "allocated before the first event", "at the beginning"),
+    _size("peak_bytes", "most that was allocated", "peak"),
+    _size("last_bytes", "allocated after the last event", "at the end"),
+    _size("peak_reserved_bytes", "most that PyTorch reserved; null if not recorded", "reserved at most"),
+    _size("change_bytes", "bytes allocated; negative for a release"),
+    _size("allocated_bytes", "allocated after the event"),
+    _size("reserved_bytes", "reserved after the event; null if not recorded"),
+    _size("block_bytes", "size of the block", "size"),
+    _count("total_allocation_count", "allocations, also in inner operators"),
+    _count("self_allocation_count", "allocations outside inner operators", "allocations"),
+    _size("total_allocated_bytes", "bytes allocated, also in inner operators", "allocated, with inner"),
+    _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
+    _size("total_increase_bytes", "allocated less freed, also in inner operators", "net, with inner"),
+    _size("self_increase_bytes", "allocated less freed outside inner operators", "net, itself"),
+    _size("self_unreleased_bytes", "part of self_allocated_bytes not released; null if unknown", "not released"),
+)
+"""Sizes and bandwidths."""
+
+JOB = (
+    _length("collective_ns", "time in which at least one collective or call runs", "time in collectives"),
+    _length("transfer_ns", "part of it in which data moves: all ranks have arrived", "data transfer"),
+    _length("synchronising_ns", "part of it in which the rank waits for others", "waiting"),
+    _length("unmatched_ns", "part of it in collectives that no other rank recorded", "not known"),
+    _mean("mean_step_ns", "mean of step_ns over the steps", "mean step"),
+    _mean("mean_computation_only_ns", "mean of computation_only_ns over the steps", "only computing"),
+    _mean("mean_overlap_ns", "mean of overlap_ns over the steps", "hidden"),
+    _mean("mean_exposed_ns", "mean of exposed_ns over the steps", "exposed"),
+    _mean("mean_neither_ns", "mean of neither_ns over the steps", "neither"),
+    _number("mean_collective_count", "mean of collective_count over the steps"),
+    _mean("mean_collective_ns", "mean of collective_ns over the steps or calls", "mean time"),
+    _mean("mean_transfer_ns", "mean of transfer_ns over the steps or matched calls", "mean transfer"),
+    _mean("mean_synchronising_ns", "mean of synchronising_ns over the steps", "waiting"),
+    _mean("mean_unmatched_ns", "mean of unmatched_ns over the steps", "not known"),
+    _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
+    _mean("mean_wait_ns", "wait_ns per collective"),
+    _mean("mean_skew_ns", "mean skew: how much later than the first rank it arrives in a collective", "mean skew"),
+    _count("last_count", "collectives in which it came last, alone", "came last"),
+    _fraction("last_fraction", "last_count / collective_count"),
+    _length("caused_wait_ns", "time that others waited in those collectives", "others wait for it"),
+    _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
+    _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
+    _flag("is_straggler", "whether most waiting is for this rank", "late"),
+    _flag("is_cause", "whether its own waiting explains less than half of its skew"),
+)
+"""What ranks do to each other."""
+
+PATH_CLASSES = {
+    "cpu_operator": "CPU operators",
+    "host_gap": "host gaps",
+    "data_loading": "loading",
+    "launch_delay": "launches",
+    "kernel_kernel_delay": "between kernels",
+    "compute": "compute",
+    "communication": "comm.",
+    "copy": "copies",
+    "synchronisation_wait": "sync",
+    "unknown": "unknown",
+}
+"""Classes of the critical path, with headings short enough to fit beside each other."""
+
+CRITICAL_PATH = (
+    _flag("waits_recorded", "whether the profiler recorded who waits for whom"),
+    _count("inferred_wait_count", "waits between streams inferred from timing alone"),
+    _count("contradicted_count", "dependencies that end before they begin, by the clocks of the trace"),
+    *(
+        _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
+        for name, heading in PATH_CLASSES.items()
+    ),
+    _length("measured_ns", "length of the window", "measured"),
+    _length("replayed_ns", "length that the graph gives without any change", "without a change"),
+    _length("predicted_ns", "length with the changes", "predicted"),
+    _length("saved_ns", "measured_ns - predicted_ns", "saves"),
+    _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
+)
+"""The critical path, and what changes would save."""
+
+
+def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading: str = "") -> tuple[ResultColumn, ...]:
+    return tuple(
+        ResultColumn(f"{side}_{name}", column_type, f"{meaning} of the {side} trace", unit, heading.format(side))
+        for side in ("control", "test")
+    )
+
+
+COMPARISONS = (
+    *_both("event_count", "int64", "events", "", "{} events"),
+    *_both("event_count_per_step", "float64", "events in steps over steps", ""),
+    *_both("call_count", "int64", "calls", "", "{} calls"),
+    *_both("total_ns", "int64", "summed durations", "ns", "{} total"),
+    *_both("mean_ns", "float64", "mean duration", "ns", "{} mean"),
+    *_both("ns_per_step", "float64", "time in a mean step", "ns", "{}"),
+    *(
+        column
+        for where in ("host", "device")
+        for part in ("total", "self")
+        for column in _both(f"{where}_{part}_ns", "int64", f"{where}_{part}_ns", "ns")
+    ),
+    _count("event_count_difference", "test_event_count - control_event_count"),
+    _length("difference_ns", "test_total_ns - control_total_ns", "difference"),
+    _mean("difference_ns_per_step", "test_ns_per_step - control_ns_per_step", "difference"),
+)
+"""Two traces beside each other."""
+
+ADVICE = (
+    _text("rule", "the rule that applies"),
+    _text("advice", "what was found and what to try"),
+    _text("analysis", "the analysis that shows more"),
+    _fraction("value_fraction", "what was measured", "measured"),
+    _fraction("limit_fraction", "the limit of the rule", "limit"),
+    _mean("worth_ns", "time of a mean step that can be won, at most; null if unknown", "worth at most"),
+    _fraction("worth_fraction", "share of the mean step that can be won, at most; null if unknown"),
+)
+"""Advice."""
+
+GROUPS: dict[str, tuple[ResultColumn, ...]] = {
+    "Where": WHERE,
+    "Events and names": EVENTS,
+    "Times": TIMES,
+    "Sums of durations": TOTALS,
+    "Counts": COUNTS,
+    "Busy and idle": BUSY_AND_IDLE,
+    "Use of devices": DEVICE_USE,
+    "Launches and queues": LAUNCHES,
+    "Sizes and bandwidths": MEMORY,
+    "Collectives and other ranks": JOB,
+    "Critical path": CRITICAL_PATH,
+    "Comparisons": COMPARISONS,
+    "Advice": ADVICE,
+}
+"""All columns, by what they are about."""
+
+COLUMNS: dict[str, ResultColumn] = {column.name: column for columns in GROUPS.values() for column in columns}
+"""All columns by name."""

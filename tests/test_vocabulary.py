@@ -1,0 +1,133 @@
+"""Every column of every result is declared, with its type, and every declared column is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from scripts.write_columns_page import PAGE, columns_page
+
+import holotrace
+from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.cli.critical_path.what_if import Predictions
+from holotrace.errors import MissingDataError
+from holotrace.sql_queries.views import VIEWS as SQL_VIEWS
+from holotrace.tables import View
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+from holotrace.vocabulary import COLUMNS, GROUPS, heading_of, unit_of
+
+TYPES = {
+    "int64": pl.Int64(),
+    "int32": pl.Int32(),
+    "uint32": pl.UInt32(),
+    "float64": pl.Float64(),
+    "bool": pl.Boolean(),
+    "text": pl.String(),
+    "list[text]": pl.List(pl.String()),
+}
+SMALL_TRACES = ("ddp_gloo_4rank", "triton", "cupti", "amd_mi250", "mtia_inference", "critical_path/simple_add")
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
+    """A made-up job, and small recordings of several devices and profilers."""
+    folder = tmp_path_factory.mktemp("job")
+    write_job(folder, ranks=3, steps=2, layers=2)
+    recorded = Path(__file__).parent / "reference" / "traces"
+    unknown = TraceBuilder().step(1, 0, 100).operator("op", start_us=1, duration_us=20)
+    unknown.kernel("triton_tem_fused_mm_3", start_us=30, duration_us=5, launch_us=5)
+    unknown.kernel("ampere_s16816gemm", start_us=40, duration_us=5, launch_us=9)
+    return [holotrace.open_trace(folder, cache=False), unknown.build()] + [
+        holotrace.open_trace(recorded / name, cache=False) for name in SMALL_TRACES
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables(traces: list[holotrace.Trace]) -> list[tuple[str, pl.DataFrame]]:
+    """Every table of every result, with its name."""
+    return [table for result, _ in results(traces) for table in tables_of(result)]
+
+
+def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
+    """Run every analysis on every trace; each result comes with its tables for people."""
+    for trace in traces:
+        for analysis in ANALYSES:
+            with suppress(MissingDataError):
+                yield analysis.compute(trace), analysis.views
+        yield holotrace.advice(trace), ()
+    yield holotrace.launch_statistics(traces[0], include_launches=True), ()
+    for comparison in COMPARISONS:
+        yield comparison.compute(*traces[:2]), comparison.views
+
+
+def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
+    """Return the tables of a result, each with its name."""
+    found = [(name, value) for name, value in vars(result).items() if isinstance(value, pl.DataFrame)]
+    return [(f"{type(result).__name__}.{name}", table) for name, table in found]
+
+
+def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[str, pl.DataFrame]]) -> None:
+    """One name, one type, in all analyses."""
+    wrong = {
+        (where, name, dtype)
+        for where, table in tables
+        for name, dtype in table.schema.items()
+        if name not in COLUMNS or TYPES[COLUMNS[name].type] != dtype
+    }
+    assert not wrong
+
+
+def test_every_declared_column_is_used(traces: list[holotrace.Trace]) -> None:
+    """By a result, by a table for people, or by `critical-path` with a change."""
+    used = set(Predictions([]).table.columns)
+    for result, views in results(traces):
+        used |= {name for _, table in tables_of(result) for name in table.columns}
+        used |= {name for view in views for name in view.table(result).columns}
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes that occur have a column
+    assert set(COLUMNS) - used - shares == set()
+    assert used - set(COLUMNS) == set()
+
+
+def test_each_name_is_declared_once() -> None:
+    """A second declaration would hide the first."""
+    names = [column.name for columns in GROUPS.values() for column in columns]
+    assert sorted(names) == sorted(COLUMNS)
+
+
+def test_names_tell_their_units() -> None:
+    """A reader of a CSV file sees only names."""
+    endings = {"ns": ("_ns", "_ns_per_step"), "0..1": ("fraction",), "bytes": ("bytes",), "bytes/s": ("bytes_per_s",)}
+    endings["ns since the Unix epoch"] = ("_ns",)
+    wrong = [column for column in COLUMNS.values() if not column.name.endswith(endings.get(column.unit, ("",)))]
+    assert not wrong
+
+
+def test_views_of_sql_use_the_same_names() -> None:
+    """A column of a view that is also a column of a result has its type and its unit."""
+    wrong = [
+        (view.name, column.name)
+        for view in SQL_VIEWS.values()
+        for column in view.columns
+        if column.name in COLUMNS
+        and (column.type, column.unit) != (COLUMNS[column.name].type, COLUMNS[column.name].unit)
+    ]
+    assert not wrong
+
+
+def test_undeclared_columns_are_named_and_measured_by_their_names() -> None:
+    """A query may name columns as it likes."""
+    assert [(heading_of(name), unit_of(name)) for name in ("gap_ns", "busy_fraction", "n")] == [
+        ("gap ns", "ns"),
+        ("busy fraction", "0..1"),
+        ("n", ""),
+    ]
+
+
+def test_the_page_lists_all_columns() -> None:
+    """`python scripts/write_columns_page.py` writes it."""
+    assert PAGE.read_text(encoding="utf-8") == columns_page()
