@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import subprocess
+import sys
 
 import pytest
 
 import holotrace
 from holotrace.enrich.attribution import Attribution
-from holotrace.enrich.compat import OURS, PLUGINS, attribution_of
+from holotrace.enrich.compat import attribution_of
 from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution
 from holotrace.errors import InvalidOptionError
 from holotrace.testing import small_job
@@ -17,16 +19,23 @@ from holotrace.testing import small_job
 
 def test_the_default_is_our_attribution() -> None:
     """Only the plugin's name chooses the plugin's."""
-    assert (attribution_of(None), attribution_of("torch_tb_profiler")) == (OURS, PLUGINS)
-    assert OURS != PLUGINS
+    assert type(attribution_of(None)) is Attribution
+    assert type(attribution_of("torch_tb_profiler")) is PluginAttribution
+    assert attribution_of(None) != attribution_of("torch_tb_profiler")
 
 
-@pytest.mark.parametrize("attribution", [OURS, PLUGINS])
+@pytest.mark.parametrize("attribution", [Attribution(), PluginAttribution()])
 def test_an_attribution_reaches_workers_unchanged(attribution: Attribution) -> None:
     """Analyses send it to worker processes, and results are remembered by it."""
     copied = pickle.loads(pickle.dumps(attribution))  # noqa: S301 -- our own
     assert copied == attribution
     assert hash(copied) == hash(attribution)
+
+
+def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
+    """Commands without `compat` start faster."""
+    code = "import sys, holotrace.enrich.compat; print('holotrace.enrich.tensorboard_plugin' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout.strip() == b"False"  # noqa: S603 -- our own
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from holotrace.enrich.attribution import Attribution
-from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution
 from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
 """Whose numbers to give instead of ours: those of the last source of PyTorch's TensorBoard plugin."""
-
-OURS, PLUGINS = Attribution(), PluginAttribution()
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
@@ -20,7 +17,20 @@ def attribution_of(compat: Compat | None) -> Attribution:
     Raises:
         InvalidOptionError: `compat` has another value.
     """
+    if checked_compat(compat) is None:
+        return Attribution()
+    from holotrace.enrich.tensorboard_plugin.attribution import PluginAttribution  # noqa: PLC0415 -- few ask for it
+
+    return PluginAttribution()
+
+
+def checked_compat(compat: Compat | None) -> Compat | None:
+    """Return `compat` if it is one.
+
+    Raises:
+        InvalidOptionError: `compat` has another value.
+    """
     if compat not in {None, "torch_tb_profiler"}:
         message = f"compat={compat!r} does not exist; use 'torch_tb_profiler', or leave it out for our numbers"
         raise InvalidOptionError(message)
-    return OURS if compat is None else PLUGINS
+    return compat

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.attribution import Attribution
-from holotrace.enrich.compat import OURS, PLUGINS, Compat, attribution_of
+from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, facts, host_plan, results_for_facts
@@ -18,7 +17,7 @@ from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, 
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
 from holotrace.store.trace import Trace
 
-_RULES: dict[Attribution, RuleSet] = {OURS: OUR_RULES, PLUGINS: PLUGIN_RULES}
+_RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
 _RECOMMENDATIONS = {
     "rule": pl.String,
     "advice": pl.String,
@@ -105,7 +104,7 @@ def advice(
     >>> holotrace.advice(small_job()).recommendations.select("rule", "rank_count", "worth_fraction").rows()
     [('late_rank', 1, 0.2), ('communication', 1, 0.3)]
     """
-    results = results_for_facts(trace, _RULES[attribution_of(compat)].analyses, compat, executor)
+    results = results_for_facts(trace, _RULES[checked_compat(compat)].analyses, compat, executor)
     return advice_from(trace, results, thresholds=thresholds, compat=compat, executor=executor)
 
 
@@ -130,7 +129,7 @@ def advice_on(
 ) -> Advice:
     """Return `advice` from the results of `host_plan` and of the analyses."""
     of_ranks = facts(hosts, results)
-    rules = _RULES[attribution_of(compat)].rules
+    rules = _RULES[checked_compat(compat)].rules
     cases = {rule: _cases(rule, of_ranks, thresholds or Thresholds()) for rule in rules}
     applying = sorted(filter(cases.get, rules), key=lambda rule: (not rule.is_first, -(_worth(cases[rule]) or 0)))
     with_rules = [(rule, rank_case) for rule in applying for rank_case in cases[rule]]

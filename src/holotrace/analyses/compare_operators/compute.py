@@ -13,7 +13,7 @@ from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.compat import OURS, PLUGINS, Compat, attribution_of
+from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
 from holotrace.enrich.host.host_names import NodeClass
@@ -148,7 +148,7 @@ def compare_operators(
     if by is not None and by not in MEASURES:
         message = f"by={by!r} is none of: {', '.join(MEASURES)}"
         raise InvalidOptionError(message)
-    aligned = _ALIGNED[attribution_of(compat)]
+    aligned = _ALIGNED[checked_compat(compat)]
     return aligned(control, test, by, executor)
 
 
@@ -314,4 +314,4 @@ def _as_the_plugin(control: Trace, test: Trace, by: Measure | None, _: Executor)
     )
 
 
-_ALIGNED = {OURS: _as_we_do, PLUGINS: _as_the_plugin}
+_ALIGNED = {None: _as_we_do, "torch_tb_profiler": _as_the_plugin}

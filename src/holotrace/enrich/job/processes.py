@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from holotrace.ingest.worker_names import worker_of
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
@@ -20,6 +19,8 @@ def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
 
 def host_and_process_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
     """Return host and process of a worker named `<host>_<process>`, else the worker as the host."""
+    from holotrace.ingest.worker_names import worker_of  # noqa: PLC0415 -- loads what reads remote files
+
     worker = worker_of(rank_trace.source)
     named = re.fullmatch(r"(.+)_(\d+)", worker)
     return (named[1], int(named[2])) if named else (worker, None)
