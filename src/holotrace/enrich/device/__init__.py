@@ -1,1 +1,1 @@
-"""What ran on the devices, what launched it, and what it waited for."""
+"""Device work, the calls that launched it, and synchronisation."""

@@ -1,4 +1,4 @@
-"""What ran on the devices of a rank: kernels, copies, memsets. Waiting, markers and annotations are no work."""
+"""Device work of a rank: kernels, copies and memsets, without waits, markers and annotations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
 _NO_WORK = 255
-"""Stands for "waits or marks" in an array of kernel kinds."""
+"""Kind of rows that only wait or mark, in an array of kernel kinds."""
 
 _KIND_OF_EVENT = {
     EventKind.GPU_MEMCPY: KernelKind.MEMORY,
@@ -44,25 +44,25 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the device work of a rank, one row per event; the rules in `holotrace.enrich.kernels.kernel_kind` set the kinds.
 
     Returns:
-        Sorted by start_ns, at equal starts in file order:
+        Sorted by start_ns, equal starts in file order:
 
         event_index   uint32
         start_ns      int64
         end_ns        int64   at least start_ns
         name          uint32  string id
         kernel_kind   uint8   KernelKind
-        device        int32   -1 where the file does not say
-        stream        int64   -1 where the file does not say
-        correlation   int64   -1 where there is none
+        device        int32   -1 if the file does not say
+        stream        int64   -1 if the file does not say
+        correlation   int64   -1 if there is none
     """
     rows = device_rows(rank_trace)
     return _work(rows, kernel_kinds(rank_trace, rows))
 
 
 def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield each device and its part of `device_work`, devices in order."""
+    """Yield each device, in order, with its part of `device_work`."""
     devices = work["device"].unique().sort().to_list()
-    if len(devices) == 1:  # the usual case, without a copy
+    if len(devices) == 1:  # the usual case; filtering would copy
         yield devices[0], work
         return
     for device in devices:
@@ -76,12 +76,12 @@ def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Interval
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_work` before the names were looked at: `DEVICE_ROW_COLUMNS`, with rows that turn out to wait."""
+    """Return the `DEVICE_ROW_COLUMNS` of `device_work` and of the rows that, by their names, only wait."""
     return _device_rows(rank_trace)
 
 
 def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.uint8]:
-    """Return the KernelKind of each of the `device_rows`, 255 for those that are no work; see `kernel_kind`."""
+    """Return the KernelKind of each of the `device_rows`, 255 for those that are not work; see `kernel_kind`."""
     event_kinds, names = rows["kind"].to_numpy(), rows["name"].to_numpy()
     answers = np.empty(rows.height, np.uint8)
     for event_kind in np.flatnonzero(np.bincount(event_kinds)).tolist():
@@ -97,7 +97,7 @@ def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.ui
 
 @dataclass(frozen=True)
 class NoDeviceWork:
-    """What stands for the result of a rank on whose devices nothing ran."""
+    """The result of a rank without device work."""
 
     rank: int
     source: str
@@ -105,33 +105,33 @@ class NoDeviceWork:
 
     @classmethod
     def of(cls, rank_trace: RankTrace) -> NoDeviceWork:
-        """Count what the rank has instead."""
+        """Count the CPU events of the rank."""
         counts = rank_trace.event_counts()
         return cls(rank_trace.rank, rank_trace.source, sum(counts.get(kind, 0) for kind in _HOST_KINDS))
 
     @property
     def finding(self) -> str:
-        """Say that the rank is left out."""
+        """One sentence: the rank is left out."""
         return f"rank {self.rank} has no GPU kernels and is left out ({self.source}: {self.cpu_events:,} CPU events)"
 
 
 def with_device_work(analysis: str, partials: Mapping[int, T | NoDeviceWork]) -> tuple[dict[int, T], tuple[str, ...]]:
-    """Separate the ranks that have device work from those that have none.
+    """Separate the ranks with device work from those without.
 
     Returns:
-        The partial results of the former by rank, and a finding for each of the latter.
+        {rank: partial} of those with device work, and a finding for each of the others.
 
     Raises:
         MissingDataError: no rank has device work.
     """
-    found = {rank: partial for rank, partial in partials.items() if not isinstance(partial, NoDeviceWork)}
+    with_work = {rank: partial for rank, partial in partials.items() if not isinstance(partial, NoDeviceWork)}
     missing = [partial for partial in partials.values() if isinstance(partial, NoDeviceWork)]
-    if missing and not found:
+    if missing and not with_work:
         first = missing[0]
         raise MissingDataError.no_gpu_kernels(
             analysis, rank=first.rank, source=first.source, cpu_events=first.cpu_events
         )
-    return found, tuple(partial.finding for partial in missing)
+    return with_work, tuple(partial.finding for partial in missing)
 
 
 @derived
@@ -140,18 +140,20 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
         return device_rows(rank_trace.unselected).filter(is_kept)
     rows = event_ranges(rank_trace, DEVICE_WORK_KINDS, DEVICE_ROW_COLUMNS)
     missing = pl.col("device", "stream", "correlation").fill_null(-1)
-    in_order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")  # which joins the sorted runs of most files
+    in_order = np.argsort(
+        rows["start_ns"].to_numpy(), kind="stable"
+    )  # a stable sort merges the sorted runs that most files consist of
     return rows.with_columns(missing)[in_order]
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Say of each device row of the whole rank whether to keep it; None where a selection has to see all events."""
+    """Return whether to keep each device row of the whole rank; None if a selection needs all events."""
     selections: tuple[object, ...] = rank_trace.selections
-    able = [each for each in selections if isinstance(each, DeviceSelection)]
+    able = [selection for selection in selections if isinstance(selection, DeviceSelection)]
     if not able or len(able) < len(selections):
         return None
     is_kept: npt.NDArray[np.bool_] = np.logical_and.reduce(
-        [each.of_device_rows(rank_trace.unselected) for each in able]
+        [selection.of_device_rows(rank_trace.unselected) for selection in able]
     )
     return is_kept
 

@@ -1,4 +1,4 @@
-"""What the devices of a rank are, as the file says it."""
+"""Properties of the devices of a rank, as the file gives them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SCHEMA = {
 
 
 def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the devices on which the rank ran work; what the file does not say of one is null.
+    """Return the devices on which the rank ran work; null for properties that the file does not give.
 
     Returns:
         Sorted by device:
 
         device              int32
         device_name         str
-        memory_bytes        int64  of the whole device
-        compute_capability  str    `8.0`; of AMD devices the numbers of the architecture
+        memory_bytes        int64  total memory
+        compute_capability  str    `8.0`; for AMD devices, the numbers of the architecture
     """
     used = device_work(rank_trace)["device"].unique().sort().to_list()
     return described_devices(rank_trace, used)
@@ -34,18 +34,20 @@ def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
 
 def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame:
     """Return `devices_of_rank` for these devices."""
-    found = zip(devices, properties_of(rank_trace, devices), strict=True)
-    return pl.DataFrame([(device, *_described(each)) for device, each in found], schema=_SCHEMA, orient="row")
+    described = zip(devices, properties_of(rank_trace, devices), strict=True)
+    return pl.DataFrame(
+        [(device, *_described(properties)) for device, properties in described], schema=_SCHEMA, orient="row"
+    )
 
 
 def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
-    """Return what the file says of each of these devices, its `deviceProperties`; nothing is an empty dict.
+    """Return the `deviceProperties` of each of these devices; an empty dict if the file has none.
 
     ROCm counts the CPUs among the devices of its kernels, so that GPU 0 of a machine with two is device 2, but lists
-    GPUs alone. There a device that is not listed has what all those listed have in common.
+    only GPUs. In such a file, a device that is not listed gets the properties that all listed devices share.
     """
     listed = rank_trace.header.device_properties
-    by_number = {_number(each, place): each for place, each in enumerate(listed)}
+    by_number = {_number(properties, place): properties for place, properties in enumerate(listed)}
     other = _in_common(listed) if is_rocm(rank_trace) else {}
     return [by_number.get(device, other) for device in devices]
 
@@ -57,7 +59,7 @@ def _number(properties: dict[str, Any], place: int) -> int:
 
 def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
     first = listed[0] if listed else {}
-    return {key: value for key, value in first.items() if all(each.get(key) == value for each in listed)}
+    return {key: value for key, value in first.items() if all(properties.get(key) == value for properties in listed)}
 
 
 def is_rocm(rank_trace: RankTrace) -> bool:

@@ -1,4 +1,4 @@
-"""The longest times in which a device is idle."""
+"""The longest idle gaps of a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def longest_idle_gaps(rank_trace: RankTrace, *, shortest_ns: int, most: int) -> 
 
         device           int64
         start_ns, end_ns int64  at least `shortest_ns` apart
-        launch_start_ns  int64  when the host launched the work that ends the gap; null where no launch was recorded
+        launch_start_ns  int64  when the host launched the work that ends the gap; null if no launch was recorded
     """
     work = device_work(rank_trace)
     launch = launches(rank_trace).select("event_index", "launch_start_ns")

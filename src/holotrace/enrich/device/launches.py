@@ -19,19 +19,19 @@ from holotrace.store.trace import RankTrace
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every device row with the runtime or driver call that launched it.
 
-    The two share a `correlation` above 0. One call may have launched many rows: a CUDA graph has one launch. Where
-    several calls carry the same correlation, because a runtime call contains a driver call or because the file joins
-    several processes, the choice falls on, in this order: a call with the same `external_id` as the row; one that
-    began no later than the row; a runtime call rather than a driver call; the one that began last.
+    The two share a `correlation` above 0. One call may launch many rows, as the launch of a CUDA graph does. Several
+    calls may have the same correlation, because a runtime call contains a driver call, or because the file joins
+    several processes. Then, in this order, prefer a call with the same `external_id` as the row; one that began no
+    later than the row; a runtime call; the one that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
 
         event_index      uint32
-        launch_index     uint32  event_index of the call; null where none is known
-        launch_name      uint32  string id; null where none is known
-        launch_start_ns  int64   null where none is known
-        launch_end_ns    int64   null where none is known
+        launch_index     uint32  event_index of the call; null if unknown
+        launch_name      uint32  string id; null if unknown
+        launch_start_ns  int64   null if unknown
+        launch_end_ns    int64   null if unknown
     """
     rows, calls = device_rows(rank_trace), _calls(rank_trace)
     only = only_matches(calls["correlation"].to_numpy(), rows["correlation"].to_numpy())
@@ -45,25 +45,25 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows and columns of `device_work` with those of `launches`; it is not remembered."""
+    """Return `device_work` with the columns of `launches`; computed at each call."""
     work = device_work(rank_trace)
     return work.hstack(of_work(launches(rank_trace), work).drop("event_index"))
 
 
 @derived
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return when the host asked for each device row: to which step the row belongs.
+    """Return when the host asked for each device row, which decides the step of the row.
 
-    That is when its launch began. A row of unknown launch counts from its own start, unless it was launched before the
-    recording: streams work in order, so whatever a stream runs before the first work whose launch is known was
-    launched earlier. Of a stream without any known launch (the calls of NCCL are not always recorded) only what begins
-    before the first known launch of all was.
+    That is the start of its launch. If the launch is unknown, it is the start of the row itself, unless the row was
+    launched before the recording. Streams work in order, so everything that a stream runs before its first row with a
+    known launch was launched earlier. On a stream without any known launch (calls of NCCL are not always recorded),
+    only rows that start before the first known launch of the rank were launched before the recording.
 
     Returns:
         The rows of `device_rows`, in the same order:
 
         event_index  uint32
-        asked_ns     int64   null where it was before the recording
+        asked_ns     int64   null if before the recording
     """
     launched = launches(rank_trace)
     launch_ns = launched["launch_start_ns"]
@@ -79,7 +79,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return those of the rows of `launches` or `asked_for` that are in `work`, which has the same order."""
+    """Return the rows of `launches` or `asked_for` that are in `work`; both have the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 
@@ -102,7 +102,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """Return the row in `calls` of the best call of each of these device rows, which have several."""
+    """Return the row in `calls` of the best call for each of these device rows, which have several calls."""
     pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
     external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
     best_first = pairs.sort(
@@ -117,7 +117,7 @@ def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) 
 
 
 def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
-    """Return the lookup from event_index to external_id, for these events alone."""
+    """Return {event_index: external_id} of these events."""
     events = rank_trace.table("events", ["event_index", "external_id"])
     known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
     return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

@@ -1,7 +1,7 @@
-"""Who waits for whom: streams for events, the host for streams, devices, events and copies.
+"""Synchronisation: streams that wait for events, and the host for streams, devices, events and copies.
 
-The profiler writes rows of kind SYNCHRONISATION where `enable_cuda_sync_events` was on. Without them a call of the host
-that waits is known by its name alone, and waits of streams are not known at all.
+The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without them, only the name of a
+host call shows that it waits, and waits of streams are unknown.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event where a wait or a device row of the event names its correlation, or where its name says so.
-    The stream is known only in the former case.
+    A call records an event if a wait or a device row has its correlation, which gives the stream, or if its name says
+    so.
 
     Returns:
         In file order:
 
         event_index  uint32  the call
         start_ns     int64
-        correlation  int64   null where there is none
-        device       int32   null where unknown
-        stream       int64   null where unknown
-        work_index   uint32  the last work launched into the stream before; null where none or the stream is unknown
+        correlation  int64   null if there is none
+        device       int32   null if unknown
+        stream       int64   null if unknown
+        work_index   uint32  the last work launched into the stream before; null if none or unknown
     """
     places = _recorded_places(rank_trace)
     is_known = pl.col("correlation").is_in(places["correlation"].implode())
@@ -59,21 +59,20 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    What is waited for is the last work launched into the other stream before the event was recorded, and what waits is
-    the first work launched into the waiting stream after the call. Where the record is not known, the event is taken
-    to be recorded right before the call.
+    The first work launched into the waiting stream after the call waits for the last work launched into the other
+    stream before the event was recorded. If that call is unknown, assume that it came right before the wait.
 
     Returns:
-        One row for each wait that the profiler wrote down, in file order:
+        One row for each wait that the profiler recorded, in file order:
 
         event_index    uint32  the wait, a row of the device
-        call_index     uint32  the call that asked for it; null where unknown
-        device         int32   null where unknown
-        stream         int64   that waits; null where unknown
-        waited_stream  int64   that is waited for; null where unknown
-        record_index   uint32  the call that recorded the event; null where unknown
-        source_index   uint32  the work that is waited for; null where unknown, or none was launched before
-        target_index   uint32  the work that waits; null where unknown, or none was launched after
+        call_index     uint32  the call that requested it; null if unknown
+        device         int32   null if unknown
+        stream         int64   the one that waits; null if unknown
+        waited_stream  int64   the one it waits for; null if unknown
+        record_index   uint32  the call that recorded the event; null if unknown
+        source_index   uint32  the work it waits for; null if unknown, or none was launched before
+        target_index   uint32  the work that waits; null if unknown, or none was launched after
     """
     waits = _linked_waits(rank_trace).filter(pl.col("scope") == "wait")
     sources = _last_launched(rank_trace, _at_the_record(waits))["work_index"]
@@ -86,21 +85,21 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
 def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls with which the host waits for a device, and the work they wait for.
 
-    A call waits for the last work launched before it into its stream, or into every stream of its device; for an
-    event, for the last work launched before the record; or for the copy it launched, where it returned no sooner than
-    that had ended. A call whose stream the profiler did not write down is taken to wait for the stream whose work
-    ended last before the call did. A call that returned before the work ended asked, and did not wait.
+    A call waits for the last work launched before it into its stream or into every stream of its device; if it waits
+    for an event, for the last work launched before the event was recorded; and for the copy it launched, if it
+    returned after the copy ended. If the profiler did not record the stream of a call, assume the stream whose work
+    ended last before the call did. A call that returned before the work ended only queried, and did not wait.
 
     Returns:
         One row for each call and each stream it waits for, sorted by event_index, device and stream:
 
         event_index   uint32  the call
-        sync_index    uint32  the row of the wait; null where only the name of the call or its times tell
+        sync_index    uint32  the row of the wait; null if the wait is inferred from the name or times of the call
         scope         str     `stream`, `device`, `event` or `copy`
-        device        int32   of the work; null where unknown
-        stream        int64   of the work; null where unknown
-        record_index  uint32  the call that recorded the event; null where unknown, or no event is waited for
-        source_index  uint32  the work that is waited for; null where unknown, or nothing was launched before
+        device        int32   of the work; null if unknown
+        stream        int64   of the work; null if unknown
+        record_index  uint32  the call that recorded the event; null if unknown, or if there is no event
+        source_index  uint32  the work it waits for; null if unknown, or nothing was launched before
     """
     written = _linked_waits(rank_trace).filter(pl.col("scope") != "wait").drop_nulls("call_index")
     named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
@@ -113,15 +112,15 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     )
     tables = [find(rank_trace, waits) for find, waits in parts if len(waits)]
     tables.append(_blocking_copies(rank_trace))
-    found = pl.concat([table.rename({"work_index": "source_index"}).select(_HOST_WAIT) for table in tables])
-    return found.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
+    waits = pl.concat([table.rename({"work_index": "source_index"}).select(_HOST_WAIT) for table in tables])
+    return waits.rename({"call_index": "event_index"}).sort("event_index", *_STREAM)
 
 
 @derived
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return when the first call that waits for a whole device returned.
 
-    No work of before the recording is left then. Where no call waits, it is a moment after all.
+    Work from before the recording has ended by then. If no such call exists, return a time after all events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
@@ -129,13 +128,13 @@ def device_drained_ns(rank_trace: RankTrace) -> int:
 
 
 def has_recorded_waits(rank_trace: RankTrace) -> bool:
-    """Say whether the profiler wrote down who waits for whom."""
+    """Return whether the profiler recorded synchronisation."""
     return bool(len(rank_trace.table("synchronisations", ["event_index"])))
 
 
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls; of several with one correlation, one of which contains the others, the runtime call."""
+    """Return the calls; of nested calls with the same correlation, only the runtime call."""
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "correlation", "kind"])
     is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
     first = calls.filter(is_numbered).sort("kind", maintain_order=True).unique("correlation", keep="first")
@@ -160,7 +159,7 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows that say who waits for what; those of devices that wait for a stream have no `sync_kind`."""
+    """Return the rows of waits; waits of a device for a stream have no `sync_kind`."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
     details = rank_trace.table("synchronisations").filter(is_wait)
     kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)
@@ -178,7 +177,7 @@ def _known_stream(column: str) -> pl.Expr:
 
 
 def _scopes(texts: pl.Series) -> pl.Series:
-    """Return `wait` where a stream waits, else what the host waits for: `event`, `stream` or `device`."""
+    """Return `wait` for a stream that waits, else what the host waits for: `event`, `stream` or `device`."""
     words = texts.str.to_lowercase()
     by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
@@ -201,7 +200,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """Put stream and moment of the record in place of those of the call, where an event is waited for."""
+    """For waits for an event, replace stream and time of the call by those of the record."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -224,7 +223,7 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _launched_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return all device work in the order in which it was asked for."""
+    """Return all device work in the order of its launches."""
     rows = device_rows(rank_trace).join(
         rank_trace.table("synchronisations", ["event_index"]), on="event_index", how="anti", maintain_order="left"
     )
@@ -241,20 +240,20 @@ def _last_launched(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame
 def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
     work = _launched_work(rank_trace).select(*_STREAM, "moment_ns", work_index="event_index", work_end_ns="end_ns")
     rows = moments.select(*_STREAM, "moment_ns").with_row_index("row").sort("moment_ns")
-    found = rows.join_asof(
+    joined = rows.join_asof(
         work, on="moment_ns", by=_STREAM, strategy=strategy, allow_exact_matches=False, check_sortedness=False
     )
-    return moments.hstack(found.sort("row").select("work_index", "work_end_ns"))
+    return moments.hstack(joined.sort("row").select("work_index", "work_end_ns"))
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Find the work that each call waits for on every stream, of its device where that is known."""
-    found = _candidates(rank_trace, waits).drop_nulls("work_index")
-    return _with_idle(waits, found)
+    """Return the work that each call waits for on every stream of its device, or of all devices if its device is unknown."""
+    candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
+    return _with_idle(waits, candidates)
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Choose the stream whose work ended last before the call did."""
+    """Return the stream whose work ended last before the call did."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 
@@ -267,14 +266,14 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
     return _last_launched(rank_trace, placed)
 
 
-def _with_idle(waits: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Add the waits for which no work was found."""
-    idle = waits.join(found, on="call_index", how="anti")
-    return pl.concat([found, idle], how="diagonal")
+def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
+    """Add the waits that have no work to wait for."""
+    idle = waits.join(with_work, on="call_index", how="anti")
+    return pl.concat([with_work, idle], how="diagonal")
 
 
 def _blocking_copies(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the copies whose call returned no sooner than they had ended."""
+    """Return the copies whose call returned after they ended."""
     work = _launched_work(rank_trace)
     waited = work.filter((pl.col("kind") == EventKind.GPU_MEMCPY) & (pl.col("launch_end_ns") >= pl.col("end_ns")))
     return waited.select(

@@ -1,1 +1,1 @@
-"""Lookups in the table of events that all rooms share."""
+"""Lookups in the table of events."""

@@ -1,4 +1,4 @@
-"""Events of some kinds with both of their ends."""
+"""Events of some kinds, with their starts and ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def event_ranges(
     `columns` are columns of `events`, or `end_ns`: start_ns + duration_ns, at least start_ns. With `names`, string ids,
     only events with one of these names.
     """
-    stored = dict.fromkeys(each for column in columns for each in _STORED.get(column, (column,)))
+    stored = dict.fromkeys(name for column in columns for name in _STORED.get(column, (column,)))
     events = rank_trace.events_of(kinds, list(stored if names is None else stored | {"name": None}))
     named = events if names is None else events.filter(pl.col("name").is_in(names.implode()))
     return named.select(_END if column == "end_ns" else column for column in columns)

@@ -1,4 +1,4 @@
-"""Where in a table the rows of some events are: what a join on `event_index` finds, in a fraction of its time."""
+"""Find the rows of events in a table, in a fraction of the time of a join on `event_index`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.algorithms.matching import rows_of
 
 _NO_EVENT = np.iinfo(np.uint32).max
-"""Stands for null: no file has so many events."""
+"""Replaces null; no file has so many events."""
 
 
 def rows_of_events(table: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
@@ -24,6 +24,6 @@ def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
 
 
 def of_events(table: pl.DataFrame, event_index: pl.Series) -> pl.DataFrame:
-    """Return the columns of `table` but `event_index` for each of these events, nulls where it has no such event."""
+    """Return the columns of `table`, without `event_index`, for each of these events; nulls if it lacks the event."""
     rows = pl.Series(rows_of_events(table, event_index)).cast(pl.UInt32, strict=False)
     return table.select(pl.exclude("event_index").gather(rows))

@@ -1,1 +1,1 @@
-"""Facts about the ranks of a job together."""
+"""Facts about all ranks of a job."""

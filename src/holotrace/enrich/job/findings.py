@@ -1,4 +1,4 @@
-"""Findings of many ranks: each sentence once, with the ranks it is about."""
+"""Findings of many ranks: each sentence once, with its ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Write ranks as the command line takes them, neighbours as a range."""
+    """Write ranks as the command line accepts them, with ranges."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][-1] + 1:

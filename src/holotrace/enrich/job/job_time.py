@@ -1,4 +1,4 @@
-"""From when to when a job was recorded, by the events that are listed in frames and timelines."""
+"""Start and length of the recording of a job, from the events that frames and timelines list."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace, Trace
 
 _NO_RANGES = (EventKind.INSTANT, EventKind.MEMORY, EventKind.TRACE_SPAN)
-"""Kinds that are no ranges of time, and the span of the whole recording."""
+"""Kinds without a duration, and the span of the whole recording."""
 
 RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 """Kinds of events that frames and timelines list."""
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return when the first range of time of any rank begins, whatever is selected: HTA's times count from there."""
+    """Return the start of the first range of any rank, ignoring selections; HTA counts times from it."""
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 
@@ -29,10 +29,12 @@ def duration_ns(rank_trace: RankTrace) -> int:
 
 
 def listed_events(rank_trace: RankTrace, columns: Sequence[str], kinds: Sequence[EventKind] = RANGES) -> pl.DataFrame:
-    """Return columns of the events that HTA lists in its frames, in file order; they are not remembered."""
+    """Return columns of the events that HTA lists in its frames, in file order."""
     named = list(dict.fromkeys([*columns, "category"]))
     events = rank_trace.events_of(kinds, named)
-    listed = events.drop_nulls("category") if events["category"].null_count() else events  # which would copy them all
+    listed = (
+        events.drop_nulls("category") if events["category"].null_count() else events
+    )  # filtering would copy them all
     return listed.select(columns)
 
 

@@ -1,7 +1,7 @@
-"""What keeps the traces of a folder from being the whole of one job.
+"""Reasons why the traces of a folder may not be one whole job.
 
-Files of different jobs that lie in one folder, files that are cut off, and files that cannot be read: a verdict over what
-is left would pass for one on the job, so whoever shows it says these first.
+A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would pass for
+one on the whole job, so show these reasons before the verdict.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ FARTHEST_APART_NS = 10_000_000_000
 """Ranks of one job record at the same time; their clocks may differ by seconds."""
 
 MOST_NAMED = 4
-"""Groups, files or ranks named in one sentence."""
+"""At most so many groups, files or ranks are named in one sentence."""
 
 CUT_OFF_KINDS = ("truncated_json", "truncated_compression")
-"""Kinds of findings that say that a file ends too early, with a part of an event lost."""
+"""Kinds of findings about a file that ends too early, within an event."""
 
 _NO_END = "missing_end"
-"""The end is missing, but no part of an event is lost."""
+"""Kind of the finding about a file whose end is missing, after the last event."""
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Later times count from 1970, earlier ones from some start of the recording."""
+"""Later times count from 1970; earlier ones, from the start of a recording or machine."""
 
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Wholeness:
-    """What is known to keep the traces from being one whole job; all empty for one that is whole.
+    """The reasons why the traces may not be one whole job; all empty if none is known.
 
     unrelated   why the ranks do not look like one job, in one sentence
     cut_off     one sentence for each file that ends too early, by its rank
     cpu_only    ranks among `cut_off` whose file ends before any device work
-    left_out    what was found and is missing, in sentences
+    left_out    files that exist but are missing from the trace, in sentences
     """
 
     unrelated: str = ""
@@ -58,17 +58,17 @@ class Wholeness:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All of it, in the order in which it matters; of many files that are cut off the first."""
+        """All reasons, the most important first; only the first of many cut-off files."""
         cut = list(self.cut_off.values())
         more = [f"{len(cut) - MOST_NAMED:,} more files are cut off; holotrace check says where"]
         first = (*cut[:MOST_NAMED], *(more if len(cut) > MOST_NAMED else ()))
         told = (*filter(None, [self.unrelated]), *first, *self.left_out)
-        return tuple(f"{each[0].upper()}{each[1:]}." for each in told)
+        return tuple(f"{reason[0].upper()}{reason[1:]}." for reason in told)
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What one file says about its job and its end; None and empty stand for unknown."""
+    """Facts in one file about its job and its end; None or empty if unknown."""
 
     world_size: int | None
     backend: str | None
@@ -81,7 +81,7 @@ class _Facts:
 
 
 def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
-    """Say what keeps the traces from being one whole job; quiet where nothing is known to."""
+    """Return the reasons why the traces may not be one whole job."""
     return wholeness_plan(trace).run(trace, executor)
 
 
@@ -91,7 +91,7 @@ def wholeness_plan(trace: Trace) -> Plan[_Facts, Wholeness]:
 
 
 def _whole(trace: Trace, facts: Mapping[int, _Facts]) -> Wholeness:
-    cut_off = {rank: each.cut_off for rank, each in facts.items() if each.cut_off}
+    cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
     return Wholeness(
         unrelated=_unrelated(facts),
         cut_off=cut_off,
@@ -104,7 +104,7 @@ def _facts(rank_trace: RankTrace) -> _Facts:
     whole, header = rank_trace.unselected, rank_trace.header
     events = whole.table("events", ["start_ns", "duration_ns"])
     counts = whole.event_counts()
-    names = {each["name"] for each in header.device_properties if isinstance(each.get("name"), str)}
+    names = {gpu["name"] for gpu in header.device_properties if isinstance(gpu.get("name"), str)}
     runtimes = [f"{name} {header.raw[key]}" for key, name in _RUNTIMES.items() if isinstance(header.raw.get(key), int)]
     return _Facts(
         world_size=header.world_size,
@@ -123,11 +123,11 @@ def _number(value: Any) -> int | None:  # noqa: ANN401 -- what Polars gives for 
 
 
 def _cut_off(rank_trace: RankTrace) -> str:
-    """Say that a file ends too early, and where."""
-    found = {each.kind: each for each in rank_trace.health.findings}
-    named = next((found[kind] for kind in CUT_OFF_KINDS if kind in found), None)
-    if named is None and rank_trace.header.raw:  # the brackets of a list alone may be left open
-        named = found.get(_NO_END)
+    """Return a sentence if the file ends too early, and where."""
+    by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
+    named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
+    if named is None and rank_trace.header.raw:  # a file that is a list may leave its bracket open
+        named = by_kind.get(_NO_END)
     return "" if named is None else _where(rank_trace, named)
 
 
@@ -139,15 +139,15 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def _unrelated(facts: Mapping[int, _Facts]) -> str:
-    """Say in what the ranks differ that one job has in common."""
+    """Return a sentence on the differences between ranks that one job cannot have."""
     differences = [
         _times(facts),
-        _difference(facts, "the world sizes", lambda each: each.world_size),
-        _difference(facts, "the GPUs", lambda each: " and ".join(each.gpus) or None),
-        _difference(facts, "the backends", lambda each: each.backend),
-        _difference(facts, "the runtimes", lambda each: each.runtime or None),
+        _difference(facts, "the world sizes", lambda of_rank: of_rank.world_size),
+        _difference(facts, "the GPUs", lambda of_rank: " and ".join(of_rank.gpus) or None),
+        _difference(facts, "the backends", lambda of_rank: of_rank.backend),
+        _difference(facts, "the runtimes", lambda of_rank: of_rank.runtime or None),
     ]
-    known = [each for each in differences if each]
+    known = [difference for difference in differences if difference]
     if not known:
         return ""
     return f"these {len(facts):,} traces do not look like one job: {'; '.join(known)}"
@@ -155,15 +155,15 @@ def _unrelated(facts: Mapping[int, _Facts]) -> str:
 
 def _difference(facts: Mapping[int, _Facts], what: str, of: Callable[[_Facts], Hashable | None]) -> str:
     ranks: dict[Hashable, list[int]] = {}
-    for rank, each in facts.items():
-        if (value := of(each)) is not None:
+    for rank, of_rank in facts.items():
+        if (value := of(of_rank)) is not None:
             ranks.setdefault(value, []).append(rank)
     return f"{what} are {_groups(ranks.items())}" if len(ranks) > 1 else ""
 
 
 def _times(facts: Mapping[int, _Facts]) -> str:
-    """Say when the ranks were recorded, where that was at different times."""
-    spans = {rank: (each.first_ns, each.last_ns) for rank, each in facts.items()}
+    """Return when the ranks were recorded, if at different times."""
+    spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None
     )
@@ -181,7 +181,7 @@ def _times(facts: Mapping[int, _Facts]) -> str:
 
 
 def _groups(values: Iterable[tuple[Hashable, list[int]]]) -> str:
-    """Return `8 (rank 0, 1), 2 (rank 3)`; of many the first."""
+    """Return `8 (rank 0, 1), 2 (rank 3)`, shortened if there are many."""
     told = [f"{value} ({ranks_text(sorted(ranks))})" for value, ranks in values]
     more = [f"{len(told) - MOST_NAMED:,} more"] if len(told) > MOST_NAMED else []
     return ", ".join([*told[:MOST_NAMED], *more])
@@ -195,11 +195,11 @@ def _time_text(time_ns: int) -> str:
 
 
 def _unreadable(skipped: Iterable[SkippedFile]) -> list[str]:
-    """Name files that cannot be read and would be part of the job."""
-    files = [each for each in skipped if each.is_unreadable]
+    """Name the files of the job that cannot be read."""
+    files = [file for file in skipped if file.is_unreadable]
     if not files:
         return []
-    named = "; ".join(f"{name_of(each.path)} ({_reason(each)})" for each in files[:MOST_NAMED])
+    named = "; ".join(f"{name_of(file.path)} ({_reason(file)})" for file in files[:MOST_NAMED])
     more = f"; {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
     subject = "1 file" if len(files) == 1 else f"{len(files):,} files"
     return [f"{subject} could not be read and {'is' if len(files) == 1 else 'are'} missing here: {named}{more}"]
@@ -210,12 +210,12 @@ def _reason(file: SkippedFile) -> str:
 
 
 def _doubles(trace: Trace) -> list[str]:
-    """Name ranks that several files claim which are not called like recordings of one process."""
-    named = {rank: name_of(each.source) for rank, each in trace.ranks.items()}
+    """Name ranks that several files claim, unless their names look like recordings of one process."""
+    named = {rank: name_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
     others = {
-        each.rank: name_of(each.path)
-        for each in trace.skipped
-        if each.rank in named and _unnumbered(each.path) != _unnumbered(trace.ranks[each.rank].source)
+        file.rank: name_of(file.path)
+        for file in trace.skipped
+        if file.rank in named and _unnumbered(file.path) != _unnumbered(trace.ranks[file.rank].source)
     }
     if not others:
         return []
@@ -225,5 +225,5 @@ def _doubles(trace: Trace) -> list[str]:
 
 
 def _unnumbered(path: str) -> str:
-    """Return the name of who recorded a file without its numbers, which change from one recording to the next."""
+    """Return the worker name of a file without numbers, which differ between recordings."""
     return re.sub(r"\d+", "", _MONTH.sub("", worker_of(path)))

@@ -1,1 +1,1 @@
-"""The training steps, and to which one an event belongs."""
+"""Training steps, and the step of each event."""

@@ -1,4 +1,4 @@
-"""Which events of a rank to look at: for `Trace.where`, through `functools.partial`."""
+"""Selections of events for `Trace.where`; bind their options with `functools.partial`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.store.trace import RankTrace
 
 
 def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np.bool_]:
-    """Say of each event whether it belongs to one of these steps: `trace.where(partial(in_steps, steps=[3]))`.
+    """Return whether each event belongs to one of these steps: `trace.where(partial(in_steps, steps=[3]))`.
 
     Host events belong to the step in which they begin, device work to the one in which it was launched.
     """
@@ -21,7 +21,7 @@ def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np
 
 
 def on_devices(rank_trace: RankTrace, *, devices: Collection[int]) -> npt.NDArray[np.bool_]:
-    """Say of each event whether it is one of the host's, or work of one of these devices."""
+    """Return whether each event is on the host or on one of these devices."""
     events = rank_trace.table("events", ["kind", "device"])
     is_work = events["kind"].is_in([kind.value for kind in DEVICE_WORK_KINDS])
     is_chosen = events["device"].is_in(list(devices)).fill_null(value=False)

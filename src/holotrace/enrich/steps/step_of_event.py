@@ -19,8 +19,9 @@ _OUTSIDE = -1
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`.
 
-    Host events belong to the step in which they begin, device work to the step in which it was launched, so that work
-    of before the recording belongs to none; other device rows without a known launch count by their own start. A step reaches over all threads that announce it.
+    Host events belong to the step in which they begin, device work to the step in which it was launched. Work launched
+    before the recording belongs to no step; other device work without a known launch counts by its own start. If
+    several threads announce a step, it spans all of them.
 
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
@@ -30,16 +31,18 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
 
 
 def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
-    """Say of every row of `events` whether it belongs to one of these steps, by default to any; see `step_of_event`."""
+    """Return whether every row of `events` belongs to one of these steps, by default to any; see `step_of_event`."""
     rows, is_chosen = step_rows(rank_trace, numbers)
-    chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[rows]  # the last one answers for `_OUTSIDE`
+    chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[
+        rows
+    ]  # `_OUTSIDE` is -1 and thus indexes the last one
     return chosen
 
 
 def step_rows(
     rank_trace: RankTrace, numbers: Collection[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return for every row of `events` the row of its step among the steps, -1 outside, and whether each step is meant."""
+    """Return the step of every row of `events` as a row among the steps, -1 outside, and whether each step is selected."""
     known = _windows(rank_trace)["window"]
     is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
     return _step_rows(rank_trace), is_chosen
@@ -47,7 +50,7 @@ def step_rows(
 
 @derived
 def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return for every event the row of its step in `_windows`."""
+    """Return the row in `_windows` of the step of every event."""
     known = _windows(rank_trace)
     start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
     rows = rows_of_windows(known, start_ns)
@@ -58,6 +61,6 @@ def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
 
 
 def _windows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `windows` that are steps."""
+    """Return the `windows` of the announced steps."""
     announced = steps(rank_trace)
     return windows(rank_trace) if len(announced) else announced.rename({"step": "window"})

@@ -20,13 +20,13 @@ from holotrace.store.trace import RankTrace
 _STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""Host ranges only: the profiler repeats steps on the device (GPU_USER_ANNOTATION), where they begin and end later."""
+"""Only host ranges: the profiler repeats steps on the device (GPU_USER_ANNOTATION), with later starts and ends."""
 
 _ENOUGH_WORK = 0.8
-"""The last window has to launch this share of what the one before it launched, else it counts as cut short."""
+"""The last window counts as cut short if it launches less than this share of the work of the window before it."""
 
 _BEFORE_ALL = np.iinfo(np.int64).min
-"""A moment before all others."""
+"""A time before all others."""
 
 
 @derived
@@ -34,7 +34,7 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps that the host announced.
 
     Returns:
-        One row for each range, so several for a step that several threads announce; sorted by start_ns:
+        One row for each range, thus several for a step that several threads announce; sorted by start_ns:
 
         step      int64   the N of ProfilerStep#N
         start_ns  int64
@@ -49,15 +49,15 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the parts into which a rank's recording is divided: its steps, or what stands in for them.
+    """Return the windows into which the recording of a rank is divided: by default, its steps.
 
     Args:
         rank_trace: the rank.
-        annotation: name of the host annotations (or operators) to take instead of the steps, counted from 0 as they
-            begin. By default the steps or, where there are none, the whole recording as one part, number 0.
+        annotation: name of host annotations (or operators) to use instead of steps, numbered from 0 by their starts.
+            By default the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        Sorted by start_ns, one row each even where several threads announce it; empty where no event has that name:
+        Sorted by start_ns, one row for each window even if several threads announce it; empty if no event has that name:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64
@@ -75,22 +75,22 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
 
 
 def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return the names of all annotations of the host, in order: what `windows` can take instead of the steps."""
+    """Return the names of all host annotations, in order; `windows` accepts them instead of the steps."""
     names = rank_trace.events_of([EventKind.USER_ANNOTATION], ["name"])["name"].unique()
     return tuple(rank_trace.texts(names).sort().to_list())
 
 
 @derived
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the `windows` as the devices lived them: each lasts until the last work that it launched ends.
+    """Return the `windows` as the devices see them: each lasts until the last work that it launched ends.
 
-    Work belongs to the window in which the call that launched it begins. What is left of a window on the devices delays
-    the next one, which begins when it has ended, and the first begins when the work of before has ended. Windows at the
-    end that launched nothing are left out, and so is the last one if it launched less than 80 % of what the one before
-    did: the recording ended before its work did. Where no window launched anything, they stay as they are.
+    Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
+    the window before has ended; the first, when work from before it has ended. Windows at the end that launched nothing
+    are dropped. So is the last one if it launched less than 80 % of what the window before did, because the recording
+    ended before its work did. If no window launched anything, all stay as they are.
 
     Returns:
-        The columns of `windows`, sorted by start_ns; no two overlap where the host's do not.
+        The columns of `windows`, sorted by start_ns; they overlap only if the windows on the host do.
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
@@ -99,11 +99,11 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
 
 
 def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the windows `host`, extended to their device work as `device_extended_windows` says.
+    """Extend windows of the host to their device work; see `device_extended_windows`.
 
     Args:
         host: window, start_ns, end_ns; sorted by start_ns.
-        work: start_ns, end_ns and row: the row in `host` of the window that launched it, null where none did.
+        work: start_ns, end_ns and row: the row in `host` of the window that launched it, or null.
     """
     per_row = (
         work.drop_nulls("row")
@@ -113,57 +113,56 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     if per_row.is_empty():
         return host
     rows = pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")
-    found = host.with_columns(rows).join(per_row, on="row", how="left", maintain_order="left")
-    is_before = pl.col("row").is_null() & (pl.col("end_ns") < pl.lit(found.item(0, "first_ns"), pl.Int64))
+    extended = host.with_columns(rows).join(per_row, on="row", how="left", maintain_order="left")
+    is_before = pl.col("row").is_null() & (pl.col("end_ns") < pl.lit(extended.item(0, "first_ns"), pl.Int64))
     before_ns = work.filter(is_before).select(pl.col("end_ns").max()).item()
-    return _one_after_the_other(found, before_ns).head(_kept_count(found["count"].fill_null(0).to_list()))
+    return _one_after_the_other(extended, before_ns).head(_kept_count(extended["count"].fill_null(0).to_list()))
 
 
-def _one_after_the_other(found: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Let every window begin when the one before has ended, and last until its own work ends: a running maximum."""
+def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
+    """Let every window begin when the one before has ended, and last until its own work ends, by a running maximum."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
-    return found.select("window", starts, ends.alias("end_ns"))
+    return within.select("window", starts, ends.alias("end_ns"))
 
 
 def _kept_count(counts: list[int]) -> int:
-    """Return how many windows stay when those at the end that were cut short are dropped."""
+    """Return how many windows remain without those at the end that were cut short."""
     last = max(row for row, count in enumerate(counts) if count)
     is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
     return 1 if len(counts) == 1 else last + (not is_cut_short)
 
 
-def window_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
-    """Return the number of the window in which each moment (int64 ns) lies, null outside of all.
+def window_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
+    """Return the number of the window that contains each time (int64 ns), null outside of all.
 
-    Where windows overlap, a moment belongs to the one that began last.
+    Of overlapping windows, choose the one that began last.
     """
-    return found["window"].gather(_row_of(found, moments))
+    return within["window"].gather(_row_of(within, times_ns))
 
 
-def _row_of(found: pl.DataFrame, moments: pl.Series) -> pl.Series:
-    """Return the row of the window in which each moment lies, null outside of all; named `row`."""
-    times = (moments.fill_null(_BEFORE_ALL) if moments.null_count() else moments).to_numpy()
-    return pl.Series("row", rows_of_windows(found, times)).cast(pl.UInt32, strict=False)  # -1 becomes null
+def _row_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
+    """Return the row of the window that contains each time, null outside of all; named `row`."""
+    times = (times_ns.fill_null(_BEFORE_ALL) if times_ns.null_count() else times_ns).to_numpy()
+    return pl.Series("row", rows_of_windows(within, times)).cast(pl.UInt32, strict=False)  # -1 becomes null
 
 
-def rows_of_windows(found: pl.DataFrame, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the row of the window in which each moment lies, -1 outside of all; see `window_of`."""
-    return holding((found["start_ns"].to_numpy(), found["end_ns"].to_numpy()), moments)
+def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the row of the window that contains each time, -1 outside of all; see `window_of`."""
+    return holding((within["start_ns"].to_numpy(), within["end_ns"].to_numpy()), times_ns)
 
 
 @dataclass(frozen=True)
 class BeforeLastStep:
-    """Says of each event whether it belongs before the last step; a selection for `Trace.where`.
+    """A selection for `Trace.where`: the events before the last step.
 
-    The last step is often cut short, or the profiler itself slows it down. The last step is the one that begins last;
-    with fewer than two distinct steps every event is kept. Host events are kept when they begin before the last step
-    does. Device work follows the call that launched it, so that it counts for the step that asked for it; device
-    rows without a known launch are kept when they begin before the last step does.
+    The last step, which is the one that begins last, is often cut short or slowed down by the profiler itself. With
+    fewer than two distinct steps, every event is kept. Host events, and device work without a known launch, are kept
+    if they begin before the last step does; other device work, if the call that launched it is kept.
     """
 
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Say it of each row of `events`."""
+        """Return whether to keep each row of `events`."""
         start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
         boundary = _start_of_last_step(steps(rank_trace))
         if boundary is None:
@@ -171,7 +170,7 @@ class BeforeLastStep:
         return asked_for_ns(rank_trace, start_ns) < boundary
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Say it of each of the `device_rows`; see `holotrace.store.trace.DeviceSelection`."""
+        """Return whether to keep each of the `device_rows`; see `holotrace.store.trace.DeviceSelection`."""
         boundary = _start_of_last_step(steps(rank_trace))
         if boundary is None:
             return np.ones(device_rows(rank_trace).height, np.bool_)
@@ -182,14 +181,14 @@ before_last_step = BeforeLastStep()
 
 
 def _start_of_last_step(known: pl.DataFrame) -> int | None:
-    """Return when the first thread begins the step that begins last; None unless a step comes before it."""
+    """Return when the step that begins last begins on its first thread; None unless another step precedes it."""
     starts = known.group_by("step").agg(pl.col("start_ns").min(), pl.col("start_ns").max().alias("latest_ns"))
     *earlier, last = starts.sort("latest_ns", "step")["start_ns"].to_list() or [None]
     return last if earlier else None
 
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the start of every event, on device rows when the host asked for them; see `asked_rows`."""
+    """Return the start of every event; for device rows, when the host asked for them; see `asked_rows`."""
     rows, asked_ns = asked_rows(rank_trace)
     starts = start_ns.copy()
     starts[rows] = asked_ns
@@ -197,7 +196,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host asked for it: before all for before the recording."""
+    """Return the rows of `events` with device work, and when the host asked for it; `_BEFORE_ALL` if before the recording."""
     asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()
@@ -213,7 +212,7 @@ def _numbered(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _step_numbers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return string id and number of every name of a step."""
+    """Return the string id and the number of every step name."""
     texts = rank_trace.strings
     ids = texts.str.starts_with("ProfilerStep").arg_true().cast(pl.UInt32)
     numbers = rank_trace.texts(ids).str.extract(_STEP_NAME).cast(pl.Int64, strict=False)
