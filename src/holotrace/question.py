@@ -82,7 +82,7 @@ class Analysis:
     @property
     def views(self) -> tuple[View, ...]:
         """Its tables for people, the most telling first."""
-        views: tuple[View, ...] = self._module("entry").VIEWS
+        views: tuple[View, ...] = self._module("tables").VIEWS
         return views
 
     @property

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
-from holotrace.analyses.critical_path.entry import path_by_event, path_by_name, path_per_rank
 from holotrace.analyses.critical_path.figure import _CLASSES, plot_critical_path
 from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.testing.builder import TraceBuilder
@@ -57,30 +55,3 @@ def test_a_path_without_length_says_so() -> None:
     """No empty axes without a word."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded anything that takes time."
-
-
-def test_tables_for_people_show_shares_and_names() -> None:
-    """A column for each class that occurs; names of kernels without their signature, of operators whole."""
-    result = found()
-
-    per_rank = path_per_rank(result)
-    shares = [f"{name}_path_fraction" for name in ("cpu_operator", "host_gap", "launch_delay", "compute")]
-    assert per_rank.columns == ["rank", "window", "duration_ns", *shares]
-    assert per_rank.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
-    by_name = path_by_name(result)
-    assert by_name["total_ns"].sum() == 120_000
-    assert by_name["fraction"].sum() == pytest.approx(1)
-    assert {"aten::mm", "host gap"} <= set(by_name["event"])
-
-
-def test_the_longest_parts_are_events() -> None:
-    """Each with its rank and its place in the file; gaps and launch delays between events have none."""
-    result = found()
-    table = path_by_event(result)
-
-    assert table.columns == ["rank", "event_index", "event", "path_class", "duration_ns"]
-    assert table["duration_ns"].to_list() == sorted(table["duration_ns"], reverse=True)
-    assert table.row(0)[0] == 1
-    assert table.row(0)[3:] == ("compute", 50_000)
-    assert table["event_index"].null_count() == 0
-    assert "host gap" not in table["event"].to_list()

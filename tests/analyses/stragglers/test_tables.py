@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holotrace.analyses.cupti_counters.compute import cupti_counters
-from holotrace.analyses.cupti_counters.entry import counters_by_operator
+from holotrace.analyses.cupti_counters.tables import counters_by_operator
 from holotrace.analyses.stragglers.compute import stragglers
-from holotrace.analyses.stragglers.entry import skew_per_rank
+from holotrace.analyses.stragglers.tables import skew_per_rank
 from holotrace.testing.builder import TraceBuilder
 
 

@@ -1,0 +1,15 @@
+"""The tables of idle time for people."""
+
+from __future__ import annotations
+
+from holotrace.analyses.idle_time.compute import idle_time
+from holotrace.analyses.idle_time.tables import idle_per_device
+from jobs import gpu_job
+
+
+def test_idle_categories_stand_side_by_side() -> None:
+    """One row a device: its idle time, the number of its gaps' parts, and the share of each category."""
+    assert idle_per_device(idle_time(gpu_job().build())).rows() == [
+        (0, 40_000, 2, 0.5, 0.5, 0.0),
+        (1, 0, 0, None, None, None),
+    ]
