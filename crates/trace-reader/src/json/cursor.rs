@@ -178,7 +178,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Like [`Self::string_end`], but a quote closes the string only where the object can go on after it.
+    /// Like [`Self::string_end`], but a quote closes the string only if the object can continue after it.
     ///
     /// A guess never reaches into the next event: it would swallow it, and files of broken events would take quadratic time.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
