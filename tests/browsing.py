@@ -60,9 +60,9 @@ _SEEN = """() => {
   return {
     title: all('h2')[0]?.innerText ?? '',
     isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
-      && all('.dash-graph').every(each => each.querySelector('.main-svg'))
+      && all('.dash-graph').every(graph => graph.querySelector('.main-svg'))
       && grids.every(grid => grid.querySelector('.ag-row, .ag-overlay-no-rows-center'))
-      && all('.ag-row').every(each => each.innerText.trim()),
+      && all('.ag-row').every(row => row.innerText.trim()),
     figures: all('.js-plotly-plot .main-svg:first-child').length,
     tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
   };
@@ -147,7 +147,7 @@ def _watch(seen: Visit, host: str) -> None:
     seen.page.on("response", lambda got: got.status >= 400 and failed(got.url, str(got.status)))
     seen.page.on("pageerror", lambda error: failed(str(error), "exception"))
     seen.page.on("dialog", lambda dialog: (failed(dialog.message, "dialog"), dialog.dismiss()))
-    seen.page.on("console", lambda said: said.type == "error" and failed(said.location["url"], said.text))
+    seen.page.on("console", lambda message: message.type == "error" and failed(message.location["url"], message.text))
 
 
 def go_to(frame: Frame, name: str) -> None:
@@ -176,7 +176,7 @@ def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[
 def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
     """Expect the possible figures, the tables with rows, and the reasons for missing ones."""
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
-    reasons = {each for each in made if isinstance(each, str)}
+    reasons = {outcome for outcome in made if isinstance(outcome, str)}
     figures = int(True in made and page.name != "health")
     if page.name == "overview":
         figures, reasons = len(session.results(selection.scope, FIRST_FIGURES)), set()

@@ -15,11 +15,11 @@ from holotrace.web.timeline.slices import Lanes
 
 def _one_after_the_other(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Turn (gap, length) into (start, length)."""
-    at, found = 0, []
+    at, events = 0, []
     for gap, length in pairs:
-        found.append((at + gap, length))
+        events.append((at + gap, length))
         at += gap + max(length, 1)
-    return found
+    return events
 
 
 Event = tuple[int, int]

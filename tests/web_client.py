@@ -49,13 +49,15 @@ class WebClient:
         return next(iter(answer.values()))["getRowsResponse"] if answer else {}
 
     def _ask(self, output: str, wild: dict[str, str] | None, values: dict[str, Any]) -> dict[str, Any]:
-        known = next(each for each in self._known if output in each["output"] and not each["clientside_function"])
+        known = next(
+            callback for callback in self._known if output in callback["output"] and not callback["clientside_function"]
+        )
         outputs = [_target(text, wild) for text in known["output"].strip(".").split("...")]
         body = {
             "output": known["output"],
             "outputs": outputs if known["output"].startswith("..") else outputs[0],
-            "inputs": [_value(each, wild, values) for each in known["inputs"]],
-            "state": [_value(each, wild, values) for each in known["state"]],
+            "inputs": [_value(value, wild, values) for value in known["inputs"]],
+            "state": [_value(value, wild, values) for value in known["state"]],
             "changedPropIds": [],
         }
         answer = self.http.post("/_dash-update-component", json=body)
@@ -68,7 +70,7 @@ def texts(component: Any) -> list[str]:
     if isinstance(component, str):
         return [component]
     if isinstance(component, list):
-        return [text for each in component for text in texts(each)]
+        return [text for child in component for text in texts(child)]
     if not isinstance(component, dict):
         return []
     props = component.get("props", {})
@@ -78,7 +80,7 @@ def texts(component: Any) -> list[str]:
 def components(component: Any, kind: str) -> list[dict[str, Any]]:
     """Return the properties of every component of a kind."""
     if isinstance(component, list):
-        return [found for each in component for found in components(each, kind)]
+        return [found for child in component for found in components(child, kind)]
     if not isinstance(component, dict):
         return []
     own = [component["props"]] if component.get("type") == kind else []

@@ -18,7 +18,7 @@ from web_client import DEADLINE_S, WebClient, texts
 
 QUICK = ("device_too_large.json", "far_waits.json", "odd_inputs.json")
 ROWS = {"startRow": 0, "endRow": 20, "filterModel": {}, "sortModel": []}
-FILES = [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in BROKEN]
+FILES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BROKEN]
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def test_every_page_answers(name, client, caplog) -> None:
     for page in PAGES:
         query = Selection(page.name, run=run).query()
         shown = [client.page(query), *(client.part(query, part) for part in page.parts)]
-        said = " ".join(text for each in shown for text in texts(each))
-        assert "a bug in holotrace" not in said, (page.name, said)
-        assert "Traceback" not in said, (page.name, said)
+        shown_text = " ".join(text for part in shown for text in texts(part))
+        assert "a bug in holotrace" not in shown_text, (page.name, shown_text)
+        assert "Traceback" not in shown_text, (page.name, shown_text)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 

@@ -176,7 +176,7 @@ def buttons_of(seen) -> set[str]:
     """Return the names of the buttons of the figures."""
     seen.page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
     seen.page.locator(".js-plotly-plot").first.hover()
-    return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(each => each.dataset.title)"))
+    return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(button => button.dataset.title)"))
 
 
 @pytest.mark.slow
@@ -184,15 +184,15 @@ def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
     """Neither on a page, nor in a report, nor in a file that plotly writes with default settings."""
     session, url = small
     trace = session.whole(session.runs[0].id)
-    found = summary(trace)
+    whole = summary(trace)
     report, figure = tmp_path / "report.html", tmp_path / "figure.html"
-    write_report(Contents("job", found, file_health(trace)), report)
-    figure.write_text(holotrace.figures.plot_idle_time(found.results["idle_time"]).to_html(include_plotlyjs=True))
+    write_report(Contents("job", whole, file_health(trace)), report)
+    figure.write_text(holotrace.figures.plot_idle_time(whole.results["idle_time"]).to_html(include_plotlyjs=True))
     for address in (f"{url}?view=idle_time", report.as_uri(), figure.as_uri()):
         with visit(browser, address) as seen:
             buttons = buttons_of(seen)
-            assert any("Download" in each for each in buttons), address
-            assert not [each for each in buttons if "Share" in each or "cloud" in each.lower()], address
+            assert any("Download" in button for button in buttons), address
+            assert not [button for button in buttons if "Share" in button or "cloud" in button.lower()], address
 
 
 LONG_ROWS = 500_000

@@ -74,11 +74,11 @@ def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) 
 
 def read(connection: socket.socket) -> bytes:
     """Receive up to the end of an answer or of the connection."""
-    said = b""
+    answer = b""
     with suppress(ConnectionResetError):  # the server closed the connection before it had read everything
-        while not said.endswith(ANSWER) and (more := connection.recv(1_000)):
-            said += more
-    return said
+        while not answer.endswith(ANSWER) and (more := connection.recv(1_000)):
+            answer += more
+    return answer
 
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY, EMPTY_LINES, WHOLE])
@@ -96,9 +96,9 @@ def test_slow_connections_block_nobody(server) -> None:
     with ExitStack() as until:
         slow = opened(server, 300, HALF_A_HEADER, until)
         for _ in range(3):
-            for each in slow:
+            for connection in slow:
                 with suppress(OSError):  # closed for another connection
-                    each.send(b"x")
+                    connection.send(b"x")
             assert ask(server) == ANSWER
 
 
@@ -121,7 +121,7 @@ def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
         assert ask(server) == ANSWER  # by now the server has accepted the previous connection
-        channel = min(list(server.active_channels.values()), key=lambda each: each.creation_time)
+        channel = min(list(server.active_channels.values()), key=lambda channel: channel.creation_time)
         server.maintenance(channel.creation_time + LONGEST_WAIT_S - 5)
         assert not channel.will_close
         slow.send(b"x")
@@ -153,8 +153,8 @@ def test_broken_connections_are_not_logged(server, caplog) -> None:
     """Resets during a request are normal."""
     caplog.set_level(logging.WARNING)
     with ExitStack() as until:
-        for each in opened(server, 50, HALF_A_BODY, until):
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            each.close()
+        for connection in opened(server, 50, HALF_A_BODY, until):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            connection.close()
     assert ask(server) == ANSWER
     assert not caplog.records

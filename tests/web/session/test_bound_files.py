@@ -143,7 +143,7 @@ def test_a_folder_on_the_path_must_not_become_a_link(place) -> None:
     run = place / "served" / "run"
     write(run)
     served = Served(place / "served")
-    below = next(each.id for each in served.session.runs if each.name == "run")
+    below = next(run.id for run in served.session.runs if run.name == "run")
     rank = served.session.whole(below).ranks[0]
     run.rename(place / "gone")
     run.symlink_to(place / "private")
@@ -171,7 +171,7 @@ def test_links_within_the_folder_are_followed(place) -> None:
     (place / "served" / "linked").mkdir()
     (place / "served" / "linked" / "rank0.json").symlink_to(trace)
     session = Session([place / "served"], cache=False)
-    run = next(each.id for each in session.runs if each.name == "linked")
+    run = next(info.id for info in session.runs if info.name == "linked")
 
     assert len(session.trace(Scope(run)).ranks[0].table("events")) > 0
 

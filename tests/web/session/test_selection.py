@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holotrace.web.session.selection import MOST_NUMBERS, Selection, numbers_of, text_of
 
 NUMBERS = st.none() | st.lists(st.integers(0, 10**6), min_size=1, max_size=40).map(
-    lambda each: tuple(sorted(set(each)))
+    lambda numbers: tuple(sorted(set(numbers)))
 )
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 OPTIONS = st.dictionaries(st.from_regex(r"\A[a-z][a-z0-9_.]{0,20}\Z"), WORDS, max_size=5)

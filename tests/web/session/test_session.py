@@ -101,7 +101,7 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
     (run,) = session.runs
     whole = session.whole(run.id)
     assert list(whole.ranks) == [0, 1]
-    assert [each.reason for each in whole.skipped] == ["a link out of the served folder"]
+    assert [file.reason for file in whole.skipped] == ["a link out of the served folder"]
 
 
 def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
@@ -232,19 +232,19 @@ def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
-    session, found = opened(tmp_path), {}
+    session, results = opened(tmp_path), {}
 
     def ask(number: int, name: str) -> None:
-        found[number] = session.result(scope, name)
+        results[number] = session.result(scope, name)
 
-    threads = [threading.Thread(target=ask, args=each) for each in enumerate(names)]
+    threads = [threading.Thread(target=ask, args=numbered) for numbered in enumerate(names)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     for number, name in enumerate(names):
         alone = vars(opened(tmp_path).result(scope, name))
-        assert all(value.equals(alone[key]) for key, value in vars(found[number]).items() if key != "findings")
+        assert all(value.equals(alone[key]) for key, value in vars(results[number]).items() if key != "findings")
 
 
 def test_changed_files_are_read_again(tmp_path, monkeypatch) -> None:
@@ -329,9 +329,9 @@ def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
     assert sorted(runs) == ["cut", "empty", "good"]
     client = WebClient(tmp_path)
     for name, reason in (("empty", "an empty file"), ("cut", "cannot be read: ")):
-        told = " ".join(texts(client.part(f"?view=overview&run={runs[name]}", "verdict")))
-        assert "Cannot show this" in told
-        assert reason in told
+        verdict = " ".join(texts(client.part(f"?view=overview&run={runs[name]}", "verdict")))
+        assert "Cannot show this" in verdict
+        assert reason in verdict
         for part in ("choices", "time", "steps", "advice", "gpus"):
             assert texts(client.part(f"?view=overview&run={runs[name]}", part)) == []
 

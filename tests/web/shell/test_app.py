@@ -50,7 +50,7 @@ def cpu(client) -> str:
 
 def test_every_analysis_has_a_page() -> None:
     """A new entry of the catalogue gets its page."""
-    assert {each.name for each in ANALYSES} <= {page.name for page in PAGES}
+    assert {analysis.name for analysis in ANALYSES} <= {page.name for page in PAGES}
     assert len({page.name for page in PAGES}) == len(PAGES)
 
 
@@ -64,7 +64,7 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
     assert len(links) == len(PAGES)
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, analysis) -> None:
     """The figure equals that of the library; each view has a table; definitions and Python code are folded."""
     query = f"?view={analysis.name}&{gpu}"
@@ -181,10 +181,12 @@ def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp
     """Steps and devices only if there are several."""
     (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
     part = client.part(f"?{gpu}", "choices")
-    assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["0", "1"], [])]
+    assert [(selector["data"], selector["value"]) for selector in components(part, "MultiSelect")] == [(["0", "1"], [])]
     other = WebClient(tmp_path / "s")
     part = other.part("?steps=5", "choices")
-    assert [(each["data"], each["value"]) for each in components(part, "MultiSelect")] == [(["4", "5"], ["5"])]
+    assert [(selector["data"], selector["value"]) for selector in components(part, "MultiSelect")] == [
+        (["4", "5"], ["5"])
+    ]
 
 
 def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
@@ -195,7 +197,7 @@ def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
     client = WebClient(tmp_path)
     run = client.session.runs[0].id
     chosen = components(client.part(f"?run={run}~1", "choices"), "Select")[0]
-    assert ([each["value"] for each in chosen["data"]], chosen["value"]) == (["1", "2"], "1")
+    assert ([span["value"] for span in chosen["data"]], chosen["value"]) == (["1", "2"], "1")
     shown = client.page(f"?view=kernel_breakdown&run={run}~1")
     assert components(shown["selectors"], "Select")[0]["value"] == run
     assert "host_1.1700000000000.pt.trace.json" in components(shown["page"], "Pre")[0]["children"]

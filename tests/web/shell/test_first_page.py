@@ -51,8 +51,8 @@ def url(tmp_path) -> Iterator[str]:
 
 def layout(client: WebClient, address: str | None, **headers: str) -> str:
     """Return the first answer that the browser requests from the page with this address."""
-    told = {} if address is None else {"Referer": address}
-    return client.http.get("/_dash-layout", headers={**told, **headers}).text
+    referer = {} if address is None else {"Referer": address}
+    return client.http.get("/_dash-layout", headers={**referer, **headers}).text
 
 
 class Named(HTMLParser):
@@ -60,17 +60,17 @@ class Named(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[str] = re.findall(r'"(\./[^"]+)"', html)
+        self.addresses: list[str] = re.findall(r'"(\./[^"]+)"', html)
         self.feed(html)
 
     def handle_starttag(self, _tag, attrs) -> None:
         """Collect an address."""
-        self.found += [value for name, value in attrs if name in ("src", "href") and value]
+        self.addresses += [value for name, value in attrs if name in ("src", "href") and value]
 
     @property
     def assets(self) -> set[str]:
         """Our own files, without the fingerprint of their folder."""
-        return {address.split("/", 3)[3] for address in self.found if address.startswith("./assets/")}
+        return {address.split("/", 3)[3] for address in self.addresses if address.startswith("./assets/")}
 
 
 def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
@@ -122,7 +122,7 @@ def test_a_page_names_the_files_that_it_needs(client, page) -> None:
 
 def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
     """Addresses with a fingerprint are cached for long."""
-    for address in Named(client.get("/").text).found:
+    for address in Named(client.get("/").text).addresses:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
         assert answer.status_code == 200, path
@@ -160,13 +160,13 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
 
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("told", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
-def test_the_page_appears_without_referer(url, browser, told) -> None:
+@pytest.mark.parametrize("referer", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
+def test_the_page_appears_without_referer(url, browser, referer) -> None:
     """Some browsers and proxies cut the Referer."""
 
     def cut(route) -> None:
         headers = {name: value for name, value in route.request.headers.items() if name != "referer"}
-        route.continue_(headers={**headers, **({"referer": told} if told else {})})
+        route.continue_(headers={**headers, **({"referer": referer} if referer else {})})
 
     with visit(browser, "about:blank") as seen:
         seen.page.route("**/_dash-layout", cut)

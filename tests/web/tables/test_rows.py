@@ -135,13 +135,13 @@ def test_row_orders_are_cached_and_bounded() -> None:
 def test_columns_are_as_wide_as_their_content() -> None:
     """Numbers and the words of headings are never cut; very long texts are."""
     frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "exposed_ns": [1, 2]})
-    widths = {each["field"]: each["minWidth"] for each in column_definitions(frame)}
+    widths = {column["field"]: column["minWidth"] for column in column_definitions(frame)}
     assert widths["bytes"] > 7 * len("118 MiB")
     assert widths["exposed_ns"] > 8 * len("exposed")
     assert widths["operator"] < 400
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda each: each.name)
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
     """Any column can be sorted and grouped by, also in future analyses."""
     result = analysis.compute(gpu_job().build())
@@ -150,4 +150,4 @@ def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> Non
         for name in table.frame.columns:
             assert Rows(table).answer(Request(sort=((name, True),)))[1] == table.frame.height
             shaped(table, Shape(by=name, top=10))
-        assert [each["field"] for each in column_definitions(table.frame)] == table.frame.columns
+        assert [column["field"] for column in column_definitions(table.frame)] == table.frame.columns

@@ -39,8 +39,8 @@ def started(folder: Path, *options: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environ) as process:  # noqa: S603
         try:
             assert process.stderr is not None
-            said = (line.decode(errors="replace") for line in process.stderr)
-            yield next(found[0] for line in said if (found := re.search(r"http://\S+", line)) and " at " in line)
+            lines = (line.decode(errors="replace") for line in process.stderr)
+            yield next(found[0] for line in lines if (found := re.search(r"http://\S+", line)) and " at " in line)
         finally:
             process.terminate()
 
@@ -162,9 +162,9 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
 def test_nothing_is_loaded_before_the_tab_opens() -> None:
     """Until then, TensorBoard loads neither dash nor polars nor plotly."""
     code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
-    assert "holotrace" in said.stdout
-    assert not [name for name in ("dash", "plotly", "polars", "pandas", "waitress") if f"'{name}'" in said.stdout]
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert "holotrace" in done.stdout
+    assert not [name for name in ("dash", "plotly", "polars", "pandas", "waitress") if f"'{name}'" in done.stdout]
 
 
 def test_the_tab_is_active_if_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:

@@ -275,7 +275,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
         seen.page.keyboard.up("Shift")
         drawn.details.locator("table").first.wait_for(timeout=PATIENCE_MS)
 
-        assert [each.inner_text() for each in drawn.details.locator("caption").all()] == [
+        assert [caption.inner_text() for caption in drawn.details.locator("caption").all()] == [
             "rank 0",
             "rank 0, on streams",
         ]
@@ -345,9 +345,9 @@ def test_counters_show_their_values(url, browser) -> None:
         drawn = Drawn(seen)
         drawn.until("it.ranks[0].counters.length && it.ranks[0].counters[0].series")
         tip = seen.page.locator(".holotrace-timeline-tip")
-        for time_ns, said in ((100_000, "GPU 0 busy\n100 %"), (200_000, "GPU 0 busy\n0.0 %")):
+        for time_ns, text in ((100_000, "GPU 0 busy\n100 %"), (200_000, "GPU 0 busy\n0.0 %")):
             seen.page.mouse.move(*drawn.band("counter", time_ns, 0))
-            assert tip.inner_text() == said
+            assert tip.inner_text() == text
         labels = drawn.of("it.ranks[0].counters.map((each) => each.label)")
         assert {"GPU 0 busy", "queue of stream 7", "queue of stream 20"} <= set(labels)  # type: ignore[call-overload]  # texts
         assert not seen.troubles

@@ -62,7 +62,7 @@ def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, l
     inside = [
         range(max(first, start), min(last, start + length)) for lane in lanes for first, last in lane if last > first
     ]
-    covered = {moment for each in inside for moment in each}
+    covered = {time_ns for covering in inside for time_ns in covering}
 
     assert sum(busy for _, busy, _ in answer["rows"]) == len(covered)
     assert sum(ns for _, _, ns, _ in answer["host"]) == sum(map(len, inside))
@@ -82,8 +82,8 @@ def test_the_path_leads_from_row_to_row() -> None:
     assert (answer["window"], answer["start"], answer["end"], answer["count"]) == ("whole recording", 0, 350_000, 5)
     assert lengths == [10_000, 5_000, 85_000, 200_000, 50_000]
     assert (steps, counts) == ([0] * 5, [1] * 5)
-    assert [CLASSES[each] for each in classes] == ["cpu operator"] * 3 + ["host gap", "cpu operator"]
-    assert [answer["names"][each] if each >= 0 else None for each in names] == [
+    assert [CLASSES[number] for number in classes] == ["cpu operator"] * 3 + ["host gap", "cpu operator"]
+    assert [answer["names"][number] if number >= 0 else None for number in names] == [
         *("aten::mm", "cudaLaunchKernel", "aten::mm"),
         None,
         "MmBackward0",
@@ -145,9 +145,9 @@ def test_work_that_was_launched_before_the_gap() -> None:
         .kernel("two", start_us=60, duration_us=10, launch_us=5)
         .build()
     )
-    [found] = idle_findings(trace.ranks[0])
+    [finding] = idle_findings(trace.ranks[0])
 
-    assert found.text == "GPU 0 is idle for 50 µs, although the next work was already launched"
+    assert finding.text == "GPU 0 is idle for 50 µs, although the next work was already launched"
 
 
 def collectives() -> Trace:

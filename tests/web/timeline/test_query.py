@@ -31,10 +31,12 @@ def touches(event: Event, window: Window) -> bool:
     return start < window.end and (end > window.start or start == end == window.start)
 
 
-def drawn(found: Slices) -> list[list[tuple[int, int, int, int]]]:
+def drawn(slices: Slices) -> list[list[tuple[int, int, int, int]]]:
     """Return (start, end, busy, count) of the slices, lane by lane."""
-    rows = list(zip(*(column.tolist() for column in (found.start, found.end, found.busy, found.count)), strict=True))
-    return [rows[first:last] for first, last in zip(found.bounds[:-1], found.bounds[1:], strict=True)]
+    rows = list(
+        zip(*(column.tolist() for column in (slices.start, slices.end, slices.busy, slices.count)), strict=True)
+    )
+    return [rows[first:last] for first, last in zip(slices.bounds[:-1], slices.bounds[1:], strict=True)]
 
 
 def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> None:
@@ -86,10 +88,10 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
     """The answer stays small: 1 of every 4 ns is busy, 64 pixels, at most 8 merged slices."""
     monkeypatch.setattr(query, "MOST_MERGED", 8)
     lane = [(at, at + 1) for at in range(0, 1_024, 4)]
-    found = visible(index_of([lane]), [0], Window(0, 1_024, 64))
+    slices = visible(index_of([lane]), [0], Window(0, 1_024, 64))
 
-    assert len(found.start) <= 8
-    assert (found.busy.sum(), found.count.sum()) == (256, 256)
+    assert len(slices.start) <= 8
+    assert (slices.busy.sum(), slices.count.sum()) == (256, 256)
 
 
 def test_rows_are_threads_then_streams() -> None:
@@ -158,7 +160,9 @@ def test_an_empty_trace_has_no_rows() -> None:
 def test_counters_show_busy_devices_and_queues() -> None:
     """The kernel waits from 10 to 50 µs and runs from 50 to 250 µs."""
     counters = rank_counters(two_threads().ranks[0], 1_000_000).counters
-    values = {each.label: list(zip(each.time.tolist(), each.value.tolist(), strict=True)) for each in counters}
+    values = {
+        counter.label: list(zip(counter.time.tolist(), counter.value.tolist(), strict=True)) for counter in counters
+    }
 
     assert values["GPU 0 busy"] == [(50_000, 1.0), (250_000, 0.0)]
     assert values["queue of stream 7"] == [(10_000, 1.0), (50_000, 0.0)]
@@ -175,7 +179,7 @@ def test_condensed_counters_keep_mean_and_highest(
 ) -> None:
     """The mean over time and the highest value of each pixel, compared with every nanosecond."""
     time = np.cumsum([gap for gap, _ in changes])
-    value = np.array([float(each) for _, each in changes])
+    value = np.array([float(number) for _, number in changes])
     counter = Counter("c", "", None, time, value)
     answer = counter_answer(counter, Window(start, start + length, pixels))
     end = [*answer["time"], start + length][1:]

@@ -69,9 +69,9 @@ def asking(tmp_path_factory) -> Asking:
 
 def event(asking: Asking, name: str) -> int:
     """Return the event_index of the only event with this name."""
-    found = asking.json("search", text=name)
-    assert found["count"] == 1
-    return int(found["longest"][4])
+    matches = asking.json("search", text=name)
+    assert matches["count"] == 1
+    return int(matches["longest"][4])
 
 
 def test_ranks_and_rows(asking) -> None:
@@ -118,7 +118,7 @@ def test_details_of_an_event(asking) -> None:
     call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
     operator = asking.json("event", event=event(asking, "aten::mm"))
 
-    assert [each["name"] for each in call["inside"]] == ["aten::mm"]
+    assert [outer["name"] for outer in call["inside"]] == ["aten::mm"]
     assert call["kind"] == "runtime"
     assert (operator["start_ns"], operator["at"][2:4]) == ("1000000", [0, 100_000])
     assert dict(operator["arguments"])["input_dims"] == "[[2, 3]]"
@@ -161,7 +161,7 @@ def test_arrows(asking, name, expected) -> None:
 def test_counters(asking) -> None:
     """First their list, then their values in a window."""
     listed = asking.json("counters")
-    number = [each["label"] for each in listed].index("GPU 0 busy")
+    number = [counter["label"] for counter in listed].index("GPU 0 busy")
     [answer] = asking.json("counter", numbers=f"{number},99", start=0, end=400_000, pixels=100)
 
     assert answer == {"number": number, "time": [50_000, 250_000], "mean": [1.0, 0.0], "highest": [1.0, 0.0]}
@@ -188,7 +188,7 @@ def test_findings(asking) -> None:
     """Both ranks do the same at the same time: no idle time and no waits; advice has its events."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
-    assert all(0 <= each["start"] <= 350_000 for each in asking.json("findings", kind="advice"))
+    assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))
 
 
 def test_the_trace_file_can_be_downloaded(asking) -> None:
