@@ -174,7 +174,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "collectives": (
         _index(),
-        Column("collective", "string", "allreduce, _allgather_base, all_to_allv, send, …"),
+        Column(
+            "collective",
+            "string",
+            "as the file spells it: allreduce, _allgather_base, all_to_allv, send, …; the view `collectives` has PyTorch's name",
+        ),
         Column("dtype", "string", "c10 name of the element type"),
         Column("in_elements", "int64", "elements in this rank's input"),
         Column("out_elements", "int64", "elements in this rank's output"),

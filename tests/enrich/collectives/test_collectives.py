@@ -100,6 +100,7 @@ def test_a_collective_is_told_by_its_args() -> None:
         "end_ns": 15_000,
         "asked_ns": 2_000,
         "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+        "recorded_collective": "allreduce",
         "family": "all_reduce",
         "group": "[0, 1] 2 default_pg  ",
         "sequence": 9,

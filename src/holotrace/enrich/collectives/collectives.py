@@ -86,17 +86,18 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         Sorted by start_ns:
 
-        event_index       uint32
-        start_ns, end_ns  int64
-        asked_ns          int64    when the host asked for it; null where that was before the recording
-        name              str      of the kernel or annotation
-        family            str      `collective_family` of its args, else of its name; `unknown` where neither tells
-        dtype             str      element type as the trace names it; null where that is not known
-        byte_count        int64    bytes that this rank puts in; null where that is not known
-        group             str      the same on all ranks of the process group; null where that is not known
-        sequence          int64    number within the group; null where it was not recorded
-        communication_id  uint64   null or 0 where it was not recorded
-        content           str      element type, and size where it is the same on all ranks
+        event_index          uint32
+        start_ns, end_ns     int64
+        asked_ns             int64   when the host asked for it; null where that was before the recording
+        name                 str     of the kernel or annotation
+        recorded_collective  str     its name in the args of the trace, such as `allreduce`; null if they have none
+        family               str     `collective_family` of its args, else of its name; `unknown` where neither tells
+        dtype                str     element type as the trace names it; null where that is not known
+        byte_count           int64   bytes that this rank puts in; null where that is not known
+        group                str     the same on all ranks of the process group; null where that is not known
+        sequence             int64   number within the group; null where it was not recorded
+        communication_id     uint64  null or 0 where it was not recorded
+        content              str     element type, and size where it is the same on all ranks
     """
     on_devices = _on_devices(rank_trace)
     rows = on_devices if len(on_devices) else host_collectives(rank_trace)
@@ -261,7 +262,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
     for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
         known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))
     texts = known.with_columns(rank_trace.texts(known[column]) for column in (*_TEXTS, *_INPUTS))
-    sized = _with_sizes(texts)
+    sized = _with_sizes(texts.with_columns(pl.col("collective").alias("recorded_collective")))
     if not sized["collective"].null_count():
         return sized
     return sized.with_columns(pl.col("collective").fill_null(_call_name(rank_trace, known)))
@@ -288,7 +289,7 @@ def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_SHARED = ("event_index", "start_ns", "end_ns", "name", "family", "dtype", "byte_count")
+_SHARED = ("event_index", "start_ns", "end_ns", "name", "recorded_collective", "family", "dtype", "byte_count")
 _TEXTS = ("name", "collective", "dtype", "group_ranks", "group_description")
 _INPUTS = ("input_dims", "input_types")
 _ARGS = (
