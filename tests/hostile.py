@@ -1,4 +1,4 @@
-"""Names that act where they are printed, and a job in which everything that has a name has one of these."""
+"""Hostile names, with control characters and markup, and a job that uses them everywhere."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FORMULAS = (FORMULA, "+1+cmd()", "-1+cmd()", "@SUM(A1)", "\t=1", "\r=1")
 
 
 def steering(text: str) -> set[str]:
-    """Return the characters of a text that steer a terminal or hide, but for line breaks."""
+    """Return the control and invisible characters of a text, except line breaks."""
     kinds = ("Cc", "Cf", "Zl", "Zp", "Cs", "Co")
     return {letter for letter in text if unicodedata.category(letter) in kinds} - {"\n"}
 
 
 def hostile_job(ranks: int = 2) -> TraceBuilder:
-    """Steps, operators, annotations, modules, kernels, collectives, copies and memory under such names."""
+    """Return a job whose steps, operators, annotations, modules, kernels, collectives and copies have hostile names."""
     builder = TraceBuilder()
     for rank in range(ranks):
         properties = [{"id": 0, "name": f"GPU{ACTING}", "numSms": 108, "totalGlobalMem": 1 << 34}]

@@ -1,4 +1,4 @@
-"""Whatever holotrace raises on purpose is caught by `except HolotraceError`."""
+"""`except HolotraceError` catches every error that holotrace raises on purpose."""
 
 from __future__ import annotations
 

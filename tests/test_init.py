@@ -1,4 +1,4 @@
-"""What `import holotrace` offers and costs."""
+"""The public names of `holotrace`, and the cost of importing it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ HEAVY = {"dash", "jinja2", "numpy", "pandas", "plotly", "polars", "pyarrow", "ri
 
 
 def modules_after(code: str) -> list[str]:
-    """Run `code` in a new interpreter and return the words it prints."""
+    """Run `code` in a new interpreter; return the words it prints."""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)  # noqa: S603
     return run.stdout.split()
 
 
 @pytest.mark.parametrize("name", holotrace.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    """A name of `__all__` can be used, and is listed by dir()."""
+def test_every_public_name_exists(name: str) -> None:
+    """`dir()` lists it, too."""
     assert getattr(holotrace, name) is not None
     assert name in dir(holotrace)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """holotrace.no_such_name fails as any module would."""
+    """`holotrace.no_such_name` fails like in any module."""
     with pytest.raises(AttributeError, match="no_such_name"):
         holotrace.no_such_name  # noqa: B018
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    """The version is written down once, in the package data."""
+    """`__version__` comes from the package metadata."""
     assert holotrace.__version__ == version("holotrace")
 
 

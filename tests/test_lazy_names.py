@@ -1,4 +1,4 @@
-"""Modules that import their names when they are first used: what people and type checkers see of them."""
+"""Modules that import their names on first use: their names for people and type checkers."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def test_every_plot_is_public() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_type_checker_sees_a_getattr_of_a_module(path) -> None:
-    """One that is seen makes every name of the module valid, misspelt ones too."""
+def test_type_checkers_see_no_getattr_of_a_module(path) -> None:
+    """A visible `__getattr__` would make every name valid, even misspelt ones."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"] == []
 
 
 @pytest.mark.slow
 def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
-    """The names, their signatures and nothing else are known."""
+    """The type checker knows the names and their signatures."""
     api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
     program.write_text(

@@ -20,7 +20,7 @@ OF_THE_PLUGIN = (
     "operator_memory",
     "distributed",
 )
-"""Views that the TensorBoard plugin had."""
+"""The views of the TensorBoard plugin."""
 
 WITHOUT_GPU = "ProfilerActivity.CUDA"
 WITHOUT_CPU = "ProfilerActivity.CPU"
@@ -28,7 +28,7 @@ WITHOUT_CPU = "ProfilerActivity.CPU"
 
 @pytest.fixture(scope="module")
 def operators_alone() -> Trace:
-    """Two ranks with operators and steps: recorded with ProfilerActivity.CPU and nothing else."""
+    """Two ranks with operators and steps, recorded with ProfilerActivity.CPU only."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 100).operator("aten::mm", start_us=10, duration_us=50)
@@ -37,12 +37,12 @@ def operators_alone() -> Trace:
 
 @pytest.fixture(scope="module")
 def kernels_alone() -> Trace:
-    """A rank whose device worked, recorded with ProfilerActivity.CUDA and nothing else."""
+    """A rank with one kernel, recorded with ProfilerActivity.CUDA only."""
     return TraceBuilder().kernel("relu", start_us=0, duration_us=10).build()
 
 
-def told(view: str, trace: Trace) -> str:
-    """Return what a view says about what is missing: its error or its findings."""
+def message_of(view: str, trace: Trace) -> str:
+    """Return the error or the findings of a view."""
     try:
         return " ".join(getattr(holotrace, view)(trace).findings)
     except MissingDataError as error:
@@ -50,7 +50,7 @@ def told(view: str, trace: Trace) -> str:
 
 
 def test_these_are_views() -> None:
-    """A view that is renamed is asked under its new name."""
+    """The list follows renamed views."""
     assert set(OF_THE_PLUGIN) <= {analysis.name for analysis in ANALYSES}
 
 
@@ -71,31 +71,31 @@ def test_these_are_views() -> None:
     ],
 )
 def test_a_view_names_the_option_that_was_off(view: str, option: str, operators_alone: Trace) -> None:
-    """Steps and operators were recorded, and nothing else."""
-    assert option in told(view, operators_alone)
+    """The trace has steps and operators only."""
+    assert option in message_of(view, operators_alone)
 
 
 @pytest.mark.parametrize(("view", "option"), [("step_time", WITHOUT_CPU), ("operators", WITHOUT_CPU)])
 def test_a_view_names_the_option_that_records_the_host(view: str, option: str, kernels_alone: Trace) -> None:
-    """Device work was recorded, and nothing of the host."""
-    assert option in told(view, kernels_alone)
+    """The trace has device work only."""
+    assert option in message_of(view, kernels_alone)
 
 
-def test_ranks_that_do_not_communicate_are_told_so(operators_alone: Trace) -> None:
-    """No option was off: there are no collectives."""
-    assert told("distributed", operators_alone) == "no rank communicates: there are no collectives to compare"
+def test_ranks_without_collectives_have_a_message(operators_alone: Trace) -> None:
+    """It does not name an option, because none was off."""
+    assert message_of("distributed", operators_alone) == "no rank communicates: there are no collectives to compare"
 
 
 def test_collectives_without_kernels_name_the_option() -> None:
-    """The host asked NCCL, and nothing of the device was recorded."""
+    """The trace has the host side of collectives only."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 100).annotation("nccl:all_reduce", start_us=10, duration_us=5)
-    assert WITHOUT_GPU in told("distributed", builder.build())
+    assert WITHOUT_GPU in message_of("distributed", builder.build())
 
 
-def test_kernels_of_unknown_shape_are_told() -> None:
-    """Neither blocks per SM nor grid and block: SM efficiency and occupancy stay unknown, and are not 0."""
+def test_unknown_launch_shapes_have_a_message() -> None:
+    """Without grid, block and blocks per SM, SM efficiency and occupancy are unknown, not 0."""
     trace = TraceBuilder().step(1, 0, 100).kernel("relu", start_us=10, duration_us=10).build()
-    assert "blocks per SM" in told("gpu_summary", trace)
-    assert "blocks per SM" in told("kernels", trace)
+    assert "blocks per SM" in message_of("gpu_summary", trace)
+    assert "blocks per SM" in message_of("kernels", trace)

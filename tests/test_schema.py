@@ -1,4 +1,4 @@
-"""The schema in Python and in the reader are one."""
+"""The schemas in Python and in the reader agree."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from holotrace.schema import TABLES
 
 
 def test_the_reader_writes_the_declared_columns() -> None:
-    """Tables, their columns, types and the order of the columns are the same in Rust and in Python."""
+    """Tables, columns, their types and their order are the same in Rust and in Python."""
     declared = {name: [(column.name, column.type) for column in columns] for name, columns in TABLES.items()}
     assert _native.schema() == declared
 
 
 def test_every_column_says_what_it_means() -> None:
-    """A column without a meaning is no contract."""
+    """Each column has a description."""
     assert all(column.meaning for columns in TABLES.values() for column in columns)
 
 
 def test_side_tables_join_by_event() -> None:
-    """Every table but `tracks` and `strings` begins with the event it belongs to, which is never null."""
+    """Every table except `tracks` and `strings` begins with `event_index`, which is never null."""
     for name in TABLES.keys() - {"tracks", "strings"}:
         first = TABLES[name][0]
         assert (first.name, first.type, first.nullable) == ("event_index", "uint32", False)

@@ -1,4 +1,4 @@
-"""A web server in the test process that knows parts of files, and misbehaves when asked to."""
+"""A web server in the test process that supports byte ranges, and can misbehave."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from urllib.parse import urlsplit
 
 @dataclass
 class WebFiles:
-    """What is served, and how.
+    """The files of the server, and its behaviour.
 
-    files       path: content; a folder is served as a page of links
-    knows_parts whether the server answers requests for parts of files
-    cuts        so many answers of more than 1,000 bytes are cut off in their middle
-    status      answered instead of any file
-    etag        the version that is told, "" for none
-    requests    what was asked for: method, path with query, range
+    files       {path: content}; a folder is served as a page of links
+    has_ranges  whether the server supports byte ranges
+    cuts        how many responses of more than 1,000 bytes are cut off in the middle
+    status      HTTP status that replaces every response
+    etag        the version that the server sends, "" for none
+    requests    method, path with query, and range of each request
     """
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    knows_parts: bool = True
+    has_ranges: bool = True
     cuts: int = 0
     status: int | None = None
     etag: str = "v1"
@@ -34,7 +34,7 @@ class WebFiles:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def takes_a_cut(self, byte_count: int) -> bool:
-        """Whether an answer of this size is cut off."""
+        """Whether to cut off a response of this size."""
         with self.lock:
             is_cut = byte_count > 1_000 and self.cuts > 0
             self.cuts -= is_cut
@@ -42,7 +42,7 @@ class WebFiles:
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers each request in a thread of its own."""
+    """Answers each request in a separate thread."""
 
     daemon_threads = True
 
@@ -52,7 +52,7 @@ class _Server(ThreadingHTTPServer):
         served.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that hang up."""
+        """Ignore clients that close the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send(served, content[part])
 
     def send_head(self, served: WebFiles, size: int) -> slice:
-        asked = self.headers.get("Range") if served.knows_parts else None
+        asked = self.headers.get("Range") if served.has_ranges else None
         start, end = _part(asked, size)
         self.send_response(HTTPStatus.OK if asked is None else HTTPStatus.PARTIAL_CONTENT)
         if asked is not None:
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[WebFiles]:
-    """Give a server that ends with the block."""
+    """Run a server for the duration of the block."""
     server = _Server(WebFiles())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

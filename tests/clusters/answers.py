@@ -1,8 +1,8 @@
-"""Answer with every analysis on one of the engines, and write the tables as Parquet files, whose bytes follow from the rows.
+"""Run every analysis on one engine, and write the tables as Parquet files; equal tables give equal bytes.
 
     python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
 
-Where MARK names a file that is not there, the worker that first looks at the highest rank makes it, and is killed.
+If the file MARK does not exist, the first worker that opens the highest rank creates it and is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holotrace.store.trace import RankTrace
 
 
 def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:
-    """Select all events; on one rank, kill this process unless that was done before."""
+    """Select all events; on one rank, kill this process the first time."""
     if rank_trace.rank == deadly_rank and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -38,7 +38,7 @@ def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.ND
 
 @contextmanager
 def engine(name: str) -> Iterator[Executor]:
-    """Give the executor as the documentation says to; a tcp:// address is that of a Dask scheduler."""
+    """Create the executor as the documentation says; a tcp:// address is a Dask scheduler."""
     if name == "none":
         yield IN_PROCESS
     elif name == "processes":
@@ -60,7 +60,7 @@ def engine(name: str) -> Iterator[Executor]:
 
 
 def main(engine_name: str, source: str, folder: str, mark: str = "") -> None:
-    """Write what every analysis answers."""
+    """Write the result of every analysis."""
     trace = open_trace(source)
     if mark:
         trace = trace.where(partial(everything, mark=Path(mark), deadly_rank=max(trace.ranks)))

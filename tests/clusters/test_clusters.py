@@ -1,4 +1,4 @@
-"""Real clusters answer what this process answers, byte by byte, also where a worker is killed in the middle."""
+"""Real clusters give the same results as this process, byte by byte, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def short_folder() -> Iterator[str]:
-    """A folder for the sockets of Ray, whose addresses have at most 108 bytes."""
+    """A folder for the sockets of Ray, whose paths may have at most 108 bytes."""
     with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as name:
         yield name
 
 
 @pytest.fixture(scope="module")
 def run(folder, short_folder) -> Run:
-    """Run Python with a module in a process of its own; return what it prints."""
+    """Run a Python module in a process; return its stdout."""
     environment = {
         **os.environ,
         "HOLOTRACE_CACHE_DIR": str(folder / "cache"),
@@ -70,13 +70,13 @@ def run(folder, short_folder) -> Run:
 
 @pytest.fixture(scope="module")
 def expected(folder, run) -> dict[str, bytes]:
-    """What this machine's own process answers, with nothing in between."""
+    """The results without an executor."""
     return answers(folder, run, "none")
 
 
 @pytest.fixture(scope="module")
 def dask_scheduler(folder) -> Iterator[str]:
-    """The address of a Dask cluster: a scheduler and two workers, each a process that is started again if killed."""
+    """The address of a Dask cluster: a scheduler and two workers, which restart when killed."""
     require("distributed")
     address_file = folder / "scheduler.json"
     common = ("--scheduler-file", str(address_file), "--host", "127.0.0.1", "--no-dashboard")
@@ -100,13 +100,13 @@ def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_ray(folder, run, expected, is_killed) -> None:
-    """Two workers of a cluster that is started for it."""
+    """The test starts a cluster with two workers."""
     require("ray")
     assert answers(folder, run, "ray", is_killed=is_killed) == expected
 
 
 def test_mpi(folder, run, expected) -> None:
-    """Two ranks of MPI, which ends a job that loses one."""
+    """The job has two MPI ranks; MPI ends a job that loses one, so none is killed."""
     assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
 
 
@@ -117,7 +117,7 @@ def test_processes(folder, run, expected, is_killed) -> None:
 
 
 def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
-    """`--dask` and `--mpi` print what the command prints without them: every table of every analysis."""
+    """`--dask` and `--mpi` do not change the output, which has every table of every analysis."""
     command = ("holotrace", "summary", folder / "job", "--json")
     printed = run(*command)
     assert len(json.loads(printed)["analyses"]) == len(ANALYSES)
@@ -125,8 +125,8 @@ def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
     assert run("mpi4py.futures", "-m", *command, "--mpi", before=mpiexec("2")) == printed
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(folder) -> None:
-    """What was asked for, and what was found."""
+def test_an_unreachable_scheduler_is_a_one_line_error(folder) -> None:
+    """The line has the option and the reason."""
     require("distributed")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -135,8 +135,8 @@ def test_a_scheduler_that_is_not_there_is_one_line(folder) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_mpi_without_another_process_is_one_line(folder) -> None:
-    """What was found, and how to start it."""
+def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
+    """The line says options to start the job."""
     require("mpi4py")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--mpi"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -144,8 +144,8 @@ def test_mpi_without_another_process_is_one_line(folder) -> None:
     assert done.stderr.startswith("holotrace: --mpi: the job has no other process; start with mpiexec")
 
 
-def test_an_engine_that_loses_a_worker_for_good_says_so() -> None:
-    """In its own words; the error of a call comes out as it was raised."""
+def test_a_lost_worker_is_a_worker_lost_error() -> None:
+    """The message includes the engine's; an error of the call itself is raised unchanged."""
     distributed = pytest.importorskip("distributed")
     executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
     error = executor.submit(
@@ -162,38 +162,38 @@ def raise_(error: Exception) -> None:
 
 
 def answers(
-    folder: Path, run: Run, engine: str, *, is_killed: bool = False, **how: tuple[str, ...]
+    folder: Path, run: Run, engine: str, *, is_killed: bool = False, **options: tuple[str, ...]
 ) -> dict[str, bytes]:
-    """Return what all analyses answer on an engine: the bytes of each table, by the name of its file."""
+    """Return {file name: bytes} for the tables of all analyses on an engine."""
     out = (
         folder / f"answers of {'ray' if engine == 'ray' else engine.partition(':')[0]}{' killed' if is_killed else ''}"
     )
     out.mkdir()
     mark = out / "killed"
-    runner = how.pop("runner", ())
-    run(*runner, "clusters.answers", engine, folder / "job", out, *([mark] if is_killed else []), **how)
+    runner = options.pop("runner", ())
+    run(*runner, "clusters.answers", engine, folder / "job", out, *([mark] if is_killed else []), **options)
     if is_killed:
-        mark.unlink()  # a worker was killed indeed
+        mark.unlink()  # fails if no worker was killed
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 def require(package: str) -> None:
-    """Skip where a package is not installed."""
+    """Skip the test if a package is not installed."""
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
 
 
 def mpiexec(count: str) -> tuple[str, ...]:
-    """Return how to start `count` processes of MPI; skip where there is none."""
+    """Return the command that starts `count` MPI processes; skip the test without MPI."""
     require("mpi4py")
-    found = shutil.which("mpiexec", path=os.pathsep.join([str(BESIDE_PYTHON), os.environ.get("PATH", "")]))
-    if found is None:
+    program = shutil.which("mpiexec", path=os.pathsep.join([str(BESIDE_PYTHON), os.environ.get("PATH", "")]))
+    if program is None:
         pytest.skip("mpiexec is not installed")
-    return (found, "-n", count)
+    return (program, "-n", count)
 
 
 def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    """Start a program that lies beside Python, with its output in a file."""
+    """Start a program installed beside Python, with its output in a file."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
@@ -210,17 +210,17 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
 
 
 def stop(started: list[subprocess.Popen[bytes]]) -> None:
-    """End programs, the last one first, and wait for them."""
+    """End programs, the last one first, and wait until they have ended."""
     for process in reversed(started):
         process.terminate()
         process.wait(60)
 
 
 def address_in(path: Path) -> str:
-    """Wait until the scheduler has written its file to the end, and return the address in it."""
+    """Wait until the scheduler has written its file, and return the address in it."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(FileNotFoundError, json.JSONDecodeError):
             return str(json.loads(path.read_text())["address"])
         time.sleep(0.05)
-    pytest.fail(f"no scheduler within a minute: {path} is not there or not whole")
+    pytest.fail(f"no scheduler within a minute: {path} is missing or incomplete")

@@ -199,7 +199,7 @@ def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_fo
 @pytest.mark.parametrize("size", [3, 20_000])
 def test_without_byte_ranges_a_file_is_read_in_order(web, size) -> None:
     """Some servers ignore the Range header."""
-    web.knows_parts = False
+    web.has_ranges = False
     web.files["/rank0.json"] = trace_json(0, size)
     assert counts(holotrace.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
 
