@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length, intersection_length
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -26,7 +26,7 @@ _PER_RANK = pl.Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class CommunicationOverlap(EqualByContent):
+class CommunicationOverlap(Result):
     """How much of each rank's communication ran while the rank also computed.
 
     per_rank  one row for each rank, sorted by rank; lengths are summed over the devices of the rank:

@@ -12,7 +12,6 @@ import polars as pl
 from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.nesting import NO_PARENT
 from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
@@ -21,6 +20,7 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.trace import RankTrace, Trace
 
 Measure = Literal["device", "host"]
@@ -44,7 +44,7 @@ _PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorComparison(EqualByContent):
+class OperatorComparison(Result):
     """Two traces, aligned by what called what.
 
     tree          one row for each call path that either trace has: phase, modules, operators, kernel. Each stands

@@ -11,11 +11,11 @@ import polars as pl
 
 from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.sums_by_name import sums_by_name
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.steps.step_of_event import step_rows
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace, Trace
 
@@ -43,7 +43,7 @@ _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 
 @dataclass(frozen=True, eq=False)
-class TraceComparison(EqualByContent):
+class TraceComparison(Result):
     """What two traces have in common by name, and where they differ.
 
     per_name  one row for each kind and name that either trace has, the largest difference of time first:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
@@ -27,7 +27,7 @@ HOST_GAP_NAME = "host gap"
 
 
 @dataclass(frozen=True, eq=False)
-class CriticalPath(EqualByContent):
+class CriticalPath(Result):
     """The chain of activities and delays that reaches over a whole window, on each rank.
 
     per_rank   one row for each rank, sorted by rank:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -46,7 +46,7 @@ _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, eq=False)
-class CuptiCounters(EqualByContent):
+class CuptiCounters(Result):
     """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
 
     per_kernel  one row for each measured range, by rank and in the order they ran:

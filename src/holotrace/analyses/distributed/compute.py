@@ -11,13 +11,13 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.collectives.collectives import OPERATION, comparable, of_ranks
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.devices import described_devices
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
@@ -27,7 +27,7 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 
 @dataclass(frozen=True, eq=False)
-class Distributed(EqualByContent):
+class Distributed(Result):
     """How each rank's steps divide, and how its time in collectives does.
 
     per_device     one row for each device that a rank uses, sorted by host, process_id, rank, device:

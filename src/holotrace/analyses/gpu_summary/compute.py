@@ -12,13 +12,13 @@ import polars as pl
 
 from holotrace.algorithms.intervals import covered_before, union
 from holotrace.algorithms.running import weight_before
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.device.devices import described_devices
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import percent_text
@@ -63,7 +63,7 @@ _SERIES = pl.Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class GpuSummary(EqualByContent):
+class GpuSummary(Result):
     """How well each device is used, over all steps and over time.
 
     per_device  one row for each rank and device that ran kernels, sorted by them:

@@ -12,11 +12,11 @@ import polars as pl
 
 from holotrace.algorithms.intervals import gap_begins
 from holotrace.algorithms.summary import summary
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
@@ -32,7 +32,7 @@ _STREAM = ("device", "stream")
 
 
 @dataclass(frozen=True, eq=False)
-class IdleTime(EqualByContent):
+class IdleTime(Result):
     """What the devices waited for between two pieces of work.
 
     Each gap is divided at the start of the call that launched the work after it:

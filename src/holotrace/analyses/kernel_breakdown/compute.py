@@ -9,9 +9,9 @@ import polars as pl
 
 from holotrace.algorithms.intervals import states
 from holotrace.algorithms.summary import summary
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -32,7 +32,7 @@ _STATE_NAMES = [
 
 
 @dataclass(frozen=True, eq=False)
-class KernelBreakdown(EqualByContent):
+class KernelBreakdown(Result):
     """What ran on the devices, by kind and by name.
 
     per_state   how long each combination of kinds ran at once; one row for each that occurs, sorted by rank and

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events
@@ -18,6 +17,7 @@ from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -27,7 +27,7 @@ SEPARATOR = "|"
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSequences(EqualByContent):
+class KernelSequences(Result):
     """The sequences of kernels that operators launched.
 
     per_pattern  one row for each sequence, sorted by rank, the most frequent first, then by pattern:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
@@ -23,7 +23,7 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 
 @dataclass(frozen=True, eq=False)
-class Kernels(EqualByContent):
+class Kernels(Result):
     """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
 
     per_kernel    one row for each rank and name, sorted by rank, the largest sum first:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launched_work, of_work
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -47,7 +47,7 @@ _PER_LAUNCH = {
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchStatistics(EqualByContent):
+class LaunchStatistics(Result):
     """How the host launched the work of the devices: every piece of work with the call that launched it.
 
     A launch may be bad in three ways, with cutoffs as asked for:

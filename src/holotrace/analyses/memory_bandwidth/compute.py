@@ -10,9 +10,9 @@ import polars as pl
 
 from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -31,7 +31,7 @@ _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryBandwidth(EqualByContent):
+class MemoryBandwidth(Result):
     """How fast data moved, for each device and each kind of copy.
 
     series     one row for each start and each end of a copy, sorted by rank, device, name, time:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.host_nodes import host_nodes
@@ -21,6 +20,7 @@ from holotrace.enrich.host.memory_events import (
     nodes_of_memory_events,
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
@@ -57,7 +57,7 @@ _AT_PEAK = {
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryTimeline(EqualByContent):
+class MemoryTimeline(Result):
     """The memory of the devices over time, as the profiler's `[memory]` events tell it.
 
     per_device  one row for each device with memory events, sorted by rank, device_type, device:

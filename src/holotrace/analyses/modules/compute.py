@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
@@ -16,6 +15,7 @@ from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES, sum_o
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
@@ -24,7 +24,7 @@ _PER_MODULE = {"rank": pl.Int32(), **MODULE_TIMES}
 
 
 @dataclass(frozen=True, eq=False)
-class Modules(EqualByContent):
+class Modules(Result):
     """The time of the modules of a model.
 
     per_module       one row for each rank and place of a module in the model, sorted by rank, each behind the module

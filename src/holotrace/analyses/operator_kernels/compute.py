@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launches, of_work
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
@@ -21,13 +20,14 @@ from holotrace.enrich.host.modules import module_of
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorKernels(EqualByContent):
+class OperatorKernels(Result):
     """The kernels of each operator.
 
     per_sequence  one row for each operator and sequence of kernels, sorted by rank, the most frequent first, then by

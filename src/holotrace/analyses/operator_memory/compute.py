@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.events.event_rows import gathered
@@ -24,6 +23,7 @@ from holotrace.enrich.host.memory_events import (
 )
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
@@ -48,7 +48,7 @@ _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorMemory(EqualByContent):
+class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
     per_operator  one row for each rank, device and operator that allocates or frees there, itself or in operators

@@ -14,12 +14,12 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
@@ -43,7 +43,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Operators(EqualByContent):
+class Operators(Result):
     """The time of the operators.
 
     per_operator   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:

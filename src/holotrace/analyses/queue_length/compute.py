@@ -11,11 +11,11 @@ import polars as pl
 
 from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import time_weighted
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
 from holotrace.enrich.device.launches import launched_work
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.derived import derived_under_rules
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -35,7 +35,7 @@ _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 
 @dataclass(frozen=True, eq=False)
-class QueueLength(EqualByContent):
+class QueueLength(Result):
     """How many pieces of work were launched and not yet begun, for each stream.
 
     series     one row for each change, sorted by rank, device, stream, time:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
@@ -16,6 +15,7 @@ from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -38,7 +38,7 @@ _PER_STEP = pl.Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class StepTime(EqualByContent):
+class StepTime(Result):
     """What each step spent its time on.
 
     per_step  one row for each rank and step, sorted by rank, then in the order in which they begin:

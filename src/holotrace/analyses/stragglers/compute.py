@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text, percent_text
@@ -56,7 +56,7 @@ _PER_STEP = {
 
 
 @dataclass(frozen=True, eq=False)
-class Stragglers(EqualByContent):
+class Stragglers(Result):
     """Who waits for whom in collectives, worked out from their durations alone, so clocks of hosts do not matter.
 
     All ranks leave a collective at about the same moment, so who was in it for the shortest time came last:

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -32,7 +32,7 @@ _PER_DEVICE = pl.Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class TemporalBreakdown(EqualByContent):
+class TemporalBreakdown(Result):
     """How each device spent the time from its first to its last work.
 
     per_device  one row for each rank and device, sorted by them:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.summary import summary_by_number
-from holotrace.content_equality import EqualByContent
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.host.annotations import (
     annotation_of_work,
@@ -24,6 +23,7 @@ from holotrace.enrich.host.annotations import (
 )
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
@@ -73,7 +73,7 @@ _DURATION = (
 
 
 @dataclass(frozen=True, eq=False)
-class UserAnnotations(EqualByContent):
+class UserAnnotations(Result):
     """The time of user annotations on the host and on the devices, and their kernels.
 
     per_annotation  one row for each name, sorted by rank, side and name:

@@ -1,0 +1,14 @@
+"""The comparison of operators in one sentence."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.compare_operators.compute import OperatorComparison
+from holotrace.answers import change_text
+
+
+def answer(result: OperatorComparison) -> str:
+    """Name the operator whose time differs the most."""
+    most = result.per_operator.sort(pl.col("difference_ns").abs(), descending=True).row(0, named=True)
+    return f"{most['operator']} differs the most: {change_text(most['difference_ns'])} per step from control to test."

@@ -1,0 +1,15 @@
+"""The comparison of two traces in one sentence."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.compare_traces.compute import TraceComparison
+from holotrace.answers import change_text
+from holotrace.drawing.names import short_name
+
+
+def answer(result: TraceComparison) -> str:
+    """Name the operator or kernel whose time differs the most."""
+    most = result.per_name.sort(pl.col("difference_ns").abs(), descending=True).row(0, named=True)
+    return f"{short_name(most['name'])} differs the most: {change_text(most['difference_ns'])} from control to test."

@@ -1,0 +1,15 @@
+"""CUPTI counters in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.cupti_counters.compute import CuptiCounters
+from holotrace.drawing.names import short_name
+
+
+def answer(result: CuptiCounters) -> str:
+    """Say how many kernels were measured, and which does the most work."""
+    measured = result.per_kernel.drop_nulls("flop")
+    if measured.is_empty():
+        return f"{len(result.per_kernel):,} kernels were measured, without counters of floating-point operations."
+    most = measured.sort("flop", descending=True).row(0, named=True)
+    return f"{len(result.per_kernel):,} kernels were measured; {short_name(most['name'])} does the most work, {most['flop']:,.0f} FLOP."

@@ -1,0 +1,20 @@
+"""GPU summary in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.gpu_summary.compute import GpuSummary
+from holotrace.units import percent_text
+
+
+def answer(result: GpuSummary) -> str:
+    """Say how busy the devices are, and which one is the least busy."""
+    busy = result.per_device.drop_nulls("utilization_fraction").sort("utilization_fraction")
+    if busy.is_empty():
+        return "The utilization of the devices is unknown."
+    least = busy.row(0, named=True)
+    if len(busy) == 1:
+        return f"The device is busy {percent_text(least['utilization_fraction'])} of the time."
+    return (
+        f"The devices are busy {percent_text(busy['utilization_fraction'].mean())} of the time on average, the least on "
+        f"rank {least['rank']} ({percent_text(least['utilization_fraction'])})."
+    )

@@ -1,0 +1,14 @@
+"""Kernels in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.kernels.compute import Kernels
+from holotrace.answers import largest
+from holotrace.drawing.names import short_name
+from holotrace.units import duration_text, percent_text
+
+
+def answer(result: Kernels) -> str:
+    """Name the kernel that takes the most time."""
+    kernel = largest(result.per_kernel, "name", "total_ns")
+    return f"{short_name(kernel.name)} takes the most kernel time: {duration_text(kernel.total)}, {percent_text(kernel.share)}."

@@ -1,0 +1,15 @@
+"""Memory bandwidth in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
+from holotrace.answers import largest
+from holotrace.units import bandwidth_text, size_text
+
+
+def answer(result: MemoryBandwidth) -> str:
+    """Name the kind of copy that moves the most bytes."""
+    kind = largest(result.time_weighted, "name", "bytes")
+    rates = result.time_weighted.filter(name=kind.name)
+    rate = kind.total / (rates["busy_ns"].sum() / 1e9)
+    return f"{kind.name} moves the most: {size_text(kind.total)} at {bandwidth_text(rate)} while it copies."

@@ -1,0 +1,18 @@
+"""Memory timeline in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.memory_timeline.compute import MemoryTimeline
+from holotrace.units import size_text
+
+
+def answer(result: MemoryTimeline) -> str:
+    """Name the device with the highest peak, and what holds most of it."""
+    highest = result.per_device.sort("peak_bytes", descending=True).row(0, named=True)
+    device = {name: highest[name] for name in ("rank", "device_type", "device")}
+    holders = result.at_peak.filter(**device).sort("bytes", descending=True)
+    peak = f"Memory peaks at {size_text(highest['peak_bytes'])} on rank {highest['rank']} ({highest['device_type']})"
+    if holders.is_empty():
+        return f"{peak}."
+    largest = holders.row(0, named=True)
+    return f"{peak}; {largest['operator']} holds the most of it, {size_text(largest['bytes'])}."

@@ -1,0 +1,13 @@
+"""Operator kernels in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.operator_kernels.compute import OperatorKernels
+from holotrace.answers import largest
+from holotrace.units import duration_text, percent_text
+
+
+def answer(result: OperatorKernels) -> str:
+    """Name the operator whose kernels take the most time."""
+    operator = largest(result.per_sequence, "operator", "kernel_ns")
+    return f"{operator.name} launches the most kernel time: {duration_text(operator.total)}, {percent_text(operator.share)}."

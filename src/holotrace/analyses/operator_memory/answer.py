@@ -1,0 +1,13 @@
+"""Operator memory in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.operator_memory.compute import OperatorMemory
+from holotrace.answers import largest
+from holotrace.units import percent_text, size_text
+
+
+def answer(result: OperatorMemory) -> str:
+    """Name the operator that allocates the most."""
+    operator = largest(result.per_operator, "operator", "self_allocated_bytes")
+    return f"{operator.name} allocates the most: {size_text(operator.total)}, {percent_text(operator.share)}."

@@ -1,0 +1,14 @@
+"""Queue length in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.queue_length.compute import QueueLength
+
+
+def answer(result: QueueLength) -> str:
+    """Name the stream with the longest queue."""
+    longest = result.time_weighted.sort("mean_length", descending=True, nulls_last=True).row(0, named=True)
+    return (
+        f"The longest queue is that of rank {longest['rank']}, stream {longest['stream']}: {longest['mean_length']:.1f} "
+        f"launches wait on average, {longest['max_length']:,} at most."
+    )

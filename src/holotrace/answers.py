@@ -1,0 +1,32 @@
+"""What the sentences that answer a question have in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.units import duration_text
+
+
+class Largest(NamedTuple):
+    """The group of rows with the largest total: its name, its total, and its share of all rows (0 to 1)."""
+
+    name: str
+    total: float
+    share: float
+
+
+def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
+    """Return the group of rows with the largest sum of a column; groups with equal sums in the order of their names."""
+    sums = (
+        table.group_by(group).agg(pl.col(column).sum()).sort(column, group, descending=[True, False], nulls_last=True)
+    )
+    name, total = sums.row(0)
+    everything = sums[column].sum()
+    return Largest(str(name), total, total / everything if everything else 0.0)
+
+
+def change_text(difference_ns: float) -> str:
+    """Print a difference of two durations with its sign: `+400 µs`."""
+    return f"{'+' if difference_ns > 0 else '-' if difference_ns < 0 else '±'}{duration_text(abs(difference_ns))}"

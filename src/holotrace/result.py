@@ -1,0 +1,90 @@
+"""What every result can do: answer in a sentence, draw itself, become plain Python, and show itself in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+from html import escape
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.visible_text import visible
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from holotrace.tables import PrintedTable
+
+_MOST_ROWS = 10
+_MOST_FINDINGS = 5
+"""What a notebook shows at once; the tables and `findings` hold the rest."""
+
+
+class Result(EqualByContent):
+    """Base class of the results of questions: frozen dataclasses of tables and `findings`.
+
+    A result belongs to the folder of the function that computes it; its answer, tables and figure are there, too.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.stragglers(small_job()).answer
+    'Rank 1 is late: the others wait 400 µs for it.'
+    """
+
+    findings: tuple[str, ...]
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence; without rows in the first table, why there are none."""
+        if self._main_table().is_empty():
+            return next(iter(self.findings), "Nothing was recorded that this question is about.")
+        sentence: str = self._beside("answer").answer(self)
+        return sentence
+
+    def plot(self, **options: object) -> go.Figure:
+        """Draw the result; options are those of the figure, such as `theme="dark"`.
+
+        Raises:
+            ImportError: plotly is not installed.
+        """
+        name = type(self).__module__.split(".")[-2]
+        figure: go.Figure = getattr(self._beside("figure"), f"plot_{name}")(self, **options)
+        return figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all tables as lists of rows, and the other fields as they are; times are in ns, shares 0 to 1."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in fields.items()}
+
+    def _repr_html_(self) -> str:
+        """Show the answer, the main table and the caveats in a notebook."""
+        from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
+
+        entry = self._beside("entry")
+        view = (getattr(entry, "VIEWS", None) or entry.ENTRY.views)[0]
+        caveats = "".join(f"<li>{_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
+        more = len(self.findings) - _MOST_FINDINGS
+        rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""
+        table = _table_html(print_view(view, self, _MOST_ROWS))
+        return f"<p><b>{_text(self.answer)}</b></p>{table}<ul>{caveats}{rest}</ul>"
+
+    def _main_table(self) -> pl.DataFrame:
+        return next(value for value in vars(self).values() if isinstance(value, pl.DataFrame))
+
+    def _beside(self, part: str) -> ModuleType:
+        """Import a module of the folder that this result belongs to."""
+        return import_module(f"{type(self).__module__.rpartition('.')[0]}.{part}")
+
+
+def _table_html(table: PrintedTable) -> str:
+    head = "".join(f"<th>{_text(heading)}</th>" for heading in table.headings)
+    rows = "".join(f"<tr>{''.join(f'<td>{_text(cell.text)}</td>' for cell in row)}</tr>" for row in table.rows)
+    left_out = f"<p>{table.left_out:,} rows are not shown.</p>" if table.left_out else ""
+    return f"<table><caption>{_text(table.caption)}</caption><tr>{head}</tr>{rows}</table>{left_out}"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,111 @@
+"""What every result can do: answer in a sentence, draw itself, become plain Python, show itself in a notebook."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+import holotrace
+import holotrace.figures
+from holotrace.catalogue import ANALYSES
+from holotrace.errors import MissingDataError
+from holotrace.question import Analysis
+from holotrace.result import Result
+from holotrace.testing import TraceBuilder, small_job
+from jobs import HOSTILE, hostile_job
+from reference_data import IN_THE_REPOSITORY
+
+REAL = [IN_THE_REPOSITORY / "traces" / name for name in ("two_rank_128", "ddp_gloo_4rank", "cupti")]
+
+ANSWERS = {
+    "temporal_breakdown": "The devices compute 50.8 % of the time, with 28.2 % of other work only and 20.9 % idle.",
+    "kernel_breakdown": "64.3 % of the kernel time is computation; the longest kernel is gemm (57.1 %).",
+    "communication_overlap": "0.0 % of the communication is hidden behind computation; rank 0 exposes the most, 600 µs.",
+    "idle_time": "The devices idle 740 µs between pieces of work, 71.6 % of it waiting for the host.",
+    "critical_path": "ProfilerStep#1 of rank 1 takes 1 ms; 55.0 % of its critical path is computation.",
+    "step_time": "A step takes 1 ms on average; the largest part is kernel (45.0 %).",
+    "gpu_summary": "The devices are busy 65.0 % of the time on average, the least on rank 0 (65.0 %).",
+    "kernels": "gemm takes the most kernel time: 1.6 ms, 61.5 %.",
+    "launch_statistics": "8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).",
+    "queue_length": "The longest queue is that of rank 1, stream 20: 0.7 launches wait on average, 1 at most.",
+    "memory_bandwidth": "Memcpy HtoD moves the most: 3.81 MiB at 20 GB/s while it copies.",
+    "operators": "aten::mm has the most device self time: 1.6 ms, 61.5 %.",
+    "modules": "ranks 0-1: no calls of modules were recorded (with_stack=True)",
+    "operator_kernels": "aten::mm launches the most kernel time: 1.6 ms, 61.5 %.",
+    "kernel_sequences": "Nothing was recorded that this question is about.",
+    "user_annotations": "ProfilerStep#1 takes the most time: 1 ms on the host of rank 0, in 1 call.",
+    "stragglers": "Rank 1 is late: the others wait 400 µs for it.",
+    "distributed": "50.0 % of the time in collectives (800 µs over all ranks) is waiting for other ranks.",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_answer_of_a_small_job(name: str) -> None:
+    """Every number follows from the times in `small_job`."""
+    assert getattr(holotrace, name)(small_job()).answer == ANSWERS[name]
+
+
+def test_the_answer_of_a_comparison() -> None:
+    """The multiplication of rank 1 takes 200 µs longer in each of two steps."""
+    job = small_job()
+    control, test = job.select([0]), job.select([1])
+
+    assert holotrace.compare_traces(control, test).answer == "gemm differs the most: +400 µs from control to test."
+    assert holotrace.compare_operators(control, test).answer.startswith("aten::mm differs the most: +200 µs per step")
+
+
+@pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("folder", REAL, ids=lambda path: path.name)
+def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: Path) -> None:
+    """A sentence in one line, JSON of all rows, and HTML with both."""
+    try:
+        result = entry.compute(holotrace.open_trace(folder))
+    except MissingDataError:
+        return
+    content = json.dumps(result.to_dict(), default=str)
+
+    assert isinstance(result, Result)
+    assert result.answer
+    assert "\n" not in result.answer
+    assert all(f'"{field}"' in content for field in vars(result))
+    assert result._repr_html_().startswith("<p><b>")
+
+
+@pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
+def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
+    """Wherever a name appears."""
+    html = entry.compute(hostile_job().build())._repr_html_()
+
+    assert "<img" not in html
+    assert "<script" not in html
+
+
+def test_some_result_shows_hostile_names() -> None:
+    """The test above would notice markup."""
+    assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(hostile_job().build())._repr_html_()
+
+
+@pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
+def test_every_result_draws_itself(entry: Analysis) -> None:
+    """As `holotrace.figures` draws it, with the same options."""
+    result = entry.compute(small_job() if entry.name != "cupti_counters" else hostile_job().build())
+    draw = getattr(holotrace.figures, f"plot_{entry.name}")
+
+    assert result.plot().to_json() == draw(result).to_json()
+    assert "theme" in inspect.signature(draw).parameters
+    assert result.plot(theme="dark").to_json() != result.plot().to_json()
+
+
+def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
+    """The rest is counted."""
+    builder = TraceBuilder()
+    for rank in range(12):
+        builder.rank(rank).kernel("gemm", start_us=0, duration_us=rank + 1)
+    result = holotrace.gpu_summary(builder.build())
+    html = result._repr_html_()
+
+    assert "2 rows are not shown" in html
+    assert f"… and {len(result.findings) - 5} more" in html
