@@ -27,6 +27,11 @@ def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
     return Largest(str(name), total, total / everything if everything else 0.0)
 
 
+def total(table: pl.DataFrame, column: str) -> float:
+    """Return the sum of a column of numbers."""
+    return float(table.select(pl.col(column).sum()).item())
+
+
 def change_text(difference_ns: float) -> str:
     """Print a difference of two durations with its sign: `+400 µs`."""
     return f"{'+' if difference_ns > 0 else '-' if difference_ns < 0 else '±'}{duration_text(abs(difference_ns))}"

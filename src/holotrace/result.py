@@ -14,8 +14,6 @@ from holotrace.content_equality import EqualByContent
 from holotrace.visible_text import visible
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from holotrace.tables import PrintedTable
 
 _MOST_ROWS = 10
@@ -44,15 +42,14 @@ class Result(EqualByContent):
         sentence: str = self._beside("answer").answer(self)
         return sentence
 
-    def plot(self, **options: object) -> go.Figure:
-        """Draw the result; options are those of the figure, such as `theme="dark"`.
+    def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly loads with the first one
+        """Return the result as a plotly figure; options are those of the figure, such as `theme="dark"`.
 
         Raises:
             ImportError: plotly is not installed.
         """
         name = type(self).__module__.split(".")[-2]
-        figure: go.Figure = getattr(self._beside("figure"), f"plot_{name}")(self, **options)
-        return figure
+        return getattr(self._beside("figure"), f"plot_{name}")(self, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all tables as lists of rows, and the other fields as they are; times are in ns, shares 0 to 1."""
@@ -63,8 +60,7 @@ class Result(EqualByContent):
         """Show the answer, the main table and the caveats in a notebook."""
         from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
-        entry = self._beside("entry")
-        view = (getattr(entry, "VIEWS", None) or entry.ENTRY.views)[0]
+        view = self._beside("entry").VIEWS[0]
         caveats = "".join(f"<li>{_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
         more = len(self.findings) - _MOST_FINDINGS
         rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""

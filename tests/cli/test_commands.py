@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP, cpu_job, gpu_job
 from matrices import each_command
 
-check = import_module("holotrace.cli.commands.check")
 ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
 
 
@@ -234,7 +232,7 @@ def test_check_fails_only_if_no_file_can_be_read(job, monkeypatch) -> None:
         ((good, bad), 0, "2 files: 1 clean, 1 unreadable."),
         ((bad,), 1, "1 file: 1 unreadable."),
     ):
-        monkeypatch.setattr(check, "file_health", lambda *_, files=files, **__: files)
+        monkeypatch.setattr("holotrace.whole_job.check.file_health", lambda *_, files=files, **__: files)
         result = CliRunner().invoke(app, ["check", job])
         assert (result.exit_code, result.stdout.splitlines()[0]) == (code, verdict)
 

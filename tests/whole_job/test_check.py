@@ -26,7 +26,7 @@ def checked(tmp_path: Path) -> Check:
 
 def test_the_verdict_counts_the_files(checked: Check) -> None:
     """By their state, and those that are not part of the job."""
-    assert checked.verdict == "4 files: 1 clean, 1 with losses, 1 unreadable, 1 left out."
+    assert checked.verdict == "4 files: 1 clean, 1 with losses, 1 unreadable, 1 skipped."
     assert [file.state for file in checked.files] == ["clean", "with losses", "unreadable"]
 
 

@@ -39,7 +39,7 @@ class Check:
         counts = Counter(file.state for file in self.files)
         states = [f"{counts[state]:,} {state}" for state in _STATES if counts[state]]
         if self.skipped:
-            states.append(f"{len(self.skipped):,} left out")
+            states.append(f"{len(self.skipped):,} skipped")
         total = len(self.files) + len(self.skipped)
         return f"{total:,} file{'' if total == 1 else 's'}: {', '.join(states)}."
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from holotrace.analyses.distributed.compute import Distributed
+from holotrace.answers import total
 from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Distributed) -> str:
     """Say how much of the time in collectives is waiting."""
-    collective_ns, waiting_ns = (result.per_step[name].sum() for name in ("collective_ns", "synchronising_ns"))
+    collective_ns, waiting_ns = (total(result.per_step, name) for name in ("collective_ns", "synchronising_ns"))
     if not collective_ns:
         return "No step has collectives."
     return (

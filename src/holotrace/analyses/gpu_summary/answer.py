@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.gpu_summary.compute import GpuSummary
+from holotrace.answers import total
 from holotrace.units import percent_text
 
 
@@ -15,6 +16,6 @@ def answer(result: GpuSummary) -> str:
     if len(busy) == 1:
         return f"The device is busy {percent_text(least['utilization_fraction'])} of the time."
     return (
-        f"The devices are busy {percent_text(busy['utilization_fraction'].mean())} of the time on average, the least on "
+        f"The devices are busy {percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time on average, the least on "
         f"rank {least['rank']} ({percent_text(least['utilization_fraction'])})."
     )

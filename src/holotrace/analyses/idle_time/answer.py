@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.idle_time.compute import IdleTime
-from holotrace.answers import largest
+from holotrace.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
 _CAUSES = {
@@ -18,5 +18,5 @@ def answer(result: IdleTime) -> str:
     cause = largest(result.per_device, "category", "idle_ns")
     if not cause.total:
         return "The devices never idle between two pieces of work."
-    idle = duration_text(result.per_device["idle_ns"].sum())
+    idle = duration_text(total(result.per_device, "idle_ns"))
     return f"The devices idle {idle} between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}."

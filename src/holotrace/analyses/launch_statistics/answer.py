@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from holotrace.analyses.launch_statistics.compute import LaunchStatistics
+from holotrace.answers import total
 from holotrace.units import duration_text
 
 
 def answer(result: LaunchStatistics) -> str:
     """Say how long kernels wait between launch and start, and how many start late."""
     delayed = result.per_rank.sort("median_launch_delay_ns", descending=True, nulls_last=True).row(0, named=True)
-    late, kernels = (result.per_rank[name].sum() for name in ("late_start_count", "kernel_count"))
+    late, kernels = (total(result.per_rank, name) for name in ("late_start_count", "kernel_count"))
     if delayed["median_launch_delay_ns"] is None:
         return "No kernel has a known launch."
     return (
-        f"{late:,} of {kernels:,} kernels start late; the median launch delay is at most "
+        f"{late:,.0f} of {kernels:,.0f} kernels start late; the median launch delay is at most "
         f"{duration_text(delayed['median_launch_delay_ns'])} (rank {delayed['rank']})."
     )

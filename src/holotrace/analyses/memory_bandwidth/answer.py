@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
-from holotrace.answers import largest
+from holotrace.answers import largest, total
 from holotrace.units import bandwidth_text, size_text
 
 
@@ -11,5 +11,5 @@ def answer(result: MemoryBandwidth) -> str:
     """Name the kind of copy that moves the most bytes."""
     kind = largest(result.time_weighted, "name", "bytes")
     rates = result.time_weighted.filter(name=kind.name)
-    rate = kind.total / (rates["busy_ns"].sum() / 1e9)
+    rate = kind.total / (total(rates, "busy_ns") / 1e9)
     return f"{kind.name} moves the most: {size_text(kind.total)} at {bandwidth_text(rate)} while it copies."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holotrace.analyses.modules.compute import Modules
-from holotrace.answers import largest
+from holotrace.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Modules) -> str:
     """Name the module with the most self time, on devices if any work ran there."""
-    side = "device" if result.per_module["device_self_ns"].sum() else "host"
+    side = "device" if total(result.per_module, "device_self_ns") else "host"
     module = largest(result.per_module, "path", f"{side}_self_ns")
     return f"{module.name} has the most {side} self time: {duration_text(module.total)}, {percent_text(module.share)}."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holotrace.analyses.operators.compute import Operators
-from holotrace.answers import largest
+from holotrace.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Operators) -> str:
     """Name the operator with the most self time, on devices if any work ran there."""
-    side = "device" if result.per_operator["device_self_ns"].sum() else "host"
+    side = "device" if total(result.per_operator, "device_self_ns") else "host"
     operator = largest(result.per_operator, "operator", f"{side}_self_ns")
     return f"{operator.name} has the most {side} self time: {duration_text(operator.total)}, {percent_text(operator.share)}."

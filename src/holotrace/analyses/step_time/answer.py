@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holotrace.analyses.step_time.compute import StepTime
-from holotrace.answers import largest
+from holotrace.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
 
 def answer(result: StepTime) -> str:
     """Say how long a step takes, and which part is the largest."""
     part = largest(result.mean, "category", "mean_ns")
-    mean_ns = result.per_step["duration_ns"].mean()
+    mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
     return f"A step takes {duration_text(mean_ns)} on average; the largest part is {part.name} ({percent_text(part.share)})."

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
+from holotrace.answers import total
 from holotrace.units import percent_text
 
 
 def answer(result: TemporalBreakdown) -> str:
     """Say how the devices spend their time."""
     per_device = result.per_device
-    window_ns = per_device["window_ns"].sum()
+    window_ns = total(per_device, "window_ns")
     shares = [
-        percent_text(per_device[name].sum() / window_ns) for name in ("computation_ns", "non_computation_ns", "idle_ns")
+        percent_text(total(per_device, name) / window_ns)
+        for name in ("computation_ns", "non_computation_ns", "idle_ns")
     ]
     subject = "The devices compute" if len(per_device) > 1 else "The device computes"
     return f"{subject} {shares[0]} of the time, with {shares[1]} of other work only and {shares[2]} idle."

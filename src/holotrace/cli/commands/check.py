@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,11 +11,12 @@ from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
 from holotrace.cli.output import console, print_json, print_line
-from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.ingest.file_health import FileHealth
 from holotrace.store.health import Finding
-from holotrace.store.trace import SkippedFile
 from holotrace.units import size_text
-from holotrace.validation import Violation, validate
+from holotrace.validation import Violation
+from holotrace.whole_job.check import Check
+from holotrace.whole_job.check import check as check_files
 
 _EXAMPLE_LENGTH = 100
 
@@ -39,35 +38,23 @@ def check(
 ) -> None:
     """Print the health of each file; exit with 1 if none can be read or, with `strict`, if a rule of severity error is broken."""
     with opened_job(job) as (trace, executor):
-        files = file_health(trace, executor=executor)
-        violations = validate(trace, executor=executor) if strict else None
-    _print(files, trace.skipped, violations, as_json=as_json)
-    has_errors = any(violation.severity == "error" for violation in violations or ())
-    if has_errors or all(file.error is not None for file in files):
+        checked = check_files(trace, strict=strict, executor=executor)
+    if as_json:
+        print_json(checked.to_dict())
+    else:
+        _print(checked)
+    if not checked.is_sound:
         raise typer.Exit(1)
 
 
-def _print(
-    files: Sequence[FileHealth],
-    skipped: Sequence[SkippedFile],
-    violations: Sequence[Violation] | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print the files and, if `violations` is not None, the broken rules."""
-    if as_json:
-        broken = (
-            {} if violations is None else {"violations": [dataclasses.asdict(violation) for violation in violations]}
-        )
-        print_json({**_as_dict(files, skipped), **broken})
-        return
+def _print(checked: Check) -> None:
     to = console()
-    print_line(to, _verdict(files, skipped), "bold")
-    for line in (line for file in files for line in _lines(file)):
+    print_line(to, checked.verdict, "bold")
+    for line in (line for file in checked.files for line in _lines(file)):
         print_line(to, line)
-    for file in skipped:
+    for file in checked.skipped:
         print_line(to, f"skipped  {file.path}: {file.reason}")
-    for line in _strict_lines(violations):
+    for line in _strict_lines(checked.violations):
         print_line(to, line)
 
 
@@ -82,25 +69,6 @@ def _violation_lines(violation: Violation) -> list[str]:
     counted = f" {violation.count:,} time{_s(violation.count)}" if violation.count else ""
     head = f"{violation.severity}: rank {violation.rank} {violation.rule}{counted}: {violation.meaning}"
     return [head, *(f"    {example[:_EXAMPLE_LENGTH]}" for example in violation.examples)]
-
-
-def _as_dict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> dict[str, Any]:
-    return {
-        "verdict": _verdict(files, skipped),
-        "files": [dataclasses.asdict(file) for file in files],
-        "skipped_files": [{"path": file.path, "reason": file.reason} for file in skipped],
-    }
-
-
-def _verdict(files: Sequence[FileHealth], skipped: Sequence[SkippedFile]) -> str:
-    counts = Counter(file.state for file in files)
-    parts = [
-        f"{counts[state]:,} {state}" for state in ("clean", "repaired", "with losses", "unreadable") if counts[state]
-    ]
-    if skipped:
-        parts.append(f"{len(skipped):,} skipped")
-    total = len(files) + len(skipped)
-    return f"{total:,} file{_s(total)}: {', '.join(parts)}."
 
 
 def _lines(file: FileHealth) -> list[str]:
