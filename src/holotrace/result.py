@@ -60,7 +60,7 @@ class Result(EqualByContent):
         """Show the answer, the main table and the caveats in a notebook."""
         from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
-        view = self._beside("entry").VIEWS[0]
+        view = self._beside("tables").VIEWS[0]
         caveats = "".join(f"<li>{_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
         more = len(self.findings) - _MOST_FINDINGS
         rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""
