@@ -10,5 +10,5 @@ from holotrace.answers import change_text
 
 def answer(result: OperatorComparison) -> str:
     """Name the operator whose time differs the most."""
-    most = result.per_operator.sort(pl.col("difference_ns").abs(), descending=True).row(0, named=True)
-    return f"{most['operator']} differs the most: {change_text(most['difference_ns'])} per step from control to test."
+    most = result.per_operator.sort(pl.col("difference_ns_per_step").abs(), descending=True).row(0, named=True)
+    return f"{most['operator']} differs the most: {change_text(most['difference_ns_per_step'])} per step from control to test."
