@@ -91,7 +91,7 @@ def test_a_figure_has_the_colours_of_the_page(client, gpu) -> None:
 
 def test_pages_and_figures_have_the_same_surface() -> None:
     """The style sheet repeats the colours of the figures."""
-    style = ASSETS.joinpath("shell", "style.css").read_text(encoding="utf-8")
+    style = ASSETS.joinpath("style.css").read_text(encoding="utf-8")
     for theme, surface in SURFACES.items():
         assert (
             f'"{theme}"] {{ --mantine-color-body: {surface.background}; --mantine-color-text: {surface.text}' in style

@@ -114,7 +114,14 @@ def test_the_first_page_has_the_last_colour_scheme(client) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
     """Modules and styles of the shell and of its own folder; a file that no page names would never load."""
-    folders = {"icon.svg", "shell", "timeline/style.css", "timeline/start.js", *([page.name] if page.module else [])}
+    folders = {
+        "icon.svg",
+        "style.css",
+        "timeline.css",
+        "shell",
+        "timeline/start.js",
+        *([page.name] if page.module else []),
+    }
     files = {path.relative_to(ASSETS).as_posix() for path in ASSETS.rglob("*.*") if not path.name.endswith(".d.ts")}
     expected = {file for file in files if file in folders or file.partition("/")[0] in folders}
     assert Named(client.get(f"/?view={page.name}").text).assets == expected

@@ -29,7 +29,7 @@ KEPT_S = 31_536_000
 
 ASSETS = Path(__file__).parent.parent / "assets"
 _SHELL = "shell"
-_STYLES = ("shell/style.css", "timeline/style.css")
+_STYLES = ("style.css", "timeline.css")
 _START = "shell/start.js"
 
 _REQUESTED_AT_THE_START = ("_dash-layout", "_dash-dependencies")

@@ -9,7 +9,7 @@ import { clamp } from "./units.js";
 /** @typedef {import("../types.js").Rank} Rank */
 /** @typedef {import("../types.js").Series} Series */
 /** @typedef {import("./timeline.js").Timeline} Timeline */
-/** @typedef {{ run: string, rank: number, start: number, end: number, pixels: number }} Window */
+/** @typedef {{ run: string, rank: number, start: number, end: number, pixels: number }} Query */
 /**
  * @typedef {object} Actions
  * @property {() => void} drawn
@@ -52,9 +52,9 @@ export class Loader {
   /**
    * The visible range and a quarter of it on either side, in times of the rank.
    * @param {Rank} rank
-   * @returns {Window}
+   * @returns {Query}
    */
-  window(rank) {
+  query(rank) {
     const { start, end, length, pixels } = this.view;
     const first = Math.floor(start - length / 4 - rank.offset);
     return {
@@ -72,11 +72,11 @@ export class Loader {
     rank.request = new AbortController();
     const { signal } = rank.request;
     const items = this.view.items.filter((item) => item.rank === rank && this.view.isVisible(item));
-    const asked = this.window(rank);
+    const query = this.query(rank);
     try {
-      await this.slices(rank, items, asked, signal);
-      await this.counters(rank, items, asked, signal);
-      await this.path(rank, items, asked, signal);
+      await this.slices(rank, items, query, signal);
+      await this.counters(rank, items, query, signal);
+      await this.path(rank, items, query, signal);
     } catch (error) {
       const { message, name } = /** @type {Error} */ (error);
       if (name !== "AbortError") {
@@ -88,13 +88,13 @@ export class Loader {
   /**
    * @param {Rank} rank
    * @param {Item[]} items
-   * @param {Window} asked
+   * @param {Query} query
    * @param {AbortSignal} signal
    */
-  async slices(rank, items, asked, signal) {
+  async slices(rank, items, query, signal) {
     const rows = items.flatMap((item) => (item.kind === "row" ? [item.row.at] : [])).join(",");
     if (rows) {
-      rank.lanes = lanesOf(await ask("slices", { ...asked, rows, text: this.state.pattern }, { signal }));
+      rank.lanes = lanesOf(await ask("slices", { ...query, rows, text: this.state.pattern }, { signal }));
       this.drawn();
       this.listCounters(rank);
     }
@@ -125,18 +125,18 @@ export class Loader {
   /**
    * @param {Rank} rank
    * @param {Item[]} items
-   * @param {Window} asked
+   * @param {Query} query
    * @param {AbortSignal} signal
    */
-  async counters(rank, items, asked, signal) {
+  async counters(rank, items, query, signal) {
     const counters = items.flatMap((item) => (item.kind === "counter" ? [item.counter] : []));
     if (counters.length) {
       const numbers = counters.map((counter) => counter.at).join(",");
       /** @type {Series[]} */
-      const answers = await ask("counter", { ...asked, numbers }, { signal });
+      const answers = await ask("counter", { ...query, numbers }, { signal });
       for (const counter of counters) {
         const series = answers.find((answer) => answer.number === counter.at);
-        counter.series = series && { ...series, end: asked.end };
+        counter.series = series && { ...series, end: query.end };
       }
       this.drawn();
     }
@@ -145,17 +145,17 @@ export class Loader {
   /**
    * @param {Rank} rank
    * @param {Item[]} items
-   * @param {Window} asked
+   * @param {Query} query
    * @param {AbortSignal} signal
    */
-  async path(rank, items, asked, signal) {
+  async path(rank, items, query, signal) {
     if (!this.state.shown.has("path") || !items.length) {
       return;
     }
     /** @param {string} text */
     const waiting = (text) => this.say(`critical path of rank ${rank.number}: ${text}`);
     const of = this.pathWindow(rank);
-    rank.path = pathOf(await ask("path", { ...asked, ...of }, { signal, waiting }));
+    rank.path = pathOf(await ask("path", { ...query, ...of }, { signal, waiting }));
     this.say("");
     this.pathKnown();
     this.drawn();
@@ -181,12 +181,12 @@ export class Loader {
     }
     rank.findings = [];
     for (const kind of FINDINGS) {
-    /** @param {string} text */
-    const waiting = (text) => this.say(`findings of rank ${rank.number}: ${text}`);
+      /** @param {string} text */
+      const waiting = (text) => this.say(`findings of rank ${rank.number}: ${text}`);
       try {
-        const asked = { run: this.state.run, rank: rank.number, among: this.state.among, kind };
+        const query = { run: this.state.run, rank: rank.number, among: this.state.among, kind };
         /** @type {Omit<Finding, "kind">[]} */
-        const findings = await ask("findings", asked, { waiting });
+        const findings = await ask("findings", query, { waiting });
         rank.findings.push(...findings.map((finding) => ({ ...finding, kind })));
         this.say("");
       } catch (error) {

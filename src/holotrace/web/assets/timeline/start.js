@@ -3,7 +3,7 @@
 import { Timeline } from "./timeline.js";
 
 /** The attributes of the page's element, from `pages/timeline.py`, that make a new timeline when they change. */
-const ASKED = ["run", "ranks", "steps", "devices", "find", "event", "at", "show"];
+const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show"];
 
 /** @type {Timeline | null} */
 let current = null;
@@ -18,7 +18,7 @@ const replaceWith = (next) => {
 const attach = () => {
   const root = document.getElementById("timeline");
   const old = current;
-  if (old && (old.root !== root || ASKED.some((key) => old.asked[key] !== root.dataset[key]))) {
+  if (old && (old.root !== root || ATTRIBUTES.some((key) => old.attributes[key] !== root.dataset[key]))) {
     old.close();
     replaceWith(null);
   }
@@ -49,6 +49,6 @@ window.addEventListener("resize", () => current?.resize());
 new MutationObserver(attach).observe(document.documentElement, {
   childList: true,
   subtree: true,
-  attributeFilter: ASKED.map((key) => `data-${key}`),
+  attributeFilter: ATTRIBUTES.map((key) => `data-${key}`),
 });
 attach();

@@ -42,16 +42,16 @@ export class Timeline {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.asked = { ...root.dataset };
-    this.run = this.asked.run ?? "";
-    this.among = this.asked.ranks ?? "";
-    this.steps = this.asked.steps ?? "";
-    this.devices = this.asked.devices ? new Set(address.numbersOf(this.asked.devices)) : null;
+    this.attributes = { ...root.dataset };
+    this.run = this.attributes.run ?? "";
+    this.among = this.attributes.ranks ?? "";
+    this.steps = this.attributes.steps ?? "";
+    this.devices = this.attributes.devices ? new Set(address.numbersOf(this.attributes.devices)) : null;
     /** @type {Rank[]} */
     this.ranks = [];
     /** The origin of the first rank: all times of the view count from it. */
     this.base = 0n;
-    this.shown = new Set((this.asked.show ?? "").split(",").filter((name) => OVERLAYS.includes(name)));
+    this.shown = new Set((this.attributes.show ?? "").split(",").filter((name) => OVERLAYS.includes(name)));
     this.pattern = "";
     /** @type {Selected | null} */
     this.selected = null;
@@ -95,7 +95,7 @@ export class Timeline {
     });
     this.painter = new Painter(this.canvas, this);
     this.input = new Input(this.canvas, this.view, this.actions());
-    this.toolbar = new Toolbar(Boolean(this.asked.perfetto), {
+    this.toolbar = new Toolbar(Boolean(this.attributes.perfetto), {
       find: (text) => this.search.find(text),
       step: (by) => this.search.step(by),
       leave: () => this.canvas.focus(),
@@ -148,7 +148,7 @@ export class Timeline {
   async open() {
     this.say("opening");
     const known = await ask("ranks", { run: this.run, ranks: this.among });
-    const [wanted, event] = (this.asked.event ?? "").match(/^\d+:\d+$/)?.[0].split(":").map(Number) ?? [];
+    const [wanted, event] = (this.attributes.event ?? "").match(/^\d+:\d+$/)?.[0].split(":").map(Number) ?? [];
     const ranks = wanted === undefined || known.ranks.includes(wanted) ? known.ranks : [wanted, ...known.ranks];
     for (const number of ranks) {
       /** @param {string} text */
@@ -164,7 +164,7 @@ export class Timeline {
     }
     const left = known.count - known.ranks.length;
     this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks; choose others above` : "");
-    await this.goToAsked();
+    await this.goToRequested();
     this.loadFindings(); // last, because comparing ranks takes longer than drawing them
   }
 
@@ -471,10 +471,10 @@ export class Timeline {
    * @returns {Promise<SpanAnswer>}
    */
   inSpan(rank, { start, end, rows }) {
-    const asked = rows ? [...(rows.get(rank.number) ?? [])] : rank.rows.map((row) => row.at);
+    const numbers = rows ? [...(rows.get(rank.number) ?? [])] : rank.rows.map((row) => row.at);
     const first = Math.floor(start - rank.offset);
     const last = Math.max(Math.ceil(end - rank.offset), first + 1);
-    return ask("span", { run: this.run, rank: rank.number, start: first, end: last, rows: asked.join(",") });
+    return ask("span", { run: this.run, rank: rank.number, start: first, end: last, rows: numbers.join(",") });
   }
 
   /** Put what is selected, and which overlays are on, into the address. */
@@ -490,8 +490,8 @@ export class Timeline {
     address.remember(params);
   }
 
-  async goToAsked() {
-    const { at = "", event, find } = this.asked;
+  async goToRequested() {
+    const { at = "", event, find } = this.attributes;
     if (event) {
       return;
     }
@@ -545,7 +545,7 @@ export class Timeline {
     const rank = this.selected?.rank ?? this.ranks[0]?.number;
     if (rank !== undefined) {
       const say = (/** @type {string} */ text) => this.say(text);
-      openPerfetto({ run: this.run, rank, isHere: Boolean(this.asked.perfetto), say });
+      openPerfetto({ run: this.run, rank, isHere: Boolean(this.attributes.perfetto), say });
     }
   }
 }
