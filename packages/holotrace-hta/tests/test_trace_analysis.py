@@ -232,7 +232,7 @@ def test_signatures_are_htas() -> None:
 
 def defaults_of(method: Callable[..., object]) -> dict[str, object]:
     """Return {parameter: default} without self."""
-    return {each.name: each.default for each in list(inspect.signature(method).parameters.values())[1:]}
+    return {parameter.name: parameter.default for parameter in list(inspect.signature(method).parameters.values())[1:]}
 
 
 def test_times_are_whole_where_they_are(small) -> None:
@@ -434,10 +434,10 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
     """HTA fails; here frames are empty, keep the types of columns and index, and show no figures."""
     without = tables_of(analysis_of(cpu_job(), tmp_path / "cpu"))
     assert shown == []
-    for empty, found in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):
+    for empty, with_work in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):
         assert re.search(r"has no GPU kernels .*ProfilerActivity\.CUDA", empty.attrs["reason"])
-        assert empty.dtypes.to_dict() == found.dtypes.to_dict()
-        assert empty.index.name == found.index.name
+        assert empty.dtypes.to_dict() == with_work.dtypes.to_dict()
+        assert empty.index.name == with_work.index.name
     *tables, overlap = without
     assert [len(table) for table in tables] == [0] * 5
     assert overlap["rank"].tolist() == [0, 1]
@@ -471,15 +471,15 @@ def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> 
         "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.whole_job.summary',"
         " 'holotrace.recommendations.advice', 'hta.facade.graphs.critical_path', 'holotrace.analyses.idle_time.compute'}))\n"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
-    assert found.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert process.stdout == "[]\n"
 
 
 def test_the_facade_imports_no_pandas_before_it_reads() -> None:
     """Importing pandas takes as long as an answer from the cache, so it happens while the trace is read."""
     script = "import sys, hta.trace_analysis; print({'pandas', 'pyarrow'} & {*sys.modules})"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
-    assert found.stdout == "set()\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert process.stdout == "set()\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -495,7 +495,7 @@ def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
         "sum = int(pandas.Series([40, 2]).sum())\n"
         "os._exit(sum) if child == 0 else print(sum, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    found = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
-    assert (found.stdout, found.stderr) == ("42 42\n", "")
+    assert (process.stdout, process.stderr) == ("42 42\n", "")

@@ -135,7 +135,7 @@ def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[st
     recorded = times[times >= 0]
     moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
     narrow = categories.astype(np.int8)
-    by_category = {name: np.where(narrow == place, sizes, 0).cumsum()[ends] for place, name in enumerate(CATEGORIES)}
+    by_category = {name: np.where(narrow == number, sizes, 0).cumsum()[ends] for number, name in enumerate(CATEGORIES)}
     return {"ts": moments, **by_category, "Total": sizes.cumsum()[ends]}
 
 

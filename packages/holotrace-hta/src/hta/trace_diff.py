@@ -118,7 +118,7 @@ class LabeledTrace:
         chosen = self.trace.select(self._ranks(rank))
         numbers = self._steps(iteration)
         symbols, origin = symbol_table(self.trace), origin_ns(self.trace)
-        frames = {number: trace_frame(each, symbols, origin) for number, each in chosen.ranks.items()}
+        frames = {number: trace_frame(rank_trace, symbols, origin) for number, rank_trace in chosen.ranks.items()}
         joined = pd.concat(frames, names=["rank", None])
         joined.insert(0, "rank", joined.index.get_level_values(0))
         kept = joined if numbers is None else joined[joined["iteration"].isin(numbers)]
@@ -268,7 +268,7 @@ def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
 def _whole(trace: Trace | TraceView) -> Trace:
     """Return a trace with all of its events."""
     opened = trace.trace_by_steps if isinstance(trace, TraceView) else trace
-    return Trace({rank: each.unselected for rank, each in opened.ranks.items()}, opened.skipped)
+    return Trace({rank: rank_trace.unselected for rank, rank_trace in opened.ranks.items()}, opened.skipped)
 
 
 def _listed(numbers: int | Iterable[int]) -> list[int]:

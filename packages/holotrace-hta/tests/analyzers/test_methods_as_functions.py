@@ -73,11 +73,11 @@ def test_a_function_answers_as_the_method(function, method, options, analyzer) -
 
 def test_idle_times_are_of_one_rank(analyzer, tmp_path) -> None:
     """As the function of HTA takes one; sequences and blocked queues take their options."""
-    found = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
-    assert_equal(found, analyzer.get_idle_time_breakdown([1], visualize=False))
+    answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
+    assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}
-    found = CudaKernelAnalysis.get_frequent_cuda_kernel_sequences(analyzer.t, **options)
-    assert_equal(found, analyzer.get_frequent_cuda_kernel_sequences(**options))
+    answer = CudaKernelAnalysis.get_frequent_cuda_kernel_sequences(analyzer.t, **options)
+    assert_equal(answer, analyzer.get_frequent_cuda_kernel_sequences(**options))
     series = analyzer.get_queue_length_time_series()
     assert_equal(
         TraceCounters.get_time_spent_blocked_on_full_queue(analyzer.t, series, 1),
@@ -101,16 +101,16 @@ def test_names_that_modules_of_hta_import_are_there_too() -> None:
         _ = hta.trace_analysis.nothing_like_it
 
 
-def assert_equal(found: Any, expected: Any) -> None:
+def assert_equal(actual: Any, expected: Any) -> None:
     """Compare answers that hold frames."""
     if isinstance(expected, pd.DataFrame):
-        pd.testing.assert_frame_equal(found, expected)
+        pd.testing.assert_frame_equal(actual, expected)
     elif isinstance(expected, dict):
-        assert_equal(list(found.values()), list(expected.values()))
-        assert list(found) == list(expected)
+        assert_equal(list(actual.values()), list(expected.values()))
+        assert list(actual) == list(expected)
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             assert_equal(one, other)
     else:
-        assert found == expected
+        assert actual == expected

@@ -60,8 +60,8 @@ def test_graphs_are_found_by_what_they_are_of(view) -> None:
         [0, 1000, 1, "outer", 0, -1, 1],
         [0, 1000, 2, "other", 1, -2, 1],
     ]
-    assert [each.identity for each in graph.get_call_stacks(tid=2)] == [SIDE]
-    assert [each.identity for each in graph.get_call_stacks(stack_index=0)] == [MAIN]
+    assert [stack.identity for stack in graph.get_call_stacks(tid=2)] == [SIDE]
+    assert [stack.identity for stack in graph.get_call_stacks(stack_index=0)] == [MAIN]
     assert [graph.get_csg_of_node(index).identity for index in (KERNEL, OTHER)] == [MAIN, SIDE]
     with pytest.raises(InvalidOptionError, match="no event 77"):
         graph.get_csg_of_node(77)
@@ -72,7 +72,7 @@ def test_a_graph_of_a_frame_alone(view) -> None:
     frame = view.get_trace(0)
     columns = list(frame.columns)
     graph = CallGraph.from_dataframe(frame[frame["stream"] < 0], view.symbol_table)
-    assert [each.identity.rank for each in graph.call_stacks] == [-1, -1]
+    assert [stack.identity.rank for stack in graph.call_stacks] == [-1, -1]
     texts = pd.DataFrame({"cat": "cpu_op", "name": ["a", "b"], "ts": [0, 1], "dur": [9, 1], "pid": 1, "tid": 1})
     assert CallGraph.from_dataframe(texts.assign(index=[4, 5], stream=-1)).rank_to_nodes[-1][5].parent == 4
     assert list(frame.columns) == columns

@@ -32,11 +32,11 @@ def test_an_operator_is_found_by_its_whole_name_and_place_in_time(position, inde
 
 def test_events_are_found_by_patterns() -> None:
     """Regular expressions, matched at the start of text or of decoded symbol ids."""
-    for found in (
+    for indexes in (
         trace_df.find_events_by_name_patterns_using_symbol_table(FRAME, ["aten::mm$", "n"], SYMBOLS),
         trace_df.find_events_by_name_patterns_using_decoded_names(FRAME, ["aten::mm$", "n"]),
     ):
-        assert found.tolist() == [4, 6, 7]
+        assert indexes.tolist() == [4, 6, 7]
 
 
 def test_the_steps_of_a_frame() -> None:

@@ -68,8 +68,8 @@ def test_host_and_device_are_complements(view) -> None:
     """With and without a symbol table."""
     for symbols in (True, False):
         count = sum(
-            len(kept(view, each, with_symbols=symbols))
-            for each in (filters.GPUKernelFilter(), filters.CPUOperatorFilter())
+            len(kept(view, kernel_filter, with_symbols=symbols))
+            for kernel_filter in (filters.GPUKernelFilter(), filters.CPUOperatorFilter())
         )
         assert count == len(view.get_trace(0))
 

@@ -90,8 +90,8 @@ def test_columns_are_made_of_args() -> None:
     """Name, type and default from the first value; those of the reference come first."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
-    found = ParserConfig.infer_attribute_specs(args, reference)
-    assert [(spec.name, spec.value_type, spec.default_value) for spec in found.values()] == [
+    specs = ParserConfig.infer_attribute_specs(args, reference)
+    assert [(spec.name, spec.value_type, spec.default_value) for spec in specs.values()] == [
         ("stream", ValueType.Int, -1),
         ("a_b", ValueType.Int, 0),
         ("c", ValueType.String, ""),

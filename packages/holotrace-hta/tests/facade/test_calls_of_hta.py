@@ -224,7 +224,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
     "compare_traces.bad_rank": lambda pair: TraceDiff.compare_traces(*pair, control_rank=99),
     "compare_traces.bad_iter": lambda pair: TraceDiff.compare_traces(*pair, control_iteration=1),
     "compare_traces.same_label": lambda pair: TraceDiff.compare_traces(
-        *(LabeledTrace("x", t=each.trace) for each in pair)
+        *(LabeledTrace("x", t=side.trace) for side in pair)
     ),
     "extract_ops_ranks": lambda pair: pair[0].extract_ops(rank=pair[0].ranks()),
 }
@@ -255,7 +255,7 @@ def test_calls_that_compare_traces_answer_as_they_did_there(real_traces, goldens
     """The same for comparisons; a rank or a step that does not exist is an error of ours."""
     calls = calls_of(goldens / "hta" / "_misc")
     analyzers = (opened(real_traces, f"trace_diff_{side}", keep_last=True) for side in ("control", "test"))
-    pair = tuple(LabeledTrace(label, t=each.t) for label, each in zip(("ctl", "tst"), analyzers, strict=True))
+    pair = tuple(LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("ctl", "tst"), analyzers, strict=True))
     failures = [
         message
         for call, status in calls.items()
@@ -268,7 +268,7 @@ def calls_of(folder: Path) -> dict[str, str]:
     """Return {call: status} of a folder."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return {call: found["status"] for call, found in json.loads(text).items()}
+    return {call: answer["status"] for call, answer in json.loads(text).items()}
 
 
 @cache
@@ -290,8 +290,8 @@ def method(call: str) -> str:
 
 def ranks_of(call: str, analyzer: TraceAnalysis) -> list[int]:
     """Return the rank that a call names, or all."""
-    found = re.search(r"\.rank(\d+)$", call)
-    return [int(found[1])] if found else analyzer.t.get_ranks()
+    match = re.search(r"\.rank(\d+)$", call)
+    return [int(match[1])] if match else analyzer.t.get_ranks()
 
 
 def failure(make: Callable[[Any], object], given: object, call: str, status: str) -> str:

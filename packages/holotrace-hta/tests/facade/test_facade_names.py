@@ -38,7 +38,7 @@ def test_the_names_of_all_traces_are_htas(goldens) -> None:
 @pytest.mark.parametrize("ids", [[1, 0, None, 1], [], [None], [2]])
 def test_texts_are_shared_objects(ids) -> None:
     """The text of each id, None for null; equal ones are one object."""
-    texts = [None if each is None else "abc"[each] for each in ids]
-    found = shared_texts(pl.Series(["a", "b", "c"]), pl.Series(ids, dtype=pl.UInt32))
-    assert found.tolist() == texts
-    assert len({id(text) for text in found}) == len(set(texts))
+    texts = [None if text_id is None else "abc"[text_id] for text_id in ids]
+    shared = shared_texts(pl.Series(["a", "b", "c"]), pl.Series(ids, dtype=pl.UInt32))
+    assert shared.tolist() == texts
+    assert len({id(text) for text in shared}) == len(set(texts))

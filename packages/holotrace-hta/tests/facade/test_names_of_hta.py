@@ -47,21 +47,21 @@ ABSENT = {
     r"hta\.memory_analysis\.colorscheme": "internal",
     r"hta\.utils\.utils\.get_mp_pool_size": "internal",
 }
-"""Names that are not here, and what there is instead."""
+"""Names that this package lacks, and what replaces them."""
 
 
 def expected() -> list[tuple[str, str, dict[str, Any]]]:
-    """List (module, name within it, what is known of it), methods and attributes of classes apart."""
-    found = []
+    """List (module, name in it, facts about it), with separate entries for the methods and attributes of classes."""
+    expected_names = []
     for module, names in NAMES.items():
         for name, about in names.items():
-            found.append((module, name, about))
-            found += [
+            expected_names.append((module, name, about))
+            expected_names += [
                 (module, f"{name}.{method}", {"parameters": parameters})
                 for method, parameters in about.get("methods", {}).items()
             ]
-            found += [(module, f"{name}.{each}", {}) for each in about.get("attributes", ())]
-    return found
+            expected_names += [(module, f"{name}.{attribute}", {}) for attribute in about.get("attributes", ())]
+    return expected_names
 
 
 def reason(full_name: str) -> str | None:
@@ -102,14 +102,15 @@ def test_every_name_is_here() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_call_of_an_old_script_means_the_same(module, name, parameters) -> None:
-    """The first parameters are HTA's, in HTA's order, and what was optional is optional with the same default."""
+    """The first parameters are HTA's, in HTA's order; optional ones have the same default."""
     ours = list(inspect.signature(found(module, name)).parameters.values())
-    theirs = [(each, None) if isinstance(each, str) else tuple(each) for each in parameters]
-    assert [each.name for each in ours[: len(theirs)]] == [each[0] for each in theirs]
+    theirs = [(parameter, None) if isinstance(parameter, str) else tuple(parameter) for parameter in parameters]
+    assert [parameter.name for parameter in ours[: len(theirs)]] == [name for name, _ in theirs]
     for here, (_, default) in zip(ours, theirs, strict=False):
         if default is not None:
             assert repr(here.default) == default or (default == "..." and here.default is not inspect.Parameter.empty)
-    assert all(each.default is not inspect.Parameter.empty or each.kind in VARIADIC for each in ours[len(theirs) :])
+    further = ours[len(theirs) :]
+    assert all(one.default is not inspect.Parameter.empty or one.kind in VARIADIC for one in further)
 
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -121,10 +122,10 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_enumeration_has_htas_members(module, name, members) -> None:
-    """By name and value; there may be more."""
+    """Names and values are equal; there may be more members."""
     enumeration = found(module, name)
     assert issubclass(enumeration, Enum)
-    assert {each.name: each.value for each in enumeration if each.name in members} == members
+    assert {member.name: member.value for member in enumeration if member.name in members} == members
 
 
 def test_what_is_absent_is_absent() -> None:

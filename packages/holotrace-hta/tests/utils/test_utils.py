@@ -31,7 +31,7 @@ def test_the_kind_of_work_by_its_name(name, kind) -> None:
         "MEMORY": utils.is_memory_kernel(name),
         "COMPUTATION": utils.is_compute_kernel(name),
     }
-    assert [each for each, answer in questions.items() if answer] == ([] if kind == "OTHER" else [kind])
+    assert [question for question, answer in questions.items() if answer] == ([] if kind == "OTHER" else [kind])
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def find_stragglers_with_late_start_comm_kernels(
     """
     kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
     per_step = kernels.groupby("iteration")[_METRIC]
-    place = per_step.rank(method="min", ascending=False)
-    flagged = kernels.assign(is_straggler=(place <= max(1, n_stragglers)).astype(int))
+    order = per_step.rank(method="min", ascending=False)
+    flagged = kernels.assign(is_straggler=(order <= max(1, n_stragglers)).astype(int))
     if visualize and len(flagged):
         show(_figure(flagged))
     return flagged.groupby("rank")["is_straggler"].sum()

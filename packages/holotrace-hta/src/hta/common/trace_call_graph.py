@@ -117,8 +117,8 @@ class CallGraph:
         """One row per graph; `label` is main, bwd, or the name of the first event."""
         texts = self.trace_data.symbol_table.get_sym_table()
         rows = [
-            (*stack.identity, _label(stack, texts), place, stack.root_index, 1)
-            for place, stack in enumerate(self.call_stacks)
+            (*stack.identity, _label(stack, texts), index, stack.root_index, 1)
+            for index, stack in enumerate(self.call_stacks)
         ]
         return pd.DataFrame(rows, columns=["rank", "pid", "tid", "label", "stack_index", "stack_root", "count"])
 
@@ -126,8 +126,8 @@ class CallGraph:
         self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
     ) -> Iterator[CallStackGraph]:
         """Yield the graphs of a rank, process or thread, or the one at an index of `call_stacks`; by default all."""
-        for place, stack in enumerate(self.call_stacks):
-            wanted = zip((rank, pid, tid, stack_index), (*stack.identity, place), strict=True)
+        for index, stack in enumerate(self.call_stacks):
+            wanted = zip((rank, pid, tid, stack_index), (*stack.identity, index), strict=True)
             if all(asked is None or asked == value for asked, value in wanted):
                 yield stack
 

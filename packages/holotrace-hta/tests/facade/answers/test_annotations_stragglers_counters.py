@@ -154,8 +154,8 @@ def many() -> TraceBuilder:
     """Annotations of 50, 20 (twice), 10 and 5 µs on the host."""
     builder = TraceBuilder()
     parts = [("a", 50), ("b", 20), ("b", 20), ("c", 10), ("step 5", 5)]
-    for place, (name, duration) in enumerate(parts):
-        builder.annotation(name, start_us=100 * place, duration_us=duration)
+    for row, (name, duration) in enumerate(parts):
+        builder.annotation(name, start_us=100 * row, duration_us=duration)
     return builder
 
 
@@ -185,10 +185,10 @@ def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
     """By the start of kernels."""
     analysis, folder = opened(golden)
     theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
-    found = analysis.get_potential_stragglers(
+    ranks = analysis.get_potential_stragglers(
         num_candidates=count, straggler_identification_impl=find_stragglers_with_late_start_comm_kernels
     )
-    assert found == theirs
+    assert ranks == theirs
 
 
 def late_rank() -> TraceBuilder:

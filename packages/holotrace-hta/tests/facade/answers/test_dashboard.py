@@ -57,8 +57,8 @@ def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
 
 def test_names_from_a_trace_do_not_act_in_a_notebook(shown) -> None:
     """Markup in a finding is text."""
-    found = summary(gpu_job().build())
-    bad = Dashboard(type(found)("a <b>verdict", {}, {}, found.cpu_side, ("<script>alert(1)</script>\x1b",)))
+    expected = summary(gpu_job().build())
+    bad = Dashboard(type(expected)("a <b>verdict", {}, {}, expected.cpu_side, ("<script>alert(1)</script>\x1b",)))
     bad._ipython_display_()
     assert "<script>" not in shown[0]["text/html"]
     assert "<b>verdict" not in shown[0]["text/html"]

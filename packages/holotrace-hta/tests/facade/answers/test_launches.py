@@ -19,8 +19,8 @@ def analyzer(tmp_path) -> TraceAnalysis:
     builder = TraceBuilder()
     for rank in (2, 5):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)
-        for place, name in enumerate("abc"):
-            builder.kernel(name, start_us=20 + 3 * place, duration_us=2, launch_us=6 * place, launch_duration_us=5)
+        for row, name in enumerate("abc"):
+            builder.kernel(name, start_us=20 + 3 * row, duration_us=2, launch_us=6 * row, launch_duration_us=5)
     builder.copy(start_us=60, duration_us=1.5, launch_us=40, launch_duration_us=30)
     builder.write(tmp_path / "job")
     return TraceAnalysis(trace_dir=str(tmp_path / "job"))
@@ -30,7 +30,11 @@ def test_signatures_are_those_of_hta() -> None:
     """Names and defaults."""
 
     def parameters(method):
-        return {name: each.default for name, each in inspect.signature(method).parameters.items() if name != "self"}
+        return {
+            name: parameter.default
+            for name, parameter in inspect.signature(method).parameters.items()
+            if name != "self"
+        }
 
     assert parameters(TraceAnalysis.get_cuda_kernel_launch_stats) == {
         "ranks": None,

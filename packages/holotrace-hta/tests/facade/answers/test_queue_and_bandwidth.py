@@ -152,14 +152,16 @@ def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
     content = Path(paths[rank]).read_bytes()
     copy = json.loads(gzip.decompress(content) if paths[rank].endswith(".gz") else content)
     events = [event for event in copy["traceEvents"] if event["ph"] == "C"]
-    rows = [(each["name"], each.get("id", -1), each["pid"], each["ts"], *each["args"].values()) for each in events]
+    rows = [
+        (event["name"], event.get("id", -1), event["pid"], event["ts"], *event["args"].values()) for event in events
+    ]
     ours = pd.DataFrame(rows, columns=["name", "id", "pid", "ts", "value"])
     keys = ["name", "id", "pid"], "value"
-    found, expected = (after_each_moment(frame.fillna({"id": -1}), *keys) for frame in (ours, theirs))
-    assert [tuple(map(str, row)) for row in found.index] == [
+    actual, expected = (after_each_moment(frame.fillna({"id": -1}), *keys) for frame in (ours, theirs))
+    assert [tuple(map(str, row)) for row in actual.index] == [
         (name, str(int(stream)), str(int(process)), str(int(time))) for name, stream, process, time in expected.index
     ]
-    np.testing.assert_allclose(found, expected, atol=GB_PER_S)
+    np.testing.assert_allclose(actual, expected, atol=GB_PER_S)
 
 
 def test_the_frame_of_a_queue(small) -> None:
@@ -213,8 +215,8 @@ def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
     """Sorted by time alone, each length still lasts until the next change of the same queue."""
     series = small.get_queue_length_time_series(ranks=[0])[0]
     frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
-    found = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
-    assert found[["stream", "duration_at_max_queue_length"]].to_numpy().tolist() == [[7, 16], [8, 8]]
+    blocked = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
+    assert blocked[["stream", "duration_at_max_queue_length"]].to_numpy().tolist() == [[7, 16], [8, 8]]
 
 
 def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:

@@ -52,9 +52,9 @@ def analyzer(tmp_path, monkeypatch) -> TraceAnalysis:
 @pytest.fixture
 def graph(analyzer) -> CPGraph:
     """Analyse the step of `small`."""
-    found, succeeded = analyzer.critical_path_analysis(0, "ProfilerStep", 0)
+    graph, succeeded = analyzer.critical_path_analysis(0, "ProfilerStep", 0)
     assert succeeded is True
-    return found
+    return graph
 
 
 def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
@@ -81,7 +81,7 @@ def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
         "synchronization_wait": 10,
     }
     assert "ProfilerStep, instance 0: 100 µs" in capsys.readouterr().out
-    assert set(breakdown["bound_by"]) <= {each.value for each in BoundType}
+    assert set(breakdown["bound_by"]) <= {bound.value for bound in BoundType}
 
 
 def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
@@ -285,15 +285,15 @@ def test_the_path_can_be_logged(graph, caplog) -> None:
 
 def test_functions_of_the_trace_do_the_same(analyzer, graph, tmp_path) -> None:
     """As HTA's own class offers them; types of arrows can be chosen there."""
-    found, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
+    of_function, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
 
     assert succeeded
-    assert found.critical_path_edges_set == graph.critical_path_edges_set
+    assert of_function.critical_path_edges_set == graph.critical_path_edges_set
     launches = {CPEdgeType.KERNEL_LAUNCH_DELAY}
     path = CriticalPathAnalysis.overlay_critical_path_analysis(
         analyzer.t,
         0,
-        found,
+        of_function,
         str(tmp_path / "out"),
         only_show_critical_events=True,
         show_all_edges=False,

@@ -101,7 +101,7 @@ def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
         r"^\| `?(\w+)`? \| ([\d,]*) ?\| ([\d,]+) \|$", text.split(f"### {section}\n")[1].split("### ")[0], re.MULTILINE
     )
     columns = [{row[0]: int(row[column].replace(",", "") or 0) for row in rows} for column in (1, 2)]
-    holotrace, ours = ({key: value for key, value in each.items() if value} for each in columns)
+    holotrace, ours = ({key: value for key, value in column.items() if value} for column in columns)
     return holotrace, ours
 
 
@@ -109,8 +109,8 @@ def _calls(folder: Path) -> list[tuple[str, str, int]]:
     """Return call, window and rank of each call; the variants with further launch edges are the same here."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    found = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]
-    return [(call, match[1], int(match[2])) for call, match in found if match]
+    matches = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]
+    return [(call, match[1], int(match[2])) for call, match in matches if match]
 
 
 def _length_in_hta(folder: Path, call: str) -> float:

@@ -25,12 +25,12 @@ def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> 
     """In any order of rows, with values missing, and for groups of one value or none."""
     parts = {rank: frame.groupby("stream")[["queue_length"]].describe() for rank, frame in frames.items()}
     expected = pd.concat(parts, names=["rank", "stream"])
-    found = described(frames, by="stream", value="queue_length")
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-9, atol=1e-5)
+    summary = described(frames, by="stream", value="queue_length")
+    pd.testing.assert_frame_equal(summary, expected, rtol=1e-9, atol=1e-5)
 
 
 def test_groups_may_be_texts() -> None:
     """Names in alphabetical order, as pandas has them; a row without a name is in no group."""
     frame = pd.DataFrame({"name": ["HtoD", "DtoH", None, "HtoD"], "gbps": [1.0, 5.0, 9.0, 2.0]})
-    found = described({0: frame, 1: frame[:0]}, by="name", value="gbps")
-    pd.testing.assert_frame_equal(found.droplevel("rank"), frame.groupby("name")[["gbps"]].describe())
+    summary = described({0: frame, 1: frame[:0]}, by="name", value="gbps")
+    pd.testing.assert_frame_equal(summary.droplevel("rank"), frame.groupby("name")[["gbps"]].describe())

@@ -24,18 +24,18 @@ def values(builder: TraceBuilder, spec: AttributeSpec, count: int = 1) -> list[o
     return arg_values(builder.build().ranks[0], np.arange(count), spec).tolist()
 
 
-def test_an_arg_stands_in_the_column_that_the_reader_gives_it() -> None:
-    """Every name leads to the value that the file has, on a device row or on one of the host."""
+def test_every_arg_has_the_value_of_the_file() -> None:
+    """The value is on the device event or on the host event."""
     builder, written = TraceBuilder(), {}
     for raw, (table, columns) in _PLACES.items():
-        kind = next(each.type for each in TABLES[table] if each.name == columns[0])
+        kind = next(column.type for column in TABLES[table] if column.name == columns[0])
         written[raw] = [7, 8, 9] if len(columns) > 1 else {"json": [[2]], "string": "some", "bool": True}.get(kind, 3)
         builder.operator("a", start_us=0, duration_us=1, args={raw: written[raw]})
         builder.kernel("k", start_us=0, duration_us=1, args={raw: written[raw]})
     rank_trace, rows = builder.build().ranks[0], np.arange(2 * len(written))
-    found = {raw: arg_values(rank_trace, rows, AttributeSpec("x", raw, ValueType.Object, None)) for raw in written}
-    places = {raw: found[raw][2 * place : 2 * place + 2].tolist() for place, raw in enumerate(written)}
-    assert [raw for raw in written if written[raw] not in places[raw]] == []
+    values = {raw: arg_values(rank_trace, rows, AttributeSpec("x", raw, ValueType.Object, None)) for raw in written}
+    own_rows = {raw: values[raw][2 * row : 2 * row + 2].tolist() for row, raw in enumerate(written)}
+    assert [raw for raw in written if written[raw] not in own_rows[raw]] == []
 
 
 def test_three_columns_are_one_list() -> None:

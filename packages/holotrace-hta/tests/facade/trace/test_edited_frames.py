@@ -57,8 +57,8 @@ def _step(builder: TraceBuilder, step: int, rank: int, scale: int, gemm: str, *,
     if with_copies:
         builder.copy("Memcpy DtoD (Device -> Device)", **at(300), **lasts(10), **launched(290))
     memory = {"Bytes": 512, "Addr": 4096, "Device Type": 1, "Device Id": 0, "Total Allocated": 512}
-    place = {"pid": 1000 + rank, "tid": 1}
-    builder.event(ph="i", cat="cpu_instant_event", name="[memory]", ts=at(15)["start_us"], s="t", args=memory, **place)
+    track = {"pid": 1000 + rank, "tid": 1}
+    builder.event(ph="i", cat="cpu_instant_event", name="[memory]", ts=at(15)["start_us"], s="t", args=memory, **track)
 
 
 def opened(builder: TraceBuilder, folder: Any, **options: Any) -> TraceAnalysis:
@@ -112,26 +112,26 @@ def stacks_of(analyzer: TraceAnalysis, rank: int) -> pd.DataFrame:
     return analyzer.t.get_trace(rank)[list(CallGraph.stack_columns)]
 
 
-def assert_same(found: object, expected: object) -> None:
+def assert_same(actual: object, expected: object) -> None:
     """Compare answers, by value; numbers of symbols and whether a column is whole may differ."""
     if isinstance(expected, pd.DataFrame):
-        assert isinstance(found, pd.DataFrame)
+        assert isinstance(actual, pd.DataFrame)
         shown = [
             name
             for name in expected.columns
             if name not in {"cat", "name", "user_annotation"} or expected[name].dtype == object
         ]
-        pd.testing.assert_frame_equal(found[shown], expected[shown], check_dtype=False)
+        pd.testing.assert_frame_equal(actual[shown], expected[shown], check_dtype=False)
     elif isinstance(expected, dict):
-        assert list(found) == list(expected)
+        assert list(actual) == list(expected)
         for key, value in expected.items():
-            assert_same(found[key], value)
+            assert_same(actual[key], value)
     elif isinstance(expected, tuple | list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             assert_same(one, other)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 @pytest.fixture(scope="module")
@@ -192,14 +192,14 @@ ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
 """Analyses of events that no frame lists: those stay where they were recorded."""
 
 
-@pytest.mark.parametrize("name", slow_except([each for each in CALLS if each not in ARE_NOT_IN_FRAMES], QUICK))
+@pytest.mark.parametrize("name", slow_except([call for call in CALLS if call not in ARE_NOT_IN_FRAMES], QUICK))
 def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubled) -> None:
     """Doubled times in the frames give what doubled times in the file give."""
     assert_same(CALLS[name](edited_in_place), CALLS[name](doubled))
 
 
 @pytest.mark.parametrize(
-    "name", slow_except([each for each in CALLS if each not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
+    "name", slow_except([call for call in CALLS if call not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
 )
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
     """In any order, without the columns that follow from others, and with floats for whole numbers."""
@@ -275,9 +275,9 @@ def test_rows_twice_in_a_frame_are_two_events(tmp_path) -> None:
     analyzer = opened(job(ranks=(0,)), tmp_path)
     expected = analyzer.get_kernel_summary(visualize=False)[1]
     analyzer.t.traces[0] = pd.concat([analyzer.t.traces[0]] * 2)
-    found = analyzer.get_kernel_summary(visualize=False)[1]
-    assert found["call_count"].sum() == 2 * expected["call_count"].sum()
-    assert found["name"].tolist() == expected["name"].tolist()
+    kernels = analyzer.get_kernel_summary(visualize=False)[1]
+    assert kernels["call_count"].sum() == 2 * expected["call_count"].sum()
+    assert kernels["name"].tolist() == expected["name"].tolist()
 
 
 def test_ranks_are_left_out_and_added(tmp_path) -> None:
@@ -287,9 +287,11 @@ def test_ranks_are_left_out_and_added(tmp_path) -> None:
     analyzer.t.traces[5] = analyzer.t.traces[0].copy()
     del analyzer.t.traces[0]
     assert analyzer.t.get_ranks() == [1, 5]
-    found = analyzer.get_temporal_breakdown(visualize=False)
-    assert found["rank"].tolist() == [1, 5]
-    assert found.drop(columns="rank").to_numpy().tolist() == kernels.drop(columns="rank").to_numpy()[[1, 0]].tolist()
+    breakdown = analyzer.get_temporal_breakdown(visualize=False)
+    assert breakdown["rank"].tolist() == [1, 5]
+    assert (
+        breakdown.drop(columns="rank").to_numpy().tolist() == kernels.drop(columns="rank").to_numpy()[[1, 0]].tolist()
+    )
     analyzer.t.traces.pop(1)
     assert analyzer.get_temporal_breakdown(visualize=False)["rank"].tolist() == [5]
     with pytest.raises(UnknownRankError):

@@ -35,8 +35,8 @@ class Dashboard:
         """The figures by analysis name, for every analysis that succeeded."""
         results = self.summary.results
         return {
-            each.name: figure_of(each.name, results[each.name], theme=self.theme)
-            for each in shown_analyses(self.summary)
+            analysis.name: figure_of(analysis.name, results[analysis.name], theme=self.theme)
+            for analysis in shown_analyses(self.summary)
         }
 
     def show(self, renderer: str = "") -> None:

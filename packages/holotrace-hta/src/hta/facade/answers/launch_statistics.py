@@ -47,7 +47,9 @@ def launch_frames(  # noqa: PLR0913 -- HTA's arguments
     try:
         if visualize:
             _show(chosen, runtime_cutoff, launch_delay_cutoff)
-        frames, _ = with_device_work("launch_statistics", {rank: frame_of(each) for rank, each in chosen.ranks.items()})
+        frames, _ = with_device_work(
+            "launch_statistics", {rank: frame_of(rank_trace) for rank, rank_trace in chosen.ranks.items()}
+        )
     except MissingDataError as error:
         return {rank: _empty(str(error)) for rank in chosen.ranks}
     return {rank: frames[rank] if rank in frames else _empty(_unrecorded(rank)) for rank in chosen.ranks}
@@ -81,7 +83,9 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         call,
     )
     # Explicit types: letting pandas infer that objects are text takes longer than everything else here.
-    columns = {name: pd.Series(each, dtype=each.dtype, copy=False) for name, each in zip(_COLUMNS, values, strict=True)}
+    columns = {
+        name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
+    }
     return pd.DataFrame(columns, copy=False)
 
 

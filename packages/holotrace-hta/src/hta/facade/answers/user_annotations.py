@@ -121,11 +121,13 @@ def _joined(rest: pl.DataFrame) -> pl.DataFrame:
 
 def _statistics(shown: Mapping[int, pl.DataFrame]) -> pd.DataFrame:
     """Return one frame of all ranks, with names sorted within each rank."""
-    table = pl.concat([each.sort("name") for each in shown.values()])
+    table = pl.concat([table_of_rank.sort("name") for table_of_rank in shown.values()])
     return pd.DataFrame(
         {
             "name": table["name"].to_list(),
             **{name: table[column].to_numpy() / 1_000 for name, column in _MICROSECONDS.items()},
-            "rank": np.repeat(np.array(list(shown), np.int64), [len(each) for each in shown.values()]),
+            "rank": np.repeat(
+                np.array(list(shown), np.int64), [len(table_of_rank) for table_of_rank in shown.values()]
+            ),
         }
     )

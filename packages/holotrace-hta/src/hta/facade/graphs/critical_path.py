@@ -248,10 +248,10 @@ class CPGraph:
         columns = {
             "event_idx": events.to_numpy(),
             "duration": lengths / 1_000 if (lengths % 1_000).any() else lengths // 1_000,
-            "type": [_TYPES[each] for each in edges.type[way].tolist()],
+            "type": [_TYPES[edge_type] for edge_type in edges.type[way].tolist()],
         }
         described = frame[list(_COLUMNS)].reindex(events).reset_index(drop=True)
-        bound_by = [_BOUND_BY[each] for each in edges.path_class[way].tolist()]
+        bound_by = [_BOUND_BY[path_class] for path_class in edges.path_class[way].tolist()]
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series[float]:
@@ -264,7 +264,7 @@ class CPGraph:
         lengths = edges.length_ns[way]
         total = int(lengths.sum())
         print(f"Critical path of {self.path_graph.window}: {duration_text(total)}, in % of it:")  # noqa: T201 -- as HTA
-        bounds = pd.Series([_BOUND_BY[each] for each in edges.path_class[way].tolist()], name="bound_by")
+        bounds = pd.Series([_BOUND_BY[path_class] for path_class in edges.path_class[way].tolist()], name="bound_by")
         sums = pd.Series(lengths, name="duration").groupby(bounds).sum()
         return sums[sums > 0] / max(1, total) * 100
 
@@ -286,13 +286,13 @@ class CPGraph:
 
     def get_event_attribution_for_edge(self, edge: CPEdge) -> int | None:
         """Return the event to which an edge's time is attributed, None if there is none."""
-        place = self._edges.place(edge.begin, edge.end)
-        event = NO_EVENT if place is None else int(self._edges.event[place])
+        row = self._edges.row_of(edge.begin, edge.end)
+        event = NO_EVENT if row is None else int(self._edges.event[row])
         return None if event == NO_EVENT else event
 
     def get_edges_attributed_to_event(self, ev_idx: int) -> list[CPEdge]:
         """Return the edges whose time is attributed to an event."""
-        return [self._edges.edge(place) for place in np.flatnonzero(self._edges.event == ev_idx).tolist()]
+        return [self._edges.edge(row) for row in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
     def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- as the others here
         """Write the measured graph to `<out_dir>.zip`, for `restore_cpgraph`; return that path.

@@ -113,11 +113,11 @@ class EdgeTable:
         """Yield the nodes of each edge."""
         return zip(self.source.tolist(), self.target.tolist(), strict=True)
 
-    def place(self, begin: int, end: int) -> int | None:
+    def row_of(self, begin: int, end: int) -> int | None:
         """Return the position of the edge between two nodes, None if there is none."""
-        place = int(np.searchsorted(self._keys, self._key(begin, end)))
-        is_there = place < len(self) and (self.source[place], self.target[place]) == (begin, end)
-        return place if is_there else None
+        row = int(np.searchsorted(self._keys, self._key(begin, end)))
+        is_there = row < len(self) and (self.source[row], self.target[row]) == (begin, end)
+        return row if is_there else None
 
     def edge(self, place: int) -> CPEdge:
         """Return an edge with its current weight."""
@@ -216,15 +216,15 @@ class EdgeView(Mapping[tuple[int, int], EdgeAttributes]):
 
     def __call__(self, data: bool | str = False) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001, FBT002 -- as networkx
         """Iterate over (u, v), with `data=True` over (u, v, attributes), with `data="weight"` over (u, v, weight)."""
-        for place, pair in enumerate(self._edges.pairs()):
-            attributes = EdgeAttributes(self._edges, place)
+        for row, pair in enumerate(self._edges.pairs()):
+            attributes = EdgeAttributes(self._edges, row)
             yield (*pair, attributes[data] if isinstance(data, str) else attributes) if data else pair
 
     def __getitem__(self, pair: tuple[int, int]) -> EdgeAttributes:
-        place = self._edges.place(*pair)
-        if place is None:
+        row = self._edges.row_of(*pair)
+        if row is None:
             raise KeyError(pair)
-        return EdgeAttributes(self._edges, place)
+        return EdgeAttributes(self._edges, row)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return self._edges.pairs()

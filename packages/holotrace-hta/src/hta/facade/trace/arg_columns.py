@@ -49,7 +49,7 @@ _SOURCES: dict[str, dict[str, str]] = {
         "instructions": "instructions",
     },
     "compiled_kernels": {
-        **{f"kernel_{each}": f"kernel_{each}" for each in ("file", "hash", "backend", "name", "kwargs", "flop")},
+        **{f"kernel_{arg}": f"kernel_{arg}" for arg in ("file", "hash", "backend", "name", "kwargs", "flop")},
         "num_warps": "num_warps",
         "num_stages": "num_stages",
         "kernel_num_gb": "kernel_gigabytes",
@@ -195,10 +195,10 @@ def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig)
         return frame
     args = {spec.name for spec in config.ARGS_DEFAULT}
     fixed = [name for name in frame.columns if name not in args]
-    place = fixed.index("dur") + 1
-    columns: dict[str, Any] = {name: frame[name] for name in fixed[:place]}
+    after_duration = fixed.index("dur") + 1
+    columns: dict[str, Any] = {name: frame[name] for name in fixed[:after_duration]}
     columns |= {spec.name: _column(frame, rank_trace, spec) for spec in wanted if spec.name not in fixed}
-    return pd.DataFrame(columns | {name: frame[name] for name in fixed[place:]}, index=frame.index)
+    return pd.DataFrame(columns | {name: frame[name] for name in fixed[after_duration:]}, index=frame.index)
 
 
 def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> npt.NDArray[Any] | pd.Series[Any]:
@@ -212,12 +212,12 @@ def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec
 
     Numeric columns cast their values and treat anything else as missing. Text and lists become objects.
     """
-    found = _found(rank_trace, spec.raw_name).unique("event_index", keep="first")
+    recorded = _recorded(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))
     places = rows.join(
-        found.with_row_index("row").select("event_index", "row"), on="event_index", how="left", maintain_order="left"
+        recorded.with_row_index("row").select("event_index", "row"), on="event_index", how="left", maintain_order="left"
     )["row"]
-    return _filled(found["value"], places, spec)
+    return _filled(recorded["value"], places, spec)
 
 
 def _filled(values: pl.Series, places: pl.Series, spec: AttributeSpec) -> npt.NDArray[Any]:
@@ -228,11 +228,11 @@ def _filled(values: pl.Series, places: pl.Series, spec: AttributeSpec) -> npt.ND
     objects = np.empty(len(values) + 1, dtype=object)
     for row, value in enumerate([*values.to_list(), spec.default_value]):
         objects[row] = spec.default_value if value is None else value
-    found: npt.NDArray[Any] = objects[places.fill_null(len(values)).to_numpy()]
-    return found
+    filled: npt.NDArray[Any] = objects[places.fill_null(len(values)).to_numpy()]
+    return filled
 
 
-def _found(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
+def _recorded(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
     """Return `event_index` and `value` of the events with an arg."""
     if raw_name not in _PLACES:
         return _extra(rank_trace, raw_name)
@@ -259,11 +259,11 @@ def _decoded(texts: pl.Series, decode: Callable[[str], object]) -> pl.Series:
 
 def _extra(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
     """Return the values of an arg without a stored column."""
-    found = [(index, args[raw_name]) for index, args in _extra_args(rank_trace) if raw_name in args]
+    with_arg = [(index, args[raw_name]) for index, args in _extra_args(rank_trace) if raw_name in args]
     return pl.DataFrame(
         {
-            "event_index": pl.Series([index for index, _ in found], dtype=pl.UInt32),
-            "value": _typed([value for _, value in found]),
+            "event_index": pl.Series([index for index, _ in with_arg], dtype=pl.UInt32),
+            "value": _typed([value for _, value in with_arg]),
         }
     )
 
@@ -282,7 +282,7 @@ def _extra_args(rank_trace: RankTrace) -> Iterator[tuple[int, dict[str, Any]]]:
 def _seen(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> list[AttributeSpec]:
     """Return a column for each arg in the frame's events: HTA's args in HTA's order, then the others."""
     shown = pl.Series(frame["index"].to_numpy()).cast(pl.UInt32).implode()
-    values = {raw: found for raw in _PLACES if (found := _first(_found(rank_trace, raw), shown)) is not None}
+    values = {raw: value for raw in _PLACES if (value := _first(_recorded(rank_trace, raw), shown)) is not None}
     for index, args in _extra_args(rank_trace):
         values |= {raw: value for raw, value in args.items() if raw not in values and index in frame.index}
     known = {spec.raw_name: spec for spec in [*AVAILABLE_ARGS.values(), *config.args] if spec.raw_name in values}
@@ -290,6 +290,6 @@ def _seen(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> l
     return [*known.values(), *others]
 
 
-def _first(found: pl.DataFrame, shown: pl.Series) -> object | None:
-    of_frame = found.filter(pl.col("event_index").is_in(shown))
+def _first(recorded: pl.DataFrame, shown: pl.Series) -> object | None:
+    of_frame = recorded.filter(pl.col("event_index").is_in(shown))
     return of_frame["value"][0] if of_frame.height else None

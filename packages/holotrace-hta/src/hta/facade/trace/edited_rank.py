@@ -194,8 +194,11 @@ class _Tracks:
     def numbers(self, process: _Codes, thread: _Codes) -> _Numbers:
         """Return the track of each row."""
         pairs, rows = np.unique(process.codes * len(thread.distinct) + thread.codes, return_inverse=True)
-        found = [divmod(pair, len(thread.distinct)) for pair in pairs.tolist()]
-        tracks = [self._number(process.distinct[each], thread.distinct[other]) for each, other in found]
+        distinct_rows = [divmod(pair, len(thread.distinct)) for pair in pairs.tolist()]
+        tracks = [
+            self._number(process.distinct[process_row], thread.distinct[thread_row])
+            for process_row, thread_row in distinct_rows
+        ]
         return np.array(tracks, np.int64)[rows]
 
     def table(self) -> pl.DataFrame:
@@ -396,8 +399,8 @@ class _Rows:
             return recorded
         is_new = ~self._is_known & np.isin(kind, _DEVICE_KINDS)
         numbers = pl.Series(process.mapped(_device_number), dtype=pl.Int64).cast(pl.Int32, strict=False)
-        found = pl.select(pl.when(pl.Series(is_new)).then(numbers).otherwise(recorded)).to_series()
-        return found.replace(_NOTHING, None)
+        devices = pl.select(pl.when(pl.Series(is_new)).then(numbers).otherwise(recorded)).to_series()
+        return devices.replace(_NOTHING, None)
 
     def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
         """Return an integer column, null for -1, with recorded values for unchanged rows."""
@@ -454,8 +457,8 @@ class _Rows:
             return given
         numbers = self._events["event_index"].to_numpy()
         selected, whole = (
-            np.append(partners(each, numbers), _NOTHING)[self._source]
-            for each in (self.recorded, self.recorded.unselected)
+            np.append(partners(view, numbers), _NOTHING)[self._source]
+            for view in (self.recorded, self.recorded.unselected)
         )
         return np.where(given == selected, selected, whole)
 
@@ -514,12 +517,14 @@ def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
 
 def _kinds_of(categories: Sequence[str]) -> npt.NDArray[np.uint8]:
     """Return the reader's kind for each category."""
-    events = [{"ph": "X", "cat": each, "name": "", "ts": 0, "dur": 0, "pid": 0, "tid": 0} for each in categories]
+    events = [
+        {"ph": "X", "cat": category, "name": "", "ts": 0, "dur": 0, "pid": 0, "tid": 0} for category in categories
+    ]
     with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
         path = Path(folder, "categories.json")
         path.write_text(json.dumps({"traceEvents": events}))
-        found = KinetoReader().read(path, None, SILENT)
-    kinds: npt.NDArray[np.uint8] = found.tables.read("events", ["kind"])["kind"].to_numpy()
+        ingested = KinetoReader().read(path, None, SILENT)
+    kinds: npt.NDArray[np.uint8] = ingested.tables.read("events", ["kind"])["kind"].to_numpy()
     return kinds
 
 

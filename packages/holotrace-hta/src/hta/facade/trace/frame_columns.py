@@ -31,14 +31,14 @@ def transform_correlation_to_index(
     is_linked = (df["correlation"] >= 0).to_numpy()
     waits = [number for text, number in symbol_table.get_sym_index().items() if text in _WAITS_OF_DEVICES]
     on_device = ((df["stream"] >= 0) | df["name"].isin(waits)).to_numpy()
-    found = np.full(len(df), _NONE, np.int64)
+    partners = np.full(len(df), _NONE, np.int64)
     for here, there in (
         (is_linked & on_device, is_linked & ~on_device),
         (is_linked & ~on_device, is_linked & on_device),
     ):
         others = df[there].drop_duplicates("correlation").set_index("correlation")["index"]
-        found[here] = df.loc[here, "correlation"].map(others).fillna(_NONE).to_numpy(np.int64)
-    df["index_correlation"] = found
+        partners[here] = df.loc[here, "correlation"].map(others).fillna(_NONE).to_numpy(np.int64)
+    df["index_correlation"] = partners
     return df
 
 
@@ -51,19 +51,19 @@ def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFr
     matches = {number: _STEP.match(text) for text, number in symbol_table.get_sym_index().items()}
     numbers = {number: int(match[1]) for number, match in matches.items() if match}
     steps = df.loc[df["name"].isin(list(numbers)) & (df["stream"] < 0), ["ts", "dur", "name"]].sort_values("ts")
-    found = _step_at(df["ts"].to_numpy(), steps, [numbers[name] for name in steps["name"].tolist()])
-    own = pd.Series(found, index=df["index"].to_numpy())
+    iterations = _step_at(df["ts"].to_numpy(), steps, [numbers[name] for name in steps["name"].tolist()])
+    own = pd.Series(iterations, index=df["index"].to_numpy())
     is_launched = ((df["stream"] >= 0) & (df["index_correlation"] >= 0)).to_numpy()
     calls = df.loc[is_launched, "index_correlation"]
-    found[is_launched] = calls.map(own[~own.index.duplicated()]).fillna(_NONE).to_numpy(np.int64)
-    df["iteration"] = found
+    iterations[is_launched] = calls.map(own[~own.index.duplicated()]).fillna(_NONE).to_numpy(np.int64)
+    df["iteration"] = iterations
     named = steps["name"].map(symbol_table.get_sym_table_series())
     return steps.assign(s_name=named, iter=steps["name"].map(numbers))
 
 
 def _step_at(times: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the step that contains each time, the latest if several do; -1 outside of steps."""
-    found = np.full(len(times), _NONE, np.int64)
+    steps_at = np.full(len(times), _NONE, np.int64)
     for start, duration, number in zip(steps["ts"], steps["dur"], numbers, strict=True):
-        found[(start <= times) & (times < start + duration)] = number
-    return found
+        steps_at[(start <= times) & (times < start + duration)] = number
+    return steps_at

@@ -181,12 +181,12 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     """Return the event at the other end of each event's launch, -1 for none."""
     pairs = launches(rank_trace).drop_nulls("launch_index").sort("event_index", descending=True)
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
-    size = 1 + max(int(each.max(initial=0)) for each in (work, calls, indexes))
+    size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
     partner[calls] = work  # the last assignment wins, which is the first in the file
     partner[work] = calls
-    found: npt.NDArray[np.int64] = partner[indexes]
-    return found
+    partners: npt.NDArray[np.int64] = partner[indexes]
+    return partners
 
 
 def _side_columns(rank_trace: RankTrace, event_indexes: pl.Series) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class TraceView:
         """
         if not self._is_aligned:
             return 0
-        base_ns = next((each.header.base_time_ns for each in self._recorded.ranks.values()), 0)
+        base_ns = next((rank_trace.header.base_time_ns for rank_trace in self._recorded.ranks.values()), 0)
         return in_microseconds(self.origin_ns - base_ns)
 
     @cached_property
