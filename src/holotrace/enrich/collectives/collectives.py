@@ -1,6 +1,6 @@
-"""The communication of a rank, and the key by which other ranks know the same operation.
+"""The communication of a rank, with a key that identifies each operation on all ranks.
 
-Names of kernels and groups differ between libraries and versions, so what they mean is worked out here alone.
+Names of kernels and groups differ between libraries and versions; only this module interprets them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns see so much of a name, which comes from the traced program."""
+"""Patterns see only so much of a name, since names come from the traced program."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
-"""Annotations by which PyTorch marks collectives that the host itself carries out; `nccl:` only hands work over."""
+"""Annotations of collectives that the host itself performs; `nccl:` only launches them."""
 
 _FAMILIES = tuple(
     (family, re.compile(pattern, re.IGNORECASE))
@@ -49,7 +49,7 @@ _FAMILIES = tuple(
         ("recv", r"recv|receive|(^|_|::)get_signal"),
     )
 )
-"""What torch.distributed calls the collectives, and how their kernels and annotations are called; the first decides.
+"""The collectives as torch.distributed names them, with patterns of kernels and annotations; the first match decides.
 
 Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functions
 """
@@ -57,20 +57,20 @@ Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functio
 UNKNOWN_COLLECTIVE = "unknown"
 
 _SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
-"""Families in which all members give the same number of elements."""
+"""Families in which every member contributes the same number of elements."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
-"""Between two ranks; a sender need not wait for the others of its group."""
+"""Whether it is between two ranks; a sender need not wait for the rest of its group."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
-"""What PyTorch calls the host's part of a collective; the library hands it to the device, or carries it out."""
+"""PyTorch's annotations of the host's part of a collective; the library launches it on a device, or performs it."""
 
 
 def collective_family(name: str) -> str | None:
-    """Return which collective a kernel, annotation or collective name stands for, such as `all_reduce` or `send_recv`.
+    """Return the collective that a name of a kernel, annotation or collective means, such as `all_reduce` or `send_recv`.
 
-    None where the name tells none, as RCCL's `ncclDevKernel_Generic` does not. The exchanges of expert parallelism,
-    dispatch and combine, are all-to-alls.
+    None if the name does not tell, as RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
+    parallelism, are all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
@@ -78,26 +78,26 @@ def collective_family(name: str) -> str | None:
 
 @derived_under_rules
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank: kernels on devices or, where there are none, annotations on the host.
+    """Return the communication of a rank: kernels on devices or, without any, annotations on the host.
 
-    What a kernel's own args do not say is taken from the host call around its launch: `record_param_comms`, or the
-    annotation `nccl:all_reduce` and its like, with the shapes and types of its inputs where those were recorded.
+    What the args of a kernel lack comes from the host call around its launch: `record_param_comms`, or an annotation
+    such as `nccl:all_reduce`, with the shapes and types of its inputs if they were recorded.
 
     Returns:
         Sorted by start_ns:
 
         event_index          uint32
         start_ns, end_ns     int64
-        asked_ns             int64   when the host asked for it; null where that was before the recording
+        asked_ns             int64   when the host asked for it; null if before the recording
         name                 str     of the kernel or annotation
         recorded_collective  str     its name in the args of the trace, such as `allreduce`; null if they have none
-        family               str     `collective_family` of its args, else of its name; `unknown` where neither tells
-        dtype                str     element type as the trace names it; null where that is not known
-        byte_count           int64   bytes that this rank puts in; null where that is not known
-        group                str     the same on all ranks of the process group; null where that is not known
-        sequence             int64   number within the group; null where it was not recorded
-        communication_id     uint64  null or 0 where it was not recorded
-        content              str     element type, and size where it is the same on all ranks
+        family               str     `collective_family` of its args, else of its name; `unknown` if neither tells
+        dtype                str     element type as the trace names it; null if unknown
+        byte_count           int64   bytes that this rank contributes; null if unknown
+        group                str     the same on all ranks of the process group; null if unknown
+        sequence             int64   number within the group; null if not recorded
+        communication_id     uint64  null or 0 if not recorded
+        content              str     element type, and size if it is the same on all ranks
     """
     on_devices = _on_devices(rank_trace)
     rows = on_devices if len(on_devices) else host_collectives(rank_trace)
@@ -110,30 +110,30 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 OPERATION = ("key", "number", "place")
-"""What is the same for one collective on all ranks that take part in it, see `matchable_communication`."""
+"""Columns that are equal on all ranks of one collective; see `matchable_communication`."""
 
 
 def matchable_communication(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the communication of a rank with a key that is the same for one collective on all ranks.
+    """Return the communication of a rank with a key that is equal on all ranks of one collective.
 
-    The first of these that the trace tells makes the key: group and sequence number; the communication id; what it is
-    (kind, type, size, group) and its place among its like within the step or whatever stands in for it.
+    The key is the first of these that the trace contains: group and sequence number; the communication id; or kind,
+    type, size and group, with the position among equal ones within the step (or window).
 
     Args:
         rank_trace: the rank.
-        annotation: what stands in for steps, see `holotrace.enrich.steps.steps.windows`.
+        annotation: divides the recording instead of steps, see `holotrace.enrich.steps.steps.windows`.
 
     Returns:
         The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, asked_ns, and:
 
-        window    int64   the step in which it was asked for, null outside of all
+        window    int64   the step in which the host asked for it, null outside all
         key       uint64  null on sends and receives between two ranks, which are not matched
-        number    int64   likewise
-        place     int64   to tell several with one key and number apart
-        by_order  bool    only kind and order tell the operation
+        number    int64   null on sends and receives
+        place     int64   distinguishes rows with the same key and number
+        by_order  bool    matched only by kind and order
     """
-    found = communication(rank_trace)
-    with_window = found.with_columns(window_of(windows(rank_trace, annotation), found["asked_ns"]))
+    operations = communication(rank_trace)
+    with_window = operations.with_columns(window_of(windows(rank_trace, annotation), operations["asked_ns"]))
     keyed = with_window.select(
         "family",
         "dtype",
@@ -155,18 +155,18 @@ def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
 
 
-def comparable(found: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the operations that have the same number of places on every rank that has them, and the count of others.
+def comparable(operations: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the operations that occur equally often on every rank that has them, and the count of the others.
 
-    Where one rank has three all-reduces of a kind in a step and another two, the third may be any of them.
+    If one rank has three equal all-reduces in a step and another two, any of the three may be the extra one.
 
     Args:
-        found: `matchable_communication` of all ranks, with the column `rank`.
+        operations: `matchable_communication` of all ranks, with the column `rank`.
     """
-    counts = found.drop_nulls("key").group_by("key", "number", "rank").agg(pl.len().alias("count"))
+    counts = operations.drop_nulls("key").group_by("key", "number", "rank").agg(pl.len().alias("count"))
     spread = counts.group_by("key", "number").agg(pl.col("count").n_unique().alias("counts"))
     uneven = spread.filter(pl.col("counts") > 1)
-    return found.drop_nulls("key").join(uneven, on=["key", "number"], how="anti"), len(uneven)
+    return operations.drop_nulls("key").join(uneven, on=["key", "number"], how="anti"), len(uneven)
 
 
 _HAS_SEQUENCE = pl.col("sequence").is_not_null() & pl.col("group").is_not_null()
@@ -192,7 +192,7 @@ def _number() -> pl.Expr:
 
 
 def _hashed(texts: pl.Series) -> pl.Series:
-    """Return numbers that are the same for equal texts in every process, so that ranks hand over little."""
+    """Return numbers that are equal for equal texts in every process; ranks send them instead of texts."""
     return _answers(texts, _number_of, pl.UInt64).alias("key")
 
 
@@ -220,21 +220,21 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
-    """Return the event that describes each kernel: itself where it has args, else the host call around its launch."""
+    """Return the event that describes each kernel: itself if it has args, else the host call around its launch."""
     described = rank_trace.table("collectives", ["event_index"])["event_index"]
     is_silent = ~rows["event_index"].is_in(described.implode())
-    found = rows["event_index"].to_frame("described_index").with_row_index("row")
+    kernels = rows["event_index"].to_frame("described_index").with_row_index("row")
     if not is_silent.any():
-        return found["described_index"]
+        return kernels["described_index"]
     calls, silent = _host_calls(rank_trace, described), rows.filter(is_silent)
     tracks = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), silent["launch_index"])
     moments = tracks.with_columns(silent["launch_start_ns"].alias("moment"))
     owners = pl.Series(innermost_of(calls, moments, ["track_id"])).replace(NO_OWNER, None).cast(pl.UInt32)
-    return found["described_index"].scatter(is_silent.arg_true(), calls["event_index"].gather(owners))
+    return kernels["described_index"].scatter(is_silent.arg_true(), calls["event_index"].gather(owners))
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: those with args or, where none has, by their names."""
+    """Return the host calls that describe collectives: those with args or, if none has args, those with such names."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
@@ -246,7 +246,7 @@ def host_call_count(rank_trace: RankTrace) -> int:
 
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return operators, which collectives were before PyTorch 1.13, and annotations, which they have been since."""
+    """Return operators and annotations: collectives are operators before PyTorch 1.13, and annotations since."""
     columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
     return event_ranges(rank_trace, [EventKind.CPU_OP, EventKind.USER_ANNOTATION], columns)
 
@@ -269,13 +269,13 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
-    """Return which collective the name of the describing call tells: `all_reduce` of `nccl:all_reduce`."""
+    """Return the collective in the name of the describing call: `all_reduce` of `nccl:all_reduce`."""
     events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
     return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
 
 
 def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
-    """Add dtype, in_elements and byte_count from the inputs where the args do not say them."""
+    """Add dtype, in_elements and byte_count from the inputs if the args lack them."""
     dtype = known["dtype"].fill_null(_answers(known["input_types"], common_type, pl.String)).alias("dtype")
     inputs = known.select(*_INPUTS).unique()
     byte_counts = [input_bytes(dims, kinds) for dims, kinds in inputs.select(*_INPUTS).iter_rows()]
@@ -307,10 +307,11 @@ _ARGS = (
 
 
 def _group(world_size: int | None) -> pl.Expr:
-    """Return what all ranks of a group, and no ranks of another one, call it.
+    """Return a name of each group that its ranks share, and no other group has.
 
-    Names of groups are numbers of each process. The list of ranks is cut after 30 of them, but lists of different
-    groups of the same size and description differ before that. Without a list only the group of all ranks is known.
+    Processes number their groups independently, so recorded names do not match. The list of ranks is cut after 30 ranks,
+    but lists of different groups of equal size and description differ before that. Without a list, only the group of
+    all ranks is known.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))
@@ -321,7 +322,7 @@ def _group(world_size: int | None) -> pl.Expr:
 
 @derived
 def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the collectives that the host itself carries out, with the columns of `communication`, in file order."""
+    """Return the collectives that the host itself performs, with the columns of `communication`, in file order."""
     chosen = _named(rank_trace, _host_ranges(rank_trace), HOST_COLLECTIVE)
     known = _described(rank_trace, chosen.with_columns(pl.col("event_index").alias("described_index")))
     content = pl.format("{} {}", *(pl.col(column).fill_null("") for column in ("input_types", "input_dims")))
@@ -336,15 +337,15 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family that the first of the names tells."""
+    """Return the family from the first of the names that tells it."""
     told = pl.DataFrame(
-        [_answers(each.fill_null(""), collective_family, pl.String).alias(str(n)) for n, each in enumerate(names)]
+        [_answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )
     return told.select(pl.coalesce(pl.all(), pl.lit(UNKNOWN_COLLECTIVE)).alias("family")).to_series()
 
 
 def _answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    """Return `answer(text)` for each text, asked once for each distinct one; null among them is asked too."""
+    """Return `answer(text)` for each text, including null, with one call per distinct text."""
     distinct = texts.unique().alias("text")
     table = distinct.to_frame().with_columns(pl.Series("answer", [answer(text) for text in distinct], dtype))
     return (

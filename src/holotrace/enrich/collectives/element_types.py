@@ -1,4 +1,4 @@
-"""How many bytes an element takes, under the names that traces give element types."""
+"""The size of elements, by the names that traces give element types."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _TYPES = {
     "quint8": (1, ()),
     "qint32": (4, ()),
 }
-"""Bytes of an element, and what c10 and C++ call the type, in small letters and without `c10::`."""
+"""Bytes per element, and the names of the type in c10 and C++, in lower case and without `c10::`."""
 
 _NAMES = {other: name for name, (_, others) in _TYPES.items() for other in (name, *others)}
 _SMALL_FLOATS = ("float8_", "float4_")
 
 
 def type_name(text: str | None) -> str | None:
-    """Return the name PyTorch's users know: `bfloat16` for `c10::BFloat16`; an unknown name stays as it is."""
+    """Return PyTorch's public name: `bfloat16` for `c10::BFloat16`; an unknown name stays as it is."""
     plain = _plain(text)
     return plain if plain.startswith(_SMALL_FLOATS) else _NAMES.get(plain, text)
 
 
 def element_bytes(text: str | None) -> int | None:
-    """Return the bytes of one element of `Float`, `c10::BFloat16`, `long int` …; None for a name that tells none."""
+    """Return the bytes of one element of `Float`, `c10::BFloat16`, `long int` …; None for an unknown name."""
     plain = _plain(text)
     if plain.startswith(_SMALL_FLOATS):
         return 1
@@ -55,8 +55,8 @@ def _plain(text: str | None) -> str:
 def input_bytes(dims: str | None, types: str | None) -> int | None:
     """Return the bytes of all tensors among an operator's inputs, from the JSON of their shapes and types.
 
-    None where they were not recorded, or where no input is a tensor of a known type. A list of tensors has one name
-    for all of its types, so its size is not known.
+    None if they were not recorded, or if no input is a tensor of a known type. A list of tensors has a single name for
+    all its types, so its size is unknown.
     """
     if dims is None or types is None:
         return None
@@ -66,7 +66,7 @@ def input_bytes(dims: str | None, types: str | None) -> int | None:
 
 
 def common_type(types: str | None) -> str | None:
-    """Return the element type of the tensors among an operator's inputs, from JSON; None unless there is just one."""
+    """Return the element type of the tensors among an operator's inputs, from JSON; None unless there is exactly one."""
     named: Sequence[str] = [] if types is None else json.loads(types)
     distinct = {name for name in named if element_bytes(name) is not None}
     return distinct.pop() if len(distinct) == 1 else None

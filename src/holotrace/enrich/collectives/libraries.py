@@ -1,4 +1,4 @@
-"""Which libraries carry out a rank's collectives."""
+"""The libraries that perform the collectives of a rank."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def communication_libraries(rank_trace: RankTrace) -> frozenset[str]:
 
 
 def uses_device_library(libraries: frozenset[str]) -> bool:
-    """Say whether collectives run on the devices."""
+    """Return whether collectives run on the devices."""
     return not libraries.isdisjoint(_ON_DEVICES)

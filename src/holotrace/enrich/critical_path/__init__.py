@@ -1,1 +1,1 @@
-"""The graph of what had to happen before what, and the longest path through it."""
+"""The graph of dependencies between events, and the longest path through it."""

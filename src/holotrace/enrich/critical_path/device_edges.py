@@ -1,4 +1,4 @@
-"""The order of what the devices did: launches, streams, events, and calls that wait."""
+"""Dependencies of device work: launches, streams, events, and calls that wait."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work whose launch and stream are ready starts sooner."""
+"""Work starts sooner than this once its launch and stream are ready."""
 _SOON_NS = 20_000
-"""Work starts within that time after what it waited for."""
+"""Work starts within this time after the work it waited for."""
 
 _Rows = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ _CLASS_OF_KIND = {
 
 
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges into and out of device work, those first that win where several arrive at one moment."""
+    """Return the edges into and out of device work; of edges that arrive at the same time, the first binds."""
     return [
         *_stream_order(activities),
         _within_launches(activities),
@@ -67,9 +67,9 @@ def _work(activities: WindowActivities) -> GraphEdges:
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to its work.
 
-    Work that starts after the call was launched when that ended, and waited from then on; for what, nobody knows where
-    that may be work of before the recording. Of work that starts within
-    the call, the time until then is that of the call.
+    If work starts after the call, the edge begins at the end of the call, and the work waited from then on. The reason
+    is unknown if it may be work from before the recording. If work starts within the call, the edge begins at the start
+    of the call, and its time belongs to the call.
     """
     calls = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(calls >= 0)
@@ -89,11 +89,11 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Say of each of these rows of work whether it may have waited for work of before the recording.
+    """Return whether each of these rows of work may have waited for work from before the recording.
 
-    It may where it begins long after its launch, is the first recorded work of its stream, in the window or not, and
-    the host had not waited for the whole device by the time of the launch. Where the device works for most of that
-    time on what was recorded, it waited for that.
+    It may if it begins long after its launch, is the first recorded work of its stream (in the window or not), and the
+    host had not yet waited for the whole device at its launch. But if recorded work keeps the device busy for most of
+    the time between launch and start, the row waited for that work.
     """
     whole = rank_trace.unselected
     first = device_rows(whole).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
@@ -109,16 +109,16 @@ def _is_unknown(
 
 
 def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> int:
-    """Return for how long a device works between two moments."""
+    """Return how long a device is busy between two times."""
     busy = union(*intervals_of(device_rows(rank_trace).filter(pl.col("device") == device)))
     until_start, until_end = covered_before(busy, np.array([start_ns, end_ns]))
     return int(until_end - until_start)
 
 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges from the work before to the work after on each stream.
+    """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the one before follows it by its start, and the last that had ended by its end.
+    Work that overlaps the work before depends on its start, and on the end of the last work that had ended.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
@@ -144,22 +144,22 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return for each wanted row that of its group which began and ended last before it started; -1 where none did."""
+    """Return, for each wanted row, the row of its group that began and ended last before it started, or -1."""
     in_order = np.sort(end_ns)
-    width = len(end_ns) + 1  # places in order instead of times, so that the keys of any times are small
+    width = len(end_ns) + 1  # positions instead of times keep the keys small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
     starts = group[wanted] * width + np.searchsorted(in_order, start_ns[wanted], side="right")
     order = np.argsort(ends, kind="stable")
     place = np.searchsorted(ends, starts, side="right", sorter=order) - 1
-    found = order[np.maximum(place, 0)]
-    began_before = (place >= 0) & (group[found] == group[wanted]) & (start_ns[found] < start_ns[wanted])
-    return np.where(began_before, found, -1)
+    earlier = order[np.maximum(place, 0)]
+    began_before = (place >= 0) & (group[earlier] == group[wanted]) & (start_ns[earlier] < start_ns[wanted])
+    return np.where(began_before, earlier, -1)
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return edges within launches of several pieces of work, as of a graph.
 
-    Work that follows none of the same launch on its stream follows the one of the launch that ended last before it.
+    Work without a predecessor of the same launch on its stream depends on the work of the launch that ended last before.
     """
     launch = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(launch >= 0)
@@ -168,9 +168,9 @@ def _within_launches(activities: WindowActivities) -> GraphEdges:
     order = np.lexsort((launch[rows], stream))
     rows, stream = rows[order], stream[order]
     alone = np.flatnonzero(~same_as_before(launch[rows], stream))
-    found = _last_ended(launch[rows], activities.column("start_ns")[rows], activities.column("end_ns")[rows], alone)
-    known = found >= 0
-    return _after(activities, rows[found[known]], rows[alone[known]], EdgeType.EVENT_WAIT)
+    earlier = _last_ended(launch[rows], activities.column("start_ns")[rows], activities.column("end_ns")[rows], alone)
+    known = earlier >= 0
+    return _after(activities, rows[earlier[known]], rows[alone[known]], EdgeType.EVENT_WAIT)
 
 
 def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
@@ -183,10 +183,10 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 
 
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
-    """Return waits of streams that the profiler did not write down, where times leave little doubt.
+    """Return waits of streams that the profiler did not record, inferred from timing alone.
 
-    Work that starts long after its call and after the work before it on its stream, but right after work of another
-    stream of the device that was asked for earlier, waited for that.
+    Work waited for work of another stream of the device if it starts right after that work, which was launched
+    earlier, but long after its own launch and after the work before it on its stream.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):
@@ -195,18 +195,18 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
     calls = activities.rows_of(activities.table["launch_index"])[rows]
     waits_from_ns = np.maximum(_previous_end_ns(activities, rows), activities.column("end_ns")[calls])
     late = np.flatnonzero((calls >= 0) & (start_ns - waits_from_ns > _LONG_DELAY_NS))
-    found = _last_ended(activities.column("device")[rows].astype(np.int64), start_ns, end_ns, late)
-    late, found = late[found >= 0], found[found >= 0]
+    earlier = _last_ended(activities.column("device")[rows].astype(np.int64), start_ns, end_ns, late)
+    late, earlier = late[earlier >= 0], earlier[earlier >= 0]
     asked_ns = np.where(calls >= 0, activities.column("start_ns")[calls], activities.window_start_ns)
     waited = (
-        (start_ns[late] - end_ns[found] <= _SOON_NS)
-        & (end_ns[found] - waits_from_ns[late] > _LONG_DELAY_NS)
-        & (asked_ns[found] <= asked_ns[late])
-        & (calls[found] != calls[late])
+        (start_ns[late] - end_ns[earlier] <= _SOON_NS)
+        & (end_ns[earlier] - waits_from_ns[late] > _LONG_DELAY_NS)
+        & (asked_ns[earlier] <= asked_ns[late])
+        & (calls[earlier] != calls[late])
     )
     return _after(
         activities,
-        rows[found[waited]],
+        rows[earlier[waited]],
         rows[late[waited]],
         EdgeType.EVENT_WAIT,
         PathClass.SYNCHRONISATION_WAIT,
@@ -214,7 +214,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return when the work before each of these rows on its stream ended, or the beginning of the window."""
+    """Return when the previous work on the stream of each of these rows ended, or the start of the window."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table[rows].select(ends).to_series().to_numpy()
 

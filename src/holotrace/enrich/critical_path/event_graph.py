@@ -1,4 +1,4 @@
-"""What had to happen before what: the events of a rank as a graph, within a window of time."""
+"""The events of a rank within a window as a graph of dependencies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class EdgeType(IntEnum):
     """Why the target of an edge cannot be before its source."""
 
     OPERATOR = 0
-    """Time inside an activity: of the host, between two of its points; of a device, from start to end."""
+    """Time inside an activity: on the host, between two nodes; on a device, from start to end."""
     HOST_GAP = 1
-    """Between two activities of a thread, outside of all that was recorded."""
+    """A gap between two activities of a thread."""
     LAUNCH = 2
-    """From the end of a call to the start of the work it launched; from its start where the work starts within it."""
+    """From the end of a call to the start of the work it launched; from the start of the call if the work starts within."""
     STREAM_ORDER = 3
     """From the end of work to the start of the next on the same stream."""
     EVENT_WAIT = 4
@@ -27,9 +27,9 @@ class EdgeType(IntEnum):
     HOST_SYNCHRONISATION = 5
     """From the end of work to the end of the call that waits for it."""
     HAND_OVER = 6
-    """From one thread to another that works while the first waits, and back."""
+    """From a thread that waits to the thread that works meanwhile, and back."""
     WINDOW = 7
-    """From the beginning of the window, or to its end."""
+    """From the start of the window, or to its end."""
 
 
 class PathClass(IntEnum):
@@ -50,7 +50,7 @@ class PathClass(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class EventGraph(EqualByContent):
-    """Activities within a window, and the order between their starts and ends.
+    """Activities within a window, and the dependencies between their starts and ends.
 
     window_start_ns, window_end_ns  int; all times are clipped to them
 
@@ -64,30 +64,30 @@ class EventGraph(EqualByContent):
         stream        int64   null on host rows
         kernel_kind   uint8   KernelKind; null on host rows
         start_ns      int64   clipped to the window
-        end_ns        int64   likewise
+        end_ns        int64   clipped to the window
         is_waiting    bool    a call that waits for a device
 
-    nodes        the points of time, in order: node 0 is the beginning of the window, the last one its end:
+    nodes        the points in time, in order: node 0 is the start of the window, the last node its end:
 
         activity      uint32  row of `activities`; null for the first and the last node
         is_start      bool    whether the activity begins or ends there; true for the first, false for the last node
-        time_ns       int64   when that was measured
+        time_ns       int64   the measured time
 
-    edges        the target is not before time(source) + weight_ns:
+    edges        time(target) >= time(source) + weight_ns:
 
         source        uint32  row of `nodes`
         target        uint32  row of `nodes`
         type          uint8   EdgeType
-        weight_ns     int64   what it takes at least
-        delay_ns      int64   on the binding edge of each node, what it took beyond that; 0 on all others, and on edges
+        weight_ns     int64   the least time it takes
+        delay_ns      int64   on the binding edge of each node, the time beyond that; 0 on other edges, and on edges
                               that the measured times contradict
         path_class    uint8   PathClass of weight and delay
         activity      uint32  row of `activities` to which its time belongs; null for gaps
 
-    binding      int64, one value a node: row of the edge that held it up longest, -1 for node 0
-    contradicted_count  edges whose target was measured before their source, which clocks explain; they count for a
-                        replay, and the path is clipped there
-    inferred_wait_count  waits of streams that were not recorded and that times leave little doubt about
+    binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
+    contradicted_count  edges whose target was measured before their source, because of clocks; a replay respects them,
+                        and the path is clipped there
+    inferred_wait_count  waits of streams that were not recorded, inferred from timing alone
     unknown_launch_count  pieces of device work in the window whose launch is not recorded
     """
 
@@ -102,5 +102,5 @@ class EventGraph(EqualByContent):
     unknown_launch_count: int
 
     def order(self) -> Edges:
-        """Return who comes before whom, for `holotrace.algorithms.longest_path`."""
+        """Return the sources and targets of the edges for `holotrace.algorithms.longest_path`."""
         return Edges(len(self.nodes), self.edges["source"].to_numpy(), self.edges["target"].to_numpy())

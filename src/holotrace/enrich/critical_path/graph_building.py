@@ -1,4 +1,4 @@
-"""The graph of the events of a window, put together."""
+"""Build the graph of the events of a window."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _GRAPH_COLUMNS = (
 
 
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
-    """Return what had to happen before what in a window; `data_loading` as in `window_activities`.
+    """Return the graph of a window; `data_loading` as in `window_activities`.
 
-    Every node is held up by the edge into it that arrives last, and what remains between that arrival and the measured
-    time is the delay of that edge. So the longest path through the graph is as long as the window.
+    The edge that arrives last at a node binds it; the time from that arrival to the measured time is the delay of the
+    edge. So the longest path through the graph is as long as the window.
     """
     activities = window_activities(rank_trace, window, data_loading)
     inferred = inferred_waits(rank_trace, activities)
@@ -46,7 +46,7 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
 
 
 def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
-    """Leave out edges between tracks as long as there is a cycle: those that lead back, then those that take no time."""
+    """While there is a cycle, remove edges between tracks: first those that lead back, then those that take no time."""
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
     lasts_ns = nodes.time_ns[edges.target] - nodes.time_ns[edges.source]
     for kept in (edges, edges.where(along_a_track | (lasts_ns >= 0))):
@@ -56,7 +56,7 @@ def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
 
 
 def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
-    """Tie nodes that nothing precedes to the beginning of the window, and those that nothing follows to its end."""
+    """Connect nodes without a predecessor to the start of the window, and those without a successor to its end."""
     count = len(activities.nodes.time_ns)
     inner = np.arange(1, count - 1)
     first = inner[np.bincount(edges.target, minlength=count)[1:-1] == 0]

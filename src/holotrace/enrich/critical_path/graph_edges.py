@@ -1,4 +1,4 @@
-"""Edges of an event graph while it is put together."""
+"""Edges of an event graph during its construction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def graph_edges(  # noqa: PLR0913 -- the columns of an edge
     activity: npt.NDArray[np.integer] | int = NO_ACTIVITY,
     weight_ns: Int64Array | int = 0,
 ) -> GraphEdges:
-    """Return edges of one type; what is given once holds for all of them."""
+    """Return edges of one type; a single value applies to all of them."""
     count = len(target)
     return GraphEdges(
         _full(source, count, np.uint32),
@@ -59,7 +59,7 @@ def joined(parts: Sequence[GraphEdges]) -> GraphEdges:
 
 
 def same_as_before(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-    """Say of each row whether it equals the one before in all columns."""
+    """Return whether each row equals the row before in all columns."""
     same = np.ones(len(columns[0]), np.bool_)
     same[:1] = False
     for column in columns:

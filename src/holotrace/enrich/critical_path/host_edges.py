@@ -1,4 +1,4 @@
-"""The order of what the host did: within each thread, and where one thread waits for another."""
+"""Dependencies of host work: within each thread, and between threads that wait for each other."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class _Threads:
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host, those that may hold up others first.
+    """Return the edges of the host; of edges that arrive at the same time, the first binds.
 
-    Each thread goes from point to point: the starts and ends of its ranges. Time inside a range or between two ranges
-    has passed when the next point is reached, except where the thread waits: in a call that waits for a device, in
-    a gap of the main thread that other threads work in, and in all other threads between the parts of their work that
-    follow the main thread. The main thread is `track_id` or, where that has no points, the one with the most ranges.
+    The points of a thread are the starts and ends of its ranges. The time between two points is a weight, except while
+    the thread waits: in a call that waits for a device; in a gap of the main thread in which other threads work; and, in
+    other threads, between the parts of their work that follow the main thread. The main thread is `track_id` or, if
+    that has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
-    it. Backward operators of forward operators of the main thread count from the first to the last, and gaps between
-    the points of a main operator count as well: the main thread asks for the backward pass and waits for it.
+    it. The backward operators of forward operators of the main thread count as one stretch of work, and gaps inside an
+    operator of the main thread count, too, because the main thread requests the backward pass and waits for it.
     """
     threads = _threads(activities)
     if not len(threads.node):
@@ -80,7 +80,7 @@ def _threads(activities: WindowActivities) -> _Threads:
 def _owners(activities: WindowActivities, node: _Rows, is_last: _Mask) -> _Rows:
     """Return the innermost activity after each point.
 
-    It is the one that has just begun; after an end, the one that ends next, or around the one that begins next.
+    After a start, it is the activity that starts; after an end, the activity that ends next or surrounds the next start.
     """
     activity, is_start = activities.nodes.activity[node], activities.nodes.is_start[node]
     following, following_starts = np.roll(activity, -1), np.roll(is_start, -1)
@@ -97,17 +97,17 @@ def _main_track(threads: _Threads, track_id: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Others:
-    """Where the points of other threads lie in the segments of the main thread.
+    """The position of the points of other threads in the segments of the main thread.
 
-    Segments are the time from the beginning of the window to the first point of the main thread, from point to point,
+    Segments run from the start of the window to the first point of the main thread, from point to point,
     and to the end of the window.
 
-    node     of the beginning of the window, of each point of the main thread, and of the end of the window
-    time_ns  the same, where the end is that of the host
-    segment  for each point, the segment in which it lies, its end included
+    node     of the start of the window, of each point of the main thread, and of the end of the window
+    time_ns  of the same, with the end of the host's part of the window
+    segment  for each point, the segment that contains it, including the end of the segment
     is_main  for each point, whether it is one of the main thread
-    begins   for each point, whether the work of another thread begins there, because the main thread has gone on
-    ends     for each point, whether the work of another thread ends there, until the main thread goes on
+    begins   for each point, whether work of another thread begins there, released by the main thread
+    ends     for each point, whether work of another thread ends there, which the main thread waits for
     """
 
     node: _Rows
@@ -131,7 +131,7 @@ class _Others:
 def _segments_others_work_in(
     rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others
 ) -> _Mask:
-    """Say of each segment of the main thread whether it waits for other threads."""
+    """Return whether the main thread waits for other threads in each of its segments."""
     length_ns = np.diff(others.time_ns)
     if others.is_main.all():
         return np.zeros(len(length_ns), np.bool_)
@@ -148,7 +148,7 @@ def _segments_others_work_in(
 
 
 def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others) -> _Mask:
-    """Say of each point whether its thread computes gradients of operators of the main thread."""
+    """Return whether the thread of each point computes gradients of operators of the main thread."""
     links, tracks = forward_of(rank_trace), activities.column("track_id")
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     main_track = threads.track[others.is_main][0]
@@ -157,7 +157,7 @@ def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _
 
 
 def _busy_ns(threads: _Threads, others: _Others, chosen: _Mask) -> _Rows:
-    """Return for how much of each segment of the main thread the chosen parts of other threads last."""
+    """Return how long the chosen parts of other threads take in each segment of the main thread."""
     ends = np.flatnonzero(chosen & ~threads.is_last) + 1
     segment = others.segment[ends]
     begin_ns = np.maximum(threads.time_ns[ends - 1], others.time_ns[segment])
@@ -166,7 +166,7 @@ def _busy_ns(threads: _Threads, others: _Others, chosen: _Mask) -> _Rows:
 
 
 def _back_to_main(threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
-    """Return edges from the ends of other threads' work to the point at which the main thread goes on."""
+    """Return edges from the ends of other threads' work to the point at which the main thread continues."""
     ends = np.flatnonzero(others.ends & waits[others.segment])
     target = others.node[others.segment[ends] + 1]
     return graph_edges(threads.node[ends], target, EdgeType.HAND_OVER, PathClass.HOST_GAP)
@@ -207,7 +207,7 @@ def _classes(activities: WindowActivities, owner: _Rows) -> npt.NDArray[np.uint8
 
 
 def _to_the_window(threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
-    """Tie the last points of other threads to the end of the window, and the main thread to both of its ends."""
+    """Connect the last points of other threads to the end of the window, and the main thread to its start and end."""
     last = np.flatnonzero(threads.is_last & ~others.is_main)
     main = graph_edges(
         others.node[[0, -2]],

@@ -21,18 +21,18 @@ from holotrace.store.trace import RankTrace
 class PathGraph(EqualByContent):
     """The graph of one rank with its critical path.
 
-    graph     what had to happen before what
-    window    what was looked at, in words
+    graph     the dependencies
+    window    the window in words
     names     the text of each string id in `graph.activities`: name uint32, text str
-    segments  the path, in time order; each begins where the one before ends, and together they cover the window:
+    segments  the path, in time order; without gaps, they cover the window:
 
         edge         uint32  row of `graph.edges`
         start_ns     int64
         end_ns       int64
         path_class   uint8   PathClass
-        activity     uint32  row of `graph.activities`; null outside of all
+        activity     uint32  row of `graph.activities`; null in gaps
 
-    slack_ns  int64, one value a node: how much later it could be without the window ending later; 0 on the path
+    slack_ns  int64, one value per node: how much later it could be without delaying the end of the window; 0 on the path
     """
 
     graph: EventGraph
@@ -67,7 +67,7 @@ def critical_path_graph(
 def _segments(graph: EventGraph) -> pl.DataFrame:
     """Walk back from the end of the window along the binding edges.
 
-    Where clocks put a source after its target, the segment before is cut at the target.
+    If clocks put a source after its target, cut the segment before at the target.
     """
     edges = graph.order()
     way = way_to(edges.node_count - 1, edges, graph.binding.to_numpy())

@@ -1,4 +1,4 @@
-"""The part of a recording that a critical path reaches over."""
+"""The window of a recording that a critical path covers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NUMBERS_LISTED = 10
 
 @dataclass(frozen=True)
 class PathWindow:
-    """A window of time, as the host announced it.
+    """A window, as the host announced it.
 
-    name       what it is, in words
+    name       the window in words
     start_ns   when it begins
-    end_ns     when it ends on the host; device work that was launched in it may end later
-    track_id   process and thread that announced it, or the steps within it; None where none did
+    end_ns     when it ends on the host; device work launched in it may end later
+    track_id   process and thread that announced it, or the steps within it; None if none did
     """
 
     name: str
@@ -43,27 +43,26 @@ def path_window(
     instance: int | tuple[int, int] | None = None,
     time_range_ns: tuple[int, int] | None = None,
 ) -> PathWindow:
-    """Return the window that was asked for.
+    """Return the requested window.
 
     Args:
         rank_trace: the rank.
-        annotation: None for the training steps or, where there are none, the whole recording; an empty text for the
-            whole recording; else the name of annotations or operators of the host or, where none has exactly that
-            name, a part of it.
-        instance: which one, or the first and the last of several in a row. A step is called by its number, and is by
-            default the last one that another one follows, because recordings often end within a step. Annotations
-            count from 0 as they begin, and the default is 0.
-        time_range_ns: begin and end of a window instead of an annotation.
+        annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
+            recording; else the name of host annotations or operators or, if none has exactly that name, a part of it.
+        instance: which one, or the first and the last of several in a row. For steps, the number of the step, by
+            default of the last step that another one follows, because recordings often end within a step. For
+            annotations, their position by start, from 0; by default 0.
+        time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:
-        InvalidOptionError: there is no such annotation, instance or range.
+        InvalidOptionError: the annotation, instance or range does not exist.
         MissingDataError: the rank has neither host ranges nor device work.
     """
     if time_range_ns is not None:
         return _range(rank_trace, time_range_ns, is_alone=annotation is None and instance is None)
     if annotation is None:
-        found = _steps(rank_trace)
-        return _step(rank_trace, found, instance) if len(found) else _without_steps(rank_trace, instance)
+        numbered = _steps(rank_trace)
+        return _step(rank_trace, numbered, instance) if len(numbered) else _without_steps(rank_trace, instance)
     if not annotation:
         return _without_steps(rank_trace, instance)
     return _annotation(rank_trace, annotation, instance)
@@ -112,29 +111,29 @@ def _steps(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-def _step(rank_trace: RankTrace, found: pl.DataFrame, instance: int | tuple[int, int] | None) -> PathWindow:
-    numbers = found["number"].to_list()
+def _step(rank_trace: RankTrace, numbered: pl.DataFrame, instance: int | tuple[int, int] | None) -> PathWindow:
+    numbers = numbered["number"].to_list()
     first, last = _first_and_last(numbers[-2:][0] if instance is None else instance)
     for number in (first, last):
         if number not in numbers:
             message = f"rank {rank_trace.rank} has no step {number}; its {len(numbers)} steps are: {_listed(numbers)}"
             raise InvalidOptionError(message)
-    chosen = found[numbers.index(first) : numbers.index(last) + 1]
+    chosen = numbered[numbers.index(first) : numbers.index(last) + 1]
     name = f"ProfilerStep#{first}" if first == last else f"ProfilerStep#{first} to #{last}"
     return _window(name, chosen, f"steps {first} to {last}")
 
 
 def _annotation(rank_trace: RankTrace, annotation: str, instance: int | tuple[int, int] | None) -> PathWindow:
-    found = _instances(rank_trace, annotation)
+    instances = _instances(rank_trace, annotation)
     first, last = _first_and_last(0 if instance is None else instance)
-    if not (0 <= first < len(found) and 0 <= last < len(found)):
+    if not (0 <= first < len(instances) and 0 <= last < len(instances)):
         message = (
-            f"instance={instance}: rank {rank_trace.rank} has {len(found):,} instances of {annotation!r}, which count "
+            f"instance={instance}: rank {rank_trace.rank} has {len(instances):,} instances of {annotation!r}, which count "
             "from 0"
         )
         raise InvalidOptionError(message)
     number = f"instance {first}" if first == last else f"instances {first} to {last}"
-    return _window(f"{annotation}, {number}", found[first : last + 1], number)
+    return _window(f"{annotation}, {number}", instances[first : last + 1], number)
 
 
 def _first_and_last(instance: int | tuple[int, int]) -> tuple[int, int]:
@@ -149,7 +148,7 @@ def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
 
 
 def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
-    """Return the host ranges of that name or, where there are none, those whose name contains it, as they begin."""
+    """Return the host ranges of that name or, if there are none, those whose name contains it, by start."""
     ranges = event_ranges(rank_trace, _NAMED_KINDS, ["name", "start_ns", "end_ns", "track_id"])
     used = ranges["name"].unique()
     texts = rank_trace.texts(used)

@@ -1,4 +1,4 @@
-"""How long would a window take if something were different?"""
+"""Predict the length of a window under changes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
 REPLAY_TOLERANCE = 0.01
-"""By which share of the window an unchanged replay may differ from what was measured."""
+"""An unchanged replay may differ from the measured window by this share."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Device work takes `factor` times as long; host ranges do for the time outside of inner ranges.
+    """Device work takes `factor` times as long; for host ranges, only the time outside inner ranges does.
 
     `where` is a polars expression over the columns of `EventGraph.activities`, with `name` as text and `duration_ns`.
     """
@@ -34,14 +34,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class Remove:
-    """Device work takes no time; host ranges take none outside of inner ranges. `where` as in `Scale`."""
+    """Device work takes no time; host ranges take none outside inner ranges. `where` as in `Scale`."""
 
     where: pl.Expr
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Device work takes this long; host ranges do outside of inner ranges. `where` as in `Scale`."""
+    """Device work takes this long; host ranges do outside inner ranges. `where` as in `Scale`."""
 
     where: pl.Expr
     duration_ns: int
@@ -49,12 +49,12 @@ class Replace:
 
 @dataclass(frozen=True)
 class NoLaunchOverhead:
-    """Calls that launch work take no time, and work waits for nothing but what comes before it on the devices."""
+    """Calls that launch work take no time, and work waits only for earlier work on the devices."""
 
 
 @dataclass(frozen=True)
 class PerfectOverlap:
-    """Nothing but other communication and the end of the window waits for communication of devices."""
+    """Only other communication and the end of the window wait for communication on devices."""
 
 
 Change: TypeAlias = Scale | Remove | Replace | NoLaunchOverhead | PerfectOverlap
@@ -64,9 +64,9 @@ Change: TypeAlias = Scale | Remove | Replace | NoLaunchOverhead | PerfectOverlap
 class WhatIf:
     """The length of a window, measured and predicted.
 
-    measured_ns   of the window
-    replayed_ns   what the graph gives without any change; the difference from `measured_ns` is the error of the method
-    predicted_ns  with the changes: measured_ns less what the changes save in the replay
+    measured_ns   the measured length
+    replayed_ns   the length of an unchanged replay; its difference from `measured_ns` is the error of the method
+    predicted_ns  the length with the changes: measured_ns minus what they save in the replay
     """
 
     measured_ns: int
@@ -75,12 +75,12 @@ class WhatIf:
 
     @property
     def saved_ns(self) -> int:
-        """How much shorter the window gets; negative where it gets longer."""
+        """How much shorter the window gets; negative if it gets longer."""
         return self.measured_ns - self.predicted_ns
 
     @property
     def saved_fraction(self) -> float | None:
-        """The share of the window that is saved; None for a window without length."""
+        """The saved share of the window; None for a window without length."""
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
@@ -93,20 +93,20 @@ class _Replay(EqualByContent):
 
 
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
-    """Predict how long the window of a critical path would take with these changes, made one after the other.
+    """Predict how long the window of a critical path would take with these changes.
 
-    All that has to happen before something else still does, and delays beyond that stay as they were measured, as do
-    gaps between host ranges. Then every start and end is computed anew.
+    All dependencies remain; delays beyond them, and gaps between host ranges, stay as measured. Then every start and end
+    is computed anew.
 
     Args:
         found: what `critical_path_graph` returns.
-        changes: what is different.
+        changes: applied in this order.
 
     Raises:
         InconsistentTimesError: without any change the replay misses the measured length by more than 1 %.
         InvalidOptionError: a change selects nothing, or asks for a negative duration.
 
-    Source: docs/reference/analyses/critical_path.md says how the graph is made.
+    Source: docs/reference/analyses/critical_path.md describes the graph.
 
     >>> import holotrace
     >>> import polars as pl
@@ -175,7 +175,7 @@ def _selected(found: PathGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
 
 
 def _own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
-    """Return the activity whose own time each edge is; -1 for gaps, delays, and edges added on the way."""
+    """Return the activity that spends its own time on each edge; -1 for gaps, delays and added edges."""
     is_own = (pl.col("type") == EdgeType.OPERATOR) | (
         (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") == PathClass.CPU_OPERATOR)
     )
@@ -207,7 +207,7 @@ def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: _Replay) -> _Replay:
-    """Let go of the edges from communication to anything else, and let the window end after communication."""
+    """Remove the edges from communication to anything else, and end the window after communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
     is_communication = of_node == KernelKind.COMMUNICATION

@@ -1,4 +1,4 @@
-"""What the host and the devices did within a window."""
+"""The activities of host and devices within a window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Kinds that only count where their name says that they do something, not merely contain it."""
+"""Kinds that count only if their name says that they do something, not merely contain it."""
 
 _HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
 _WORK_COLUMNS = ("device", "stream", "kernel_kind", "start_ns", "end_ns")
@@ -37,17 +37,18 @@ _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
-"""By how much times of one order may contradict it: old traces count whole microseconds. Beyond that there is none:
-kernels of one stream that overlap run at once, and a call that returns before the work ends did not wait for it."""
+"""Two dependent times may contradict their order by this much, because old traces count whole microseconds. Beyond it,
+there is no dependency: kernels of one stream that overlap run in parallel, and a call that returns before work ends did
+not wait for that work."""
 
 
 class Nodes(NamedTuple):
-    """The points of time of a graph, in order; the first and the last are those of the window.
+    """The nodes of a graph, in time order; the first and the last are the ends of the window.
 
     start, end   the node at which each activity begins and ends
     time_ns      of each node
     activity     of each node; -1 for the first and the last
-    is_start     of each node: whether its activity begins there; true for the first, false for the last
+    is_start     of each node: whether its activity starts there; true for the first, false for the last
     """
 
     start: npt.NDArray[np.int64]
@@ -61,15 +62,15 @@ class Nodes(NamedTuple):
 class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
 
-    window_start_ns, host_end_ns, window_end_ns  the window, and where the host's part of it ends
-    table  the columns of `EventGraph.activities`, where calls within waiting calls wait as well, and
+    window_start_ns, host_end_ns, window_end_ns  the window, and the end of the host's part
+    table  the columns of `EventGraph.activities` (calls within waiting calls count as waiting), and
 
-        launch_index   uint32  the call that launched it; null on host rows and where it is unknown
-        is_loading     bool    a host range that loads data, or lies within one
-        is_collective  bool    a host range in which the host itself communicates, or within one
+        launch_index   uint32  the call that launched it; null on host rows and if unknown
+        is_loading     bool    a host range that loads data, or is inside one
+        is_collective  bool    a host range in which the host itself communicates, or inside one
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
 
-    nodes  where they begin and end
+    nodes  their starts and ends
     unknown_launch_count  device rows of the table without a recorded launch
     """
 
@@ -82,7 +83,7 @@ class WindowActivities(EqualByContent):
 
     @cached_property
     def is_host(self) -> npt.NDArray[np.bool_]:
-        """Whether each activity is one of the host."""
+        """Whether each activity is on the host."""
         return self.table["device"].is_null().to_numpy()
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -105,7 +106,7 @@ class WindowActivities(EqualByContent):
 
 
 def window_activities(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]) -> WindowActivities:
-    """Return what the host did in the window, the device work launched in it, and what still ran from before.
+    """Return the host activities of the window, the device work launched in it, and earlier work that still ran.
 
     `data_loading` are regular expressions, searched in the names of host ranges.
     """
@@ -146,7 +147,7 @@ def _host(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]
 
 
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait or ask, with when the first work ended that they wait for or ask about."""
+    """Return the calls that wait or query, with the end of the first work they wait for or query."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
@@ -154,9 +155,9 @@ def _waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _matching(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
-    """Return the ids of the strings in which one of the patterns is found."""
-    found = [_contains(texts, pattern).arg_true() for pattern in patterns]
-    return pl.concat(found).unique().cast(pl.UInt32) if found else pl.Series([], dtype=pl.UInt32)
+    """Return the ids of the strings that match one of the patterns."""
+    ids = [_contains(texts, pattern).arg_true() for pattern in patterns]
+    return pl.concat(ids).unique().cast(pl.UInt32) if ids else pl.Series([], dtype=pl.UInt32)
 
 
 def _contains(texts: pl.Series, pattern: str) -> pl.Series:
@@ -172,7 +173,7 @@ def _overlaps(window: PathWindow) -> pl.Expr:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
-    """Return the work asked for within the window, and what was asked for before and is not done when it begins."""
+    """Return the work requested within the window, and earlier work that has not ended when the window starts."""
     kinds = device_rows(rank_trace).select("event_index", "kind")
     work = device_work(rank_trace).drop("correlation").join(kinds, on="event_index", maintain_order="left")
     known = work.join(launches(rank_trace), on="event_index", how="left", maintain_order="left")
@@ -183,7 +184,7 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """Clip to the window and sort by start, of equal starts the longest first."""
+    """Clip to the window and sort by start; equal starts, longest first."""
     columns = ("event_index", "kind", "name", "track_id", *_WORK_COLUMNS)
     work = device.filter(pl.col("start_ns") < end_ns).select(*columns[:3], *_WORK_COLUMNS, "launch_index")
     clipped = [
@@ -205,7 +206,7 @@ def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
 
 
 def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Set a flag on what lies within a range that has it."""
+    """Set a flag on the ranges inside a range that has it."""
     inside: npt.NDArray[np.bool_] = flag.astype(np.bool_)
     if not inside.any():
         return inside
@@ -217,7 +218,7 @@ def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> np
 def _nodes(start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], first_ns: int, last_ns: int) -> Nodes:
     """Sort starts and ends by time.
 
-    At one moment first those end that began before, then others begin, and what takes no time begins and ends last.
+    At equal times, first come the ends of activities that started earlier, then starts, then activities without length.
     """
     count = len(start_ns)
     is_instant = start_ns == end_ns

@@ -114,7 +114,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels, with the grid of the launch where the kernel has none: older ROCm writes it there."""
+    """Return the args of all kernels; a kernel without a grid gets that of its launch, where older ROCm writes it."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
@@ -128,7 +128,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Let every grid count blocks."""
+    """Convert grids that count threads to blocks."""
     named = launches(rank_trace).select("event_index", "launch_name").drop_nulls()
     counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
     is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())
@@ -156,15 +156,15 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has and how many threads fit on one; the writers spell the key in two ways."""
+    """Return how many SMs each device has and how many threads fit on one; writers spell the key in two ways."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (
             device,
-            each.get("numSms"),
-            each.get("maxThreadsPerMultiprocessor") or each.get("maxThreadsPerMultiProcessor"),
+            properties.get("numSms"),
+            properties.get("maxThreadsPerMultiprocessor") or properties.get("maxThreadsPerMultiProcessor"),
         )
-        for device, each in zip(devices, properties_of(rank_trace, devices), strict=True)
+        for device, properties in zip(devices, properties_of(rank_trace, devices), strict=True)
     ]
     whole = [row for row in rows if all(type(value) is int and value > 0 for value in row[1:])]
     return pl.DataFrame(whole, {"device": pl.Int32, "sm_count": pl.Int64, "most_threads": pl.Int64}, orient="row")

@@ -1,9 +1,9 @@
-"""What a piece of device work does: computation, communication, memory, or something else.
+"""The kind of device work: computation, communication, memory, or other.
 
-The profiler does not say it, so it is told apart in this order, first answer wins:
+The profiler does not record it. The first of these that applies decides:
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
-2. collective arguments: a kernel that carries them is communication;
+2. collective arguments: a kernel that has them is communication;
 3. the name: rules of the user, then those of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
 4. otherwise it is computation.
 """
@@ -25,7 +25,7 @@ from holotrace.store.rule_table import RuleTable, checked_pattern
 T = TypeVar("T")
 
 _SCANNED_LENGTH = 1_000
-"""Patterns see so much of a function's name: some take time that grows faster than it."""
+"""Patterns see only so much of a function's name, since the time of some grows faster than its length."""
 
 RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 """Environment variable with the path of a rule file."""
@@ -33,12 +33,12 @@ RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """What one pattern says about names.
+    """A pattern of names and the kind it stands for.
 
     pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
-    kind     the answer; None for rows that wait or mark and occupy no device
+    kind     the kind; None for rows that wait or mark without occupying a device
     reason   where such names come from
-    only     the one kind of event the rule is about; None for any
+    only     the only kind of event to which the rule applies; None for any
     """
 
     pattern: str
@@ -55,7 +55,7 @@ _PREPARATIONS = (
     r"indices|build_(block_row_)?i(ndex|dx)|align_block|send_reqs|expert_?count|token_?count|rank_?count|cum_?sum|"
     r"sparse_to_dense|dense_to_sparse|_scan_kernel|lamport_?init|local_(dispatch|combine|copy$)"
 )
-"""Parts of names of kernels that prepare an exchange or work up what it brought, on one device alone."""
+"""Parts of names of kernels that prepare an exchange or process its result, on one device."""
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
         "https://github.com/ROCm/mori/blob/main/src/ops/dispatch_combine/convert.hpp, "
         "https://github.com/flashinfer-ai/flashinfer/blob/main/include/flashinfer/comm/trtllm_alltoall.cuh",
     ),
-    # libraries of collectives
+    # collective libraries
     Rule(
         r"^nccl|nccl(Dev)?Kernel|(^|::)(oneRankReduce$|ctran)",
         _COMMUNICATION,
@@ -159,7 +159,7 @@ RULES: tuple[Rule, ...] = (
         _COMMUNICATION,
         "https://github.com/bytedance/flux/tree/main/src/coll, https://github.com/bytedance/flux/tree/main/src/moe_gather_rs",
     ),
-    # memory of other devices, read and written by the kernel itself
+    # kernels that read and write the memory of other devices
     Rule(
         r"(^|::)c10d::(symmetric_memory|intra_node_comm|\w+_extension)::|exchangeSplitAndOffset|(^|_|::)symm_mem_",
         _COMMUNICATION,
@@ -233,30 +233,30 @@ RULES: tuple[Rule, ...] = (
         _MTIA,
     ),
 )
-"""The rules that ship; the first that matches decides."""
+"""The rules that come with holotrace; the first that matches decides."""
 
 
 def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -> None:
-    """Classify kernels whose name contains `pattern` from now on, before all other rules.
+    """Classify kernels whose name contains `pattern`, with priority over all other rules.
 
     Args:
         pattern: regular expression, searched in the name up to its template and call arguments.
-        kind: a KernelKind or its name, such as "communication"; None says that such rows are no work at all.
+        kind: a KernelKind or its name, such as "communication"; None if such rows are not work.
         reason: a note for the reader of the rules.
 
     Raises:
-        InvalidOptionError: the pattern is no regular expression, or there is no such kind.
+        InvalidOptionError: the pattern is not a regular expression, or the kind does not exist.
     """
     _TABLE.add(_checked_rule(pattern, kind, reason, "add_rule"))
 
 
 def remove_added_rules() -> None:
-    """Forget every rule of `add_rule`."""
+    """Remove every rule of `add_rule`."""
     _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force, the most important first: added ones, those of the rule file, `RULES`."""
+    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
     return _TABLE.active()
 
 
@@ -264,21 +264,21 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
     """Read rules from a JSON or TOML file.
 
     The file holds a list `rules` of objects with `pattern`, `kind` (computation, communication, memory, other or
-    none) and, if you like, `reason`.
+    none) and, optionally, `reason`.
 
     Raises:
-        InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
+        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
     """
     return _TABLE.from_file(path)
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
-    """Return what the rules in force say of a name; None for rows that are no work."""
+    """Return the kind of a name under the rules in force; None for rows that are not work."""
     return matcher(active_rules(), event_kind)(name)
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return `kind_of_name` for many names of one kind of event, with the rules as they are now."""
+    """Return `kind_of_name` for one kind of event, with the rules in force now; fast for many names."""
     return matcher(active_rules(), event_kind)
 
 
@@ -306,7 +306,7 @@ def _checked_rule(pattern: object, kind: object, reason: str, where: str) -> Rul
 def _checked_kind(kind: object, where: str) -> KernelKind | None:
     if kind is None or isinstance(kind, KernelKind):
         return kind
-    names = {**{each.name.lower(): each for each in KernelKind}, "none": None}
+    names = {**{known.name.lower(): known for known in KernelKind}, "none": None}
     if not isinstance(kind, str) or kind.lower() not in names:
         message = f"{where}: {kind!r} is no kind of kernel; the kinds are: {', '.join(names)}"
         raise InvalidOptionError(message)

@@ -1,4 +1,4 @@
-"""The kernels of calls in the order in which they ran, as sequences that can be compared and counted."""
+"""Sequences of the kernels of calls, in the order in which they ran, to compare and count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
-"""Between the names of kernels, where a sequence is shown to people."""
+"""Between the names of kernels in a sequence that is shown to people."""
 
 _BETWEEN_IDS = ","
 
@@ -33,11 +33,11 @@ def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
     )
 
 
-def sequence_texts(rank_trace: RankTrace, found: pl.Series, separator: str) -> pl.Series:
+def sequence_texts(rank_trace: RankTrace, sequences: pl.Series, separator: str) -> pl.Series:
     """Return the names of sequences of string ids, joined by a separator."""
-    ids = found.str.split(_BETWEEN_IDS)
+    ids = sequences.str.split(_BETWEEN_IDS)
     names = rank_trace.texts(ids.explode().cast(pl.UInt32))
-    place = pl.Series("place", range(len(found)), dtype=pl.UInt32)
-    owner = place.repeat_by(ids.list.len()).explode() if len(found) else place
+    place = pl.Series("place", range(len(sequences)), dtype=pl.UInt32)
+    owner = place.repeat_by(ids.list.len()).explode() if len(sequences) else place
     joined = pl.DataFrame({"place": owner, "name": names}).group_by("place", maintain_order=True).agg("name")
-    return joined["name"].list.join(separator).alias(found.name)
+    return joined["name"].list.join(separator).alias(sequences.name)

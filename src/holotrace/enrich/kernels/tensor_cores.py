@@ -1,9 +1,9 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
 
-The profiler does not say it; the names of the kernels do, in words that change with every generation of hardware and
-libraries. So the words are a table, each with its source, and the first row that matches decides: rules of the user,
-those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or move memory, and those
-named after work without matrix products, use ordinary cores. Of any other name it is unknown.
+The profiler does not record it, but names of kernels tell it, with words that change with every generation of hardware
+and libraries. A table of rules lists the words with their sources; the first rule that matches decides: rules of the
+user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or move memory, and
+kernels named after work without matrix products, use ordinary cores. For all other names, it is unknown.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
 SCANNED_LENGTH = 8_000
-"""Patterns see so much of a name: some take time that grows with the square of it, and names come from the program."""
+"""Patterns see only so much of a name, since the time of some grows with its square, and names come from the program."""
 
 _REMEMBERED_NAMES = 4_096
-"""Ranks of a job run the same kernels."""
+"""Names whose answers are cached; ranks of a job run the same kernels."""
 
 _USES: dict[Cores, bool | None] = {"tensor": True, "ordinary": False, "unknown": None}
 
@@ -45,10 +45,10 @@ RULES_VARIABLE = "HOLOTRACE_TENSOR_CORE_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """What one pattern says about names of kernels.
+    """A pattern of kernel names and the cores on which such kernels run.
 
-    pattern  regular expression, searched in the whole name, template arguments too: they hold the instruction
-    cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" where the name does not tell
+    pattern  regular expression, searched in the whole name with template arguments, which contain the instruction
+    cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" if the name does not tell
     reason   where such names come from
     """
 
@@ -61,7 +61,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Parts of names of functions that may multiply matrices; what else they do tells nothing about the cores."""
+"""Parts of names of functions that may multiply matrices, which leaves the cores open."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -74,7 +74,7 @@ _NO_PRODUCTS = (
     r"batch_?norm|bn_(fw|bw)|nchwTo|nhwcTo|add_tensor|TensorOpWith|lookup|hash|compare|clamp|abs_|exp_|pow_|sqrt|"
     r"barrier|signal|prepare|initiali[sz]e|init_|layout|swizzle|pack_|unpack|shuffle|delay|sleep|increment|advance_step"
 )
-"""Parts of names of functions that multiply no matrices, unless `_PRODUCTS` stands in them too."""
+"""Parts of names of functions that multiply no matrices, unless the name also contains `_PRODUCTS`."""
 
 RULES: tuple[Rule, ...] = (
     Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL add at most"),
@@ -256,7 +256,7 @@ RULES: tuple[Rule, ...] = (
         "unknown",
         "Triton's tl.dot runs on tensor cores except in FP32 without TF32, and the name does not say the type",
     ),
-    # what multiplies in FP32, or no matrices at all
+    # kernels that multiply in FP32, or multiply no matrices
     Rule(
         r"(^|[\s:_])(volta|turing|ampere|hopper|maxwell|pascal|kepler|sm\d+)_(g?[sdcz]|h)(gemm|cudnn|syrk|trmm)_|"
         r"_scudnn_|(^|[\s:])(im|ex)plicit_convolve_[sdh]gemm|(^|[\s:])(s|d|c|z)gemm_(largek|kernel|sm\d)|convolve_common_engine|magma_[sdcz]gemm|"
@@ -277,8 +277,8 @@ RULES: tuple[Rule, ...] = (
         "layouts, normalisation, caches, activations and embedding tables of cuDNN, vLLM and FBGEMM",
     ),
 )
-"""The rules that ship; the first that matches decides. Then what moves or sends data is ordinary, and so is what
-`_NO_PRODUCTS` finds in the name of the function; all others are unknown."""
+"""The rules that come with holotrace; the first that matches decides. Without a match, kernels that move or send data, and
+functions whose name contains `_NO_PRODUCTS`, use ordinary cores; for all others, it is unknown."""
 
 PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"
@@ -310,7 +310,7 @@ _OPERATORS = (
 
 @derived_under_rules
 def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
-    """Say of each kernel whether it runs on tensor or matrix cores.
+    """Return whether each kernel runs on tensor or matrix cores.
 
     Returns:
         In file order, one row for each kernel:
@@ -322,39 +322,39 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
-    """Say of each operator name (str) whether tensor cores could do its work, with suitable types and sizes."""
+    """Return whether tensor cores could do the work of each operator (by name), with suitable types and sizes."""
     return names.str.contains(rf"^(?:{'|'.join([PLUGIN_OPERATORS, *_OPERATORS])})$")
 
 
 def answer_of_name(name: str) -> bool | None:
-    """Return what the rules in force say of a kernel's name; None where it does not tell."""
+    """Return whether a kernel of this name uses tensor cores, under the rules in force; None if the name does not tell."""
     return _answer_in_force()(name)
 
 
 def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
-    """Decide from now on about kernels whose name contains `pattern`, before all other rules.
+    """Decide about kernels whose name contains `pattern`, with priority over all other rules.
 
     Raises:
-        InvalidOptionError: the pattern is no regular expression, or `cores` none of "tensor", "ordinary", "unknown".
+        InvalidOptionError: the pattern is not a regular expression, or `cores` is none of "tensor", "ordinary", "unknown".
     """
     _TABLE.add(_checked_rule(pattern, cores, reason, "add_rule"))
 
 
 def remove_added_rules() -> None:
-    """Forget every rule of `add_rule`."""
+    """Remove every rule of `add_rule`."""
     _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force, the most important first: added ones, those of the rule file, `RULES`."""
+    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
     return _TABLE.active()
 
 
 def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
-    """Read rules from a JSON or TOML file: a list `rules` of objects with `pattern`, `cores` and, if you like, `reason`.
+    """Read rules from a JSON or TOML file: a list `rules` of objects with `pattern`, `cores` and, optionally, `reason`.
 
     Raises:
-        InvalidOptionError: the file cannot be read, or what it holds are no rules; the message says where.
+        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
     """
     return _TABLE.from_file(path)
 
@@ -389,7 +389,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
-    """Return False for what sends or moves data, and for work without products of matrices; else None."""
+    """Return False for kernels that send or move data, or multiply no matrices; else None."""
     function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None
@@ -397,7 +397,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the part of a name that patterns see; of a mangled one that is not understood, as it is."""
+    """Return the part of a name that patterns see; a mangled name that cannot be demangled stays as it is."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 
