@@ -1,7 +1,6 @@
-"""What analyses ask about a rank, and how they sum it up; the TensorBoard plugin's answers differ.
+"""Facts about a rank on which we and the TensorBoard plugin differ, and how analyses sum them up.
 
-An analysis with the option `compat` takes all of this from an `Attribution`, so that the same sums give our numbers or
-the plugin's. The methods here give ours; `holotrace.enrich.tensorboard_plugin.attribution` overrides those in which the
+An analysis with the option `compat` takes them from an `Attribution`, so the same sums give our numbers or the plugin's. The methods here give ours; `holotrace.enrich.tensorboard_plugin.attribution` overrides those in which the
 plugin differs, and `holotrace.enrich.compat` chooses one of the two.
 """
 
@@ -37,7 +36,7 @@ from holotrace.store.trace import RankTrace
 class Attribution:
     """Our attribution; without fields, so that it pickles and all instances are equal."""
 
-    # The host: which call is inside which, and what it caused.
+    # The host: nesting of calls, and the work they caused
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Return the host trees; see `holotrace.enrich.host.host_nodes.host_nodes`."""
@@ -56,19 +55,19 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes of the operator tables, in the order in which `is_eligible` meets them."""
+        """Return the nodes of the operator tables, in the order in which `is_eligible` receives them."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Say of several calls of an operator whether tensor cores could do its work."""
+        """Return whether tensor cores could do the work of an operator, from several of its calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
-        """Say of each operator name whether tensor cores could do its work."""
+        """Return whether tensor cores could do the work of each operator, by name."""
         return is_tensor_core_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Return the input shapes as they are shown; null where they were not recorded."""
+        """Return the input shapes as they are shown; null if not recorded."""
         return texts
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
@@ -140,7 +139,7 @@ class Attribution:
         return host_call_count(rank_trace)
 
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
-        """Return the libraries that carry out collectives, such as nccl and gloo."""
+        """Return the libraries that perform collectives, such as nccl and gloo."""
         return communication_libraries(rank_trace)
 
     def matched_operations(

@@ -1,1 +1,1 @@
-"""What the host did: operators, modules, annotations, call stacks, memory."""
+"""Host activity: operators, modules, annotations, call stacks, memory."""

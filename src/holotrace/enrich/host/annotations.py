@@ -1,7 +1,7 @@
-"""User annotations on the host and on the devices, and the annotation that each piece of device work belongs to.
+"""User annotations on the host and on devices, and the annotation of each piece of device work.
 
-The profiler projects annotations of the host onto streams (GPU_USER_ANNOTATION): from the first to the last kernel
-launched inside. Where it did not, because the option was off or the version is older, they are projected here.
+The profiler projects host annotations onto streams (GPU_USER_ANNOTATION), from the first to the last kernel launched
+inside. This module projects them if the profiler did not, because the option was off or the version is older.
 """
 
 from __future__ import annotations
@@ -41,60 +41,61 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the annotations of the streams, recorded or projected.
 
     Returns:
-        event_index   uint32  the annotation: a row of the device, or the row of the host that is projected
+        event_index   uint32  the annotation: the row of the device, or the projected row of the host
         name          uint32  string id
         start_ns, end_ns  int64
-        device        int32   -1 where the file does not say
-        stream        int64   likewise
+        device        int32   -1 if the file does not say
+        stream        int64   -1 if the file does not say
         self_ns  int64   the time in which no shorter annotation of the same stream runs
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
 
 def host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_annotations` without the exclusive time; it is not remembered."""
+    """Return `host_annotations` without the self time."""
     columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
     return event_ranges(rank_trace, [EventKind.USER_ANNOTATION], columns)
 
 
 def device_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_annotations` without the exclusive time; it is not remembered."""
+    """Return `device_annotations` without the self time."""
     columns = ["event_index", "name", "start_ns", "end_ns", *_STREAM]
     recorded = event_ranges(rank_trace, [EventKind.GPU_USER_ANNOTATION], columns)
     return recorded.with_columns(pl.col(_STREAM).fill_null(-1)) if len(recorded) else _projected(rank_trace)
 
 
 def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
-    """Say whether the profiler projected annotations onto streams itself."""
+    """Return whether the profiler itself projected annotations onto streams."""
     return bool(len(rank_trace.events_of([EventKind.GPU_USER_ANNOTATION], ["event_index"])))
 
 
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
-    Where annotations of streams were recorded it is the shortest one of the same device and stream in which the work
-    begins, else the shortest annotation of the host in which it was launched: one of the launching thread, or, where
-    that thread has none, one of another thread of the process, which waits for this one as a backward pass does.
+    If annotations on streams were recorded, it is the shortest one of the same device and stream in which the work
+    begins. Otherwise, it is the shortest host annotation around the launch: one of the launching thread or, if that has
+    none, one of another thread of the process, which may wait for this one as it does during a backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
-        annotation) and annotation uint32 (string id of its name), both null where there is none.
+        annotation) and annotation uint32 (string id of its name), both null if there is none.
     """
     work = device_work(rank_trace)
     if has_recorded_device_annotations(rank_trace):
-        found = device_annotations(rank_trace)
-        rows = innermost_of(found, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
+        annotations = device_annotations(rank_trace)
+        rows = innermost_of(annotations, work.select(*_STREAM, pl.col("start_ns").alias("moment")), _STREAM)
     else:
-        found = host_annotations(rank_trace)
-        rows = _launching_annotation(rank_trace, found, work["event_index"])
+        annotations = host_annotations(rank_trace)
+        rows = _launching_annotation(rank_trace, annotations, work["event_index"])
     chosen = pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32)
     return work.select("event_index").with_columns(
-        found["event_index"].gather(chosen).alias("annotation_index"), found["name"].gather(chosen).alias("annotation")
+        annotations["event_index"].gather(chosen).alias("annotation_index"),
+        annotations["name"].gather(chosen).alias("annotation"),
     )
 
 
 def _projected(rank_trace: RankTrace) -> pl.DataFrame:
-    """Project each annotation of the host: on each stream from the first start to the last end of its work."""
+    """Project each host annotation onto each stream, from the first start to the last end of its work."""
     host, work = host_annotations(rank_trace), device_rows(rank_trace)
     parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     rows = _launching_annotation(rank_trace, host, work["event_index"])
@@ -103,8 +104,8 @@ def _projected(rank_trace: RankTrace) -> pl.DataFrame:
     while (rows != NO_OWNER).any():
         levels.append(placed.with_columns(pl.Series("row", rows)).filter(pl.col("row") != NO_OWNER))
         rows = np.where(rows == NO_OWNER, NO_OWNER, parent[rows])
-    found = pl.concat([placed.clear().with_columns(pl.lit(0, pl.Int64).alias("row")), *levels])
-    ranges = found.group_by("row", *_STREAM).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    projected = pl.concat([placed.clear().with_columns(pl.lit(0, pl.Int64).alias("row")), *levels])
+    ranges = projected.group_by("row", *_STREAM).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
     named = ranges.with_columns(
         host["event_index"].gather(ranges["row"]).alias("event_index"),
         host["name"].gather(ranges["row"]).alias("name"),
@@ -149,7 +150,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the rows of each combination of keys; where the table was filtered, as rows before that."""
+    """Return the rows of each combination of keys, as rows of the unfiltered table."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

@@ -1,4 +1,4 @@
-"""What was called from where, summed over equal call paths: phase, modules, operators, kernel."""
+"""Calls and times summed over equal call paths: phase, modules, operators, kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Bools = npt.NDArray[np.bool_]
 
 PHASES = ("data loading", "forward and other", "backward", "optimizer", "no operator")
 SEPARATOR = "\x1f"
-"""Between the parts of a path; no name has it."""
+"""Between the parts of a path; no name contains it."""
 
 SUMS = ("call_count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 
@@ -54,32 +54,31 @@ _WRAPPER = r"^nn\.Module: (Distributed)?DataParallel(_\d+)?$"
 def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = True) -> pl.DataFrame:
     """Sum calls and times over equal call paths.
 
-    A path begins with a phase, that of its outermost operator, module or range:
+    A path begins with the phase of its outermost operator, module or range:
 
-        data loading       waiting for a batch; whichever kind of loader it is, the range is called `DataLoader`
-        optimizer          what runs inside a range `Optimizer.…`
-        backward           what runs under autograd's engine: below the modules of the forward operators, where known
+        data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
+        optimizer          everything inside a range `Optimizer.…`
+        backward           everything under autograd's engine: below the modules of the forward operators, if known
         forward and other  everything else
-        no operator        device work that belongs to nothing of the above
+        no operator        device work that belongs to none of the above
 
-    Steps, the wrappers of data parallelism, and other annotations are no part of paths: what is inside them stands where
-    they do.
+    Steps, wrappers of data parallelism, and other annotations are not part of paths; their content takes their position.
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call, and work without operator whose launch, is outside every step.
-        with_modules: put modules into the paths, where they were recorded.
+        in_steps: leave out paths whose outermost call is outside every step, and work without operator launched outside every step.
+        with_modules: include modules in the paths, if they were recorded.
 
     Returns:
-        One row for each path, those around it first:
+        One row for each path, after the rows of the paths that contain it:
 
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)
         name     str
-        call_count    int64  for phases the number of outermost calls in them; for modules in the backward phase that of
-                        the forward calls that it belongs to
+        call_count    int64  for phases, the outermost calls in them; for modules in the backward phase, the forward calls
+                        they belong to
         host_total_ns, host_self_ns, device_total_ns, device_self_ns
-                 int64  as `node_times` has them; of phases, and of modules in the backward phase, all that is inside
+                 int64  as in `node_times`; for phases, and modules in the backward phase, the sum of their content
     """
     rows = _rows(rank_trace, in_steps=in_steps, with_modules=with_modules)
     parent = rows["parent"].to_numpy()
@@ -98,13 +97,13 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 class _Calls(NamedTuple):
     """The calls that are part of paths.
 
-    nodes      all of `host_nodes`, with times, `kind` (-1 where a node is no part of paths) and `name`
+    nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
     parent     row of the node around each
     is_call    which nodes are part of paths
-    counted    those of them that count
-    around     the call around each of those, -1 where there is none
-    phase      the phase of each of those
-    row        row of each node in the table of all rows, -1 where it does not count; the last entry answers for -1
+    counted    the calls that count, as rows of nodes
+    around     the call around each counted call, -1 if there is none
+    phase      the phase of each counted call
+    row        row of each node in the table of all rows, -1 if it does not count; the last entry is for row -1
     """
 
     nodes: pl.DataFrame
@@ -149,7 +148,7 @@ def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Cal
 
 
 def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
-    """Return kind and name of each node; data loaders share one name, behind the last string."""
+    """Return kind and name of each node; data loaders share one name, whose id follows the last string id."""
     by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
     by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
     kind = by_class[nodes["node_class"].to_numpy()]
@@ -162,7 +161,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return the phase that each node begins where nothing is around it."""
+    """Return the phase that each node begins if it is outermost."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -172,7 +171,7 @@ def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
 
 
 def _is_named(nodes: pl.DataFrame, chosen: pl.Series) -> _Bools:
-    """Say of each node whether its name is among the chosen strings."""
+    """Return whether the name of each node is among the chosen strings."""
     named: _Bools = nodes["name"].is_in(chosen.arg_true().implode()).to_numpy()
     return named
 
@@ -194,16 +193,16 @@ def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.Data
 
 
 def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return these rows and all wanted ones above them, each once, in order."""
-    found, at = [np.empty(0, np.int64)], np.unique(rows)
+    """Return these rows and all wanted rows above them, once each, in order."""
+    collected, at = [np.empty(0, np.int64)], np.unique(rows)
     while len(at := at[at != NO_PARENT]):
-        found.append(at)
+        collected.append(at)
         at = np.unique(nearest_above(parent, wanted, at))
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(collected))
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return a row for each name of device work of each call that launched it, or of none."""
+    """Return a row for each launching call (or none) and name of device work."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -232,7 +231,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Add up what is inside of phases and of modules in the backward phase, which have no times of their own."""
+    """Sum the content of phases and of modules in the backward phase, which have no times of their own."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):
@@ -243,15 +242,15 @@ def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
 
 
 def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
-    """Say of each event whether it belongs to a step."""
+    """Return whether each event belongs to a step."""
     events = rank_trace.table("events", ["event_index"])["event_index"]
     in_step = events.filter(is_in_steps(rank_trace))
-    found: _Bools = event_index.is_in(in_step.implode()).to_numpy()
-    return found
+    is_in_step: _Bools = event_index.is_in(in_step.implode()).to_numpy()
+    return is_in_step
 
 
 def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
-    """Put texts for numbers; whatever is around a path stands before it."""
+    """Replace numbers by texts, and prefix each path with the paths around it."""
     texts: dict[int, str] = {NO_PARENT: ""}
     names = _names(rank_trace, paths)
     for number, above, kind, name in zip(paths["number"], paths["above"], paths["kind"], names, strict=True):
@@ -266,4 +265,6 @@ def _names(rank_trace: RankTrace, paths: pl.DataFrame) -> list[str]:
     is_phase = paths["kind"] == _PHASE
     numbers = paths.select(pl.when(~is_phase).then("name").otherwise(0).cast(pl.UInt32)).to_series()
     texts = strings.gather(numbers).str.strip_prefix(MODULE_PREFIX)
-    return [PHASES[number] if each else text for each, number, text in zip(is_phase, paths["name"], texts, strict=True)]
+    return [
+        PHASES[number] if is_one else text for is_one, number, text in zip(is_phase, paths["name"], texts, strict=True)
+    ]

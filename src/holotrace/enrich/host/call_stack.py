@@ -1,4 +1,4 @@
-"""What was called from where: operators, annotations, runtime and driver calls of each thread, one in the other."""
+"""The nesting of operators, annotations, runtime and driver calls on each thread."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
 
 @derived
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return where each operator, annotation, runtime and driver call was called from.
+    """Return the caller of each operator, annotation, runtime and driver call.
 
     One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
-    ones the first in the file is outside. The parent is the innermost event that contains the event wholly, so an
-    event that outlives the one it began in is its sibling. Python functions are apart, in `python_stacks`, so that
+    events, the first in the file is outside. The parent is the innermost event that contains the whole event, so an
+    event that outlives the event it began in is its sibling. Python functions are separate, in `python_stacks`, so that
     depths do not depend on whether Python was recorded.
 
     Returns:
@@ -34,7 +34,7 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         name            uint32  string id
         start_ns        int64
         end_ns          int64
-        parent_row      int64   row of the parent in this table; -1 where nothing contains the event
+        parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
         is_overlapping  bool    the event began inside a sibling, which ended sooner
     """
@@ -43,7 +43,7 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return where each Python function was called from: the columns of `call_stacks`."""
+    """Return the caller of each Python function, with the columns of `call_stacks`."""
     return _stacks(rank_trace, PYTHON_KINDS)
 
 

@@ -1,4 +1,4 @@
-"""Which node of an execution trace each operator of a profiler trace is."""
+"""The node of an execution trace for each operator of a profiler trace."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> p
     """Return the node of each operator and annotation that has one.
 
     Both recordings number the calls of operators: the execution trace as `rf_id`, the profiler as `Record function id`
-    or, where no event carries that, as `External id`. The two need not cover the same time; what only one of them has
-    is left out. Of several nodes with one number the first counts.
+    or, if no event has that, as `External id`. The two may cover different times; calls that only one of them has are
+    left out. Of several nodes with the same number, the first counts.
 
     Returns:
         In file order: `event_index` (uint32) and all columns of `ExecutionTrace.nodes`.
     """
-    found = node_rows(rank_trace, execution_trace)
-    return pl.concat([found.select("event_index"), execution_trace.nodes[found["row"]]], how="horizontal")
+    rows = node_rows(rank_trace, execution_trace)
+    return pl.concat([rows.select("event_index"), execution_trace.nodes[rows["row"]]], how="horizontal")
 
 
 def node_rows(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.DataFrame:

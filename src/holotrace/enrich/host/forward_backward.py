@@ -1,4 +1,4 @@
-"""Which forward operator each backward operator computes the gradient of."""
+"""The forward operator of each backward operator, whose gradient it computes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
-"""Names of the category since 2021, in lower case."""
+"""Names of the category of arrows since 2021, in lower case."""
 
 
 @derived
 def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
-    The profiler draws an arrow from one to the other: its ends lie where the two begin. Where it drew none, the two
-    carry the same sequence number and the backward operator names the thread of the forward one; of several forward
-    operators with that number the last to begin made the node of the backward graph, as in PyTorch. What runs inside
-    a backward operator is none: its thread counts sequence numbers of its own.
+    The profiler draws an arrow from the start of one to the start of the other. Without an arrow, the two have the same
+    sequence number, and the backward operator names the thread of the forward operator; of several forward operators
+    with that number, the last to begin created the node of the backward graph, as in PyTorch. Operators inside a
+    backward operator do not count, since its thread numbers its own sequence.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -91,7 +91,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out what runs inside backward operators: their threads count sequence numbers of their own."""
+    """Leave out operators inside backward operators, whose threads number their own sequence."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

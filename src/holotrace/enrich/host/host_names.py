@@ -1,4 +1,4 @@
-"""What a range on the host is, by the names that PyTorch and Lightning give: step, data loader, optimizer, collective."""
+"""The class of a range on the host by its name from PyTorch or Lightning: step, data loader, optimizer, collective."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 
 class NodeClass(IntEnum):
-    """What a node of the host trees stands for."""
+    """The class of a node of the host trees."""
 
     ROOT = 0
     OPERATOR = 1
@@ -38,7 +38,7 @@ HOST_NODE_COLUMNS = {
     "of_parent_ns": pl.Int64,
     "is_counted": pl.Boolean,
 }
-"""Of `holotrace.enrich.host.host_nodes.host_nodes`, which says what they mean."""
+"""Columns of `holotrace.enrich.host.host_nodes.host_nodes`, which describes them."""
 
 MODULE_PREFIX = "nn.Module: "
 LIGHTNING_MODULE_PREFIX = "[pl][module]"
@@ -63,11 +63,11 @@ _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass of each range: that which its name says, else `otherwise`.
+    """Return the NodeClass of each range by its name, else `otherwise`.
 
     Args:
         names: string ids.
-        otherwise: the class of each where its name says nothing.
+        otherwise: the class of each range whose name does not tell.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()
@@ -77,9 +77,9 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
 
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
-    """Say of each string id whether an operator of that name counts as one.
+    """Return whether an operator with the name of each string id counts as an operator.
 
-    Wrappers do not, which are operators in files of before 2022: `DistributedDataParallel.forward`, `Optimizer.…`.
+    Wrappers do not count; in files from before 2022 they are operators, too: `DistributedDataParallel.forward`, `Optimizer.…`.
     """
     by_id = strings.to_frame("text").select((~_NOT_COUNTED).alias("counted"))["counted"].to_numpy()
     counted: npt.NDArray[np.bool_] = by_id[names.to_numpy()]

@@ -134,9 +134,9 @@ def _device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls and modules, each behind all that contain it, with the row of its parent and whether it is a node.
+    """Return calls and modules, after everything that contains them, with the row of the parent and whether it is a node.
 
-    An annotation inside an operator is none: what is launched there is the operator's own work.
+    An annotation inside an operator is not a node: work launched there belongs to the operator.
     """
     columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
     ranges = pl.concat([_module_calls(rank_trace, columns), event_ranges(rank_trace, CALL_KINDS, columns)])
@@ -162,7 +162,7 @@ def _extents(ranges: pl.DataFrame) -> tuple[_Rows, _Rows, _Rows]:
 def _is_within_operator(
     parent: _Rows, node_class: npt.NDArray[np.uint8], is_call: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Say which annotations lie in an operator, with nothing but annotations and calls in between."""
+    """Return which annotations are inside an operator, with only annotations and calls in between."""
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
     around = nearest_above(parent, ~is_annotation & ~is_call, rows)
@@ -180,7 +180,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the part of each range in which no earlier sibling ran: what the parents of all lose adds up."""
+    """Return the part of each range in which no earlier sibling ran; parents subtract the sum of these parts."""
     start_ns, end_ns = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
     taken: _Rows = end_ns - start_ns
     if is_overlapping.any():
@@ -197,7 +197,7 @@ def _is_call(ranges: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _node_of_row(is_node: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the node of each row; the last entry answers for row -1."""
+    """Return the node of each row; the last entry is for row -1."""
     return np.append(np.cumsum(is_node) - 1, NO_PARENT)
 
 

@@ -11,19 +11,19 @@ from holotrace.enrich.host.memory_events import DEVICE_KEYS
 
 
 class TimeWindow(NamedTuple):
-    """A part of the recording, in ns since the Unix epoch; None where it is open. Both ends are included."""
+    """A part of the recording, in ns since the Unix epoch, including both ends; None for an open end."""
 
     start_ns: int | None
     end_ns: int | None
 
     def holds(self, column: str) -> pl.Expr:
-        """Say of each time whether it is in the window; null stays null."""
+        """Return whether each time is in the window; null stays null."""
         time_ns = pl.col(column)
         begun = time_ns >= self.start_ns if self.start_ns is not None else time_ns.is_not_null()
         return begun & (time_ns <= self.end_ns) if self.end_ns is not None else begun
 
     def touches(self) -> pl.Expr:
-        """Say of each range whether some of it is in the window."""
+        """Return whether each range overlaps the window."""
         begins = pl.lit(True) if self.end_ns is None else pl.col("start_ns") <= self.end_ns  # noqa: FBT003 -- polars
         return begins if self.start_ns is None else begins & (pl.col("end_ns") >= self.start_ns)
 

@@ -49,24 +49,24 @@ _DEVICE_TYPES = {
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events with the total after each.
 
-    The total is the file's. Files of before 2022 have none: there it is the sum of all changes, on top of the least
-    that must have been there for it never to be negative.
+    The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the least
+    initial amount that keeps it from being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:
 
         event_index      uint32
         track_id         uint32  the thread that allocated or freed
-        device_type      str     as PyTorch calls it: cpu, cuda (also for HIP), xpu …; the number of one that has no name
-                                 here, `?` where the file does not say
+        device_type      str     as in PyTorch: cpu, cuda (also for HIP), xpu …; the number of an unknown type, `?` if the
+                                 file does not say
         device           int32   -1 for the CPU
-        device_number    int64   c10::DeviceType as written, 6 for HIP; null where the file does not say
+        device_number    int64   c10::DeviceType as written, 6 for HIP; null if the file does not say
         time_ns          int64
-        change_bytes     int64   negative where memory was freed
-        address          uint64  null where the file does not say
-        total_allocated  int64   as the file says; null where it does not
+        change_bytes     int64   negative if memory was freed
+        address          uint64  null if the file does not say
+        total_allocated  int64   as in the file; null if it does not say
         allocated_bytes  int64   after the event
-        reserved_bytes   int64   after the event; null where the file does not say
+        reserved_bytes   int64   after the event; null if the file does not say
     """
     when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
     joined = when.join(rank_trace.table("memory"), on="event_index", maintain_order="left").drop_nulls("bytes")
@@ -90,13 +90,13 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
 def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
     """Return the row of `host_nodes` of the innermost node around each of `memory_events`, -1 if there is none.
 
-    It is on the thread of the event, and has begun and not ended: intervals are half-open.
+    The node is on the thread of the event, and has begun but not ended; intervals are half-open.
     """
     return _nodes(rank_trace)
 
 
 def _total() -> pl.Expr:
-    """Return the total after each event of a device: the file's or, without that, the sum of the changes."""
+    """Return the total after each event of a device, from the file or else as the sum of the changes."""
     total = pl.col("change_bytes").cum_sum()
     known_before = pl.min_horizontal(total.min(), 0)
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
@@ -111,8 +111,7 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
     """Return the innermost node of a tree at each time, -1 if there is none.
 
-    A node that contains the time began no later than the last node that has begun, and ends later: the answer is that
-    node or one above it.
+    It is the last node that has begun, or the nearest node above it that ends later than the time.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

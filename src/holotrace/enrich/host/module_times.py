@@ -37,7 +37,7 @@ MODULE_TIMES: dict[str, pl.DataType] = {
     "depth": pl.Int32(),
     **dict.fromkeys(("call_count", *SUMMED_TIMES), pl.Int64()),
 }
-"""The columns of both tables; `holotrace.analyses.modules.compute.Modules` says what they mean."""
+"""The columns of both tables; `holotrace.analyses.modules.compute.Modules` describes them."""
 
 
 class ModuleTimes(NamedTuple):
@@ -130,7 +130,7 @@ def _backward(
 
 
 def _in_tree_order(modules: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
-    """Sort every module after the one around it, and add depth, path and name."""
+    """Sort every module after the module around it, and add depth, path and name."""
     row_of = {number: row for row, number in enumerate(modules["number"])}
     inside: dict[int, list[int]] = {}
     for row, above in enumerate(modules["above"]):

@@ -1,4 +1,4 @@
-"""The calls of `nn.Module`s, where the profiler recorded Python, and what belongs to them."""
+"""The calls of `nn.Module`s, if the profiler recorded Python, and the operators that belong to them."""
 
 from __future__ import annotations
 
@@ -69,18 +69,20 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _with_accumulations(rank_trace: RankTrace, nodes: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     is_accumulation = _named(nodes, rank_trace.strings == _ACCUMULATION)
-    found = nodes.filter(is_accumulation).select(pl.col("node").cast(pl.Int64)).join(parts, on="node", how="anti")
+    accumulations = (
+        nodes.filter(is_accumulation).select(pl.col("node").cast(pl.Int64)).join(parts, on="node", how="anti")
+    )
     before = parts.with_columns(
         pl.col("node").alias("before"), nodes["tree"].gather(parts["node"]).alias("tree_before")
     )
     behind = (
-        found.sort("node")
+        accumulations.sort("node")
         .join_asof(before, on="node")
-        .filter(nodes["tree"].gather(found["node"].sort()).eq_missing(pl.col("tree_before")))
+        .filter(nodes["tree"].gather(accumulations["node"].sort()).eq_missing(pl.col("tree_before")))
     )
     return pl.concat([parts, behind.select("node", "forward")]).sort("node")
 
 
 def _named(nodes: pl.DataFrame, chosen: pl.Series) -> pl.Series:
-    """Say of each node whether its name is among the chosen strings."""
+    """Return whether the name of each node is among the chosen strings."""
     return nodes["name"].is_in(chosen.arg_true().cast(pl.UInt32).implode())

@@ -1,4 +1,4 @@
-"""How long the nodes of the host trees took, on the host and on devices, with and without what is inside them."""
+"""Total and self time of the nodes of the host trees, on the host and on devices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores:
 def eligible_by_name(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_eligible: Callable[[pl.Series], pl.Series]
 ) -> Bools:
-    """Say of each node whether `is_eligible`, asked once for each distinct name, says so."""
+    """Return whether each node is eligible, with one call of `is_eligible` for all distinct names."""
     distinct = nodes["name"].unique().drop_nulls()
     by_id = np.zeros(len(rank_trace.strings) + 1, np.bool_)
     by_id[distinct.to_numpy()] = is_eligible(rank_trace.texts(distinct)).to_numpy()

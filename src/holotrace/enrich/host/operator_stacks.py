@@ -1,4 +1,4 @@
-"""From which line of Python each operator was called."""
+"""The Python call stack of each operator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OperatorStacks(NamedTuple):
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     """Return the call stacks of the operators.
 
-    A stack is what the profiler wrote as `Call stack` (until PyTorch 1.12), else the Python functions around the
+    A stack is the profiler's `Call stack` (until PyTorch 1.12), else the Python functions around the
     operator on its thread. Operators of autograd's threads have none: no Python runs there.
     """
     recorded = recorded_stacks(rank_trace)
@@ -72,26 +72,26 @@ def _rebuilt(rank_trace: RankTrace) -> OperatorStacks:
 
 
 def _innermost_frame(frames: pl.DataFrame, operators: pl.DataFrame) -> _Rows:
-    """Return the row of the innermost frame that contains each operator; -1 where there is none."""
+    """Return the row of the innermost frame that contains each operator; -1 if there is none."""
     begun = frames.sort("start_ns", "depth", maintain_order=True).select("track_id", "start_ns", "row")
     placed = operators.select("track_id", "start_ns", place=pl.int_range(pl.len())).sort("start_ns")
     last = placed.join_asof(begun, on="start_ns", by="track_id", check_sortedness=False).sort("place")["row"]
-    found = last.cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
+    frame = last.cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
     parent, end_ns, ends = (
         frames["parent_row"].to_numpy(),
         frames["end_ns"].to_numpy(),
         operators["end_ns"].to_numpy(),
     )
-    climbing = np.flatnonzero(found != NO_PARENT)
+    climbing = np.flatnonzero(frame != NO_PARENT)
     while len(climbing):
-        climbing = climbing[end_ns[found[climbing]] < ends[climbing]]
-        found[climbing] = parent[found[climbing]]
-        climbing = climbing[found[climbing] != NO_PARENT]
-    return found
+        climbing = climbing[end_ns[frame[climbing]] < ends[climbing]]
+        frame[climbing] = parent[frame[climbing]]
+        climbing = climbing[frame[climbing] != NO_PARENT]
+    return frame
 
 
 def _stack_texts(rank_trace: RankTrace, frames: pl.DataFrame, rows: _Rows) -> pl.Series:
-    """Return the text of the stack that ends in each of these frames, each of which stands for many."""
+    """Return the text of the stack that ends in each of these distinct frames."""
     parent, names = frames["parent_row"].to_list(), rank_trace.texts(frames["name"])
     texts = []
     for row in rows.tolist():

@@ -1,4 +1,4 @@
-"""Which operator each piece of device work belongs to."""
+"""The operator of each piece of device work."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from holotrace.store.trace import RankTrace
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the operators around the launch of every device row.
 
-    They are on the thread of the call that launched the row. Where no operator contains the call, or the call is not
-    known, the operator with the same external id is taken, and what lies around it.
+    They are on the thread of the call that launched the row. If no operator contains the call, or the call is unknown,
+    take the operator with the same external id, and the operators around it.
 
     Returns:
         The rows of `launches`, in the same order:
 
         event_index         uint32
-        launch_index        uint32  null where the launch is not known
-        operator_index      uint32  innermost operator; null where none is known
+        launch_index        uint32  null if the launch is unknown
+        operator_index      uint32  innermost operator; null if unknown
         operator_name       uint32  its name, a string id
-        top_operator_index  uint32  outermost operator; null where none is known
+        top_operator_index  uint32  outermost operator; null if unknown
     """
     stacks, launched = call_stacks(rank_trace), launches(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -49,7 +49,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
-    """Return the operator that shares the external id of each device row, the first one of the file."""
+    """Return the first operator in the file with the external id of each device row."""
     kinds_wanted = pl.col("kind") == EventKind.CPU_OP
     events = rank_trace.table("events", ["event_index", "kind", "external_id"]).filter(pl.col("external_id") > 0)
     operators = events.filter(kinds_wanted).unique("external_id", keep="first", maintain_order=True)

@@ -1,6 +1,6 @@
-"""How the TensorBoard plugin showed the backward pass of modules: by moving nodes of its trees; only for compat.
+"""The TensorBoard plugin's backward pass of modules, which moves nodes of its trees; only for `compat`.
 
-Our own way is `holotrace.enrich.module_calls`, which moves nothing.
+Our own way is `holotrace.enrich.host.modules`, which moves nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTAINERS = (NodeClass.ROOT, NodeClass.STEP)
 
 @dataclass(eq=False)
 class _Node:
-    """A node of the trees while they are rebuilt; `row` is that in the table, -1 for what the plugin made."""
+    """A node of the trees while they are rebuilt; `row` is its row in the table, -1 for nodes that the plugin added."""
 
     row: int
     name: int | None
@@ -51,10 +51,10 @@ class _Node:
 
 
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the trees with the plugin's backward nodes; `summed_row` is the row of each node before, -1 for those.
+    """Return the trees with the plugin's backward nodes; `summed_row` is the earlier row of each node, -1 for backward nodes.
 
-    What runs under an `evaluate_function` of autograd goes from its thread to a node `<module>.backward` of the main
-    thread, if an arrow leads there from an operator of the module; if none does, it is lost.
+    The nodes under an `evaluate_function` of autograd move from their thread to a node `<module>.backward` of the main
+    thread, if an arrow connects it to an operator of the module; otherwise they are lost.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -76,7 +76,7 @@ def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.Dat
 
 
 def _links(rank_trace: RankTrace) -> dict[int, int]:
-    """Return the start of the backward operator for the start of each forward operator, as the arrows tell."""
+    """Return {start of a forward operator: start of its backward operator}, from the arrows."""
     flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns"])
     ids = (rank_trace.strings == _FLOW_CATEGORY).arg_true().cast(pl.UInt32)
     arrows = flows.filter(pl.col("category").is_in(ids.implode()))
@@ -102,7 +102,7 @@ def _trees(summed: pl.DataFrame) -> list[_Node]:
 
 
 def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node], list[_Node]]:
-    """Return the outermost modules and backward passes below roots and steps, the passes of one parent together."""
+    """Return the outermost modules and backward passes below roots and steps; passes with the same parent together."""
     modules: list[_Node] = []
     passes: defaultdict[_Node, list[_Node]] = defaultdict(list)
     open_nodes = [(tree, child) for tree in reversed(trees) for child in reversed(tree.children)]
@@ -153,23 +153,23 @@ def _take_out(trees: list[_Node], passes: list[_Node]) -> None:
 def _by_forward(
     links: dict[int, int], passes: list[_Node], groups: dict[_Node, list[_Node]], backward_ids: set[int]
 ) -> dict[int, list[_Node]]:
-    """Return the group that belongs to each start of a forward operator.
+    """Return the group of each start of a forward operator.
 
-    The plugin lost the file where two arrows led to one group; here it stays with the first.
+    The plugin failed on the file if two arrows led to one group; here the group stays with the first.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:
         for parent in node.within():
             for child in parent.children:
                 parent_at.setdefault(child.start_ns, parent)
-    found: dict[int, list[_Node]] = {}
+    by_forward: dict[int, list[_Node]] = {}
     for forward, backward in links.items():
         found_at = parent_at.get(backward)
         while found_at is not None and found_at.name not in backward_ids:
             found_at = parent_at.get(found_at.start_ns)
         if found_at in groups:
-            found[forward] = groups.pop(found_at)
-    return found
+            by_forward[forward] = groups.pop(found_at)
+    return by_forward
 
 
 def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set[int]) -> list[_Node]:
@@ -194,7 +194,7 @@ def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set
 
 
 def _insert(root: _Node, backward: list[_Node]) -> None:
-    """Put each node into the innermost node that has begun and not ended when it begins; those outside are lost."""
+    """Put each node into the innermost node that has begun and not ended when it begins; nodes outside are lost."""
     around: list[tuple[_Node, int]] = []
     place: tuple[_Node, int] | None = (root, 0)
     for node in backward:
@@ -236,7 +236,7 @@ def _table(summed: pl.DataFrame, trees: list[_Node]) -> pl.DataFrame:
 
 
 def _filled(summed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
-    """Complete the moved nodes with what the table before knows of them."""
+    """Complete the moved nodes from the earlier table."""
     known = summed[moved["summed_row"].replace(NO_PARENT, None).fill_null(0).cast(pl.UInt32)]
     is_made = moved["summed_row"] == NO_PARENT
     table = known.with_columns(

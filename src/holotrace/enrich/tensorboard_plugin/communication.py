@@ -1,7 +1,7 @@
 """The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
 
-The plugin knows a kernel as communication where its external id is that of such an event. Since PyTorch 1.13 the two
-numbers differ, so kernels of NCCL count as computation there; `holotrace.enrich.collectives.collectives` goes by names and arguments.
+The plugin counts a kernel as communication if it has the external id of such an event. Since PyTorch 1.13 the two
+numbers differ, so kernels of NCCL count as computation; `holotrace.enrich.collectives.collectives` uses names and arguments.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _BYTES = {
     "c10::BFloat16": 2,
     "unsigned char": 1,
 }
-"""Every other element type counts 0 bytes, `double` too."""
+"""Every other element type counts 0 bytes, even `double`."""
 
 
 @derived
 def communication_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events that the plugin takes for collectives.
+    """Return the events that the plugin considers collectives.
 
     Returns:
-        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64, null where
+        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64, null if
         there is none, name str.
     """
     ids = rank_trace.strings.is_in(list(COLLECTIVE_NAMES)).arg_true().cast(pl.UInt32)
@@ -57,9 +57,9 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication nodes, one for each external id; of events with one id the last counts.
+    """Return the communication nodes, one for each external id; of events with the same id, the last counts.
 
-    There are none where a rank uses NCCL and gloo, which the plugin cannot tell apart.
+    There are none if a rank uses NCCL and gloo, which the plugin cannot distinguish.
 
     Returns:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
@@ -69,7 +69,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     if events["name"].str.slice(0, 4).n_unique() > 1:
         return _with_bytes(rank_trace, events.clear())
     nodes = events.unique("external_id", keep="last", maintain_order=True)
-    # Nodes stand in the order in which their id was first met, and sorting keeps that order for equal ranges.
+    # Nodes are in the order in which their id first occurs, and sorting keeps that order for equal ranges.
     first = events.unique("external_id", keep="first", maintain_order=True).select("external_id").with_row_index("met")
     ordered = nodes.join(first, on="external_id", nulls_equal=True)
     by_time = ordered.sort("start_ns", "end_ns", "met", descending=[False, True, False]).drop("met")
@@ -78,7 +78,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the intervals of every communication node: the host event and, where it uses NCCL, its kernels.
+    """Return the intervals of every communication node: the host event and, with NCCL, its kernels.
 
     Returns:
         Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 within the
@@ -123,16 +123,16 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Return the number of the step (int64) in which each node lies whole, null where there is none.
+    """Return the number of the step (int64) that contains each whole node, null if there is none.
 
     `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     starts, ends = nodes["start_ns"].to_numpy(), nodes["end_ns"].to_numpy()
     row = np.searchsorted(steps["end_ns"].to_numpy(), starts, side="right")
     known = pl.Series(np.where(row < len(steps), row, -1)).replace(-1, None).cast(pl.UInt32)
-    found = steps.select(pl.col("window", "start_ns", "end_ns").gather(known))
-    inside = (found["start_ns"] <= starts) & (found["end_ns"] >= ends)
-    return found.select(pl.when(inside).then("window").alias("step"))["step"]
+    containing = steps.select(pl.col("window", "start_ns", "end_ns").gather(known))
+    inside = (containing["start_ns"] <= starts) & (containing["end_ns"] >= ends)
+    return containing.select(pl.when(inside).then("window").alias("step"))["step"]
 
 
 def _with_bytes(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The events as the TensorBoard plugin read them: its types, its order, and its times, which are floats."""
+"""The events as the TensorBoard plugin read them: with its types, order, and float times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 
 class PluginType(IntEnum):
-    """What the plugin took an event for."""
+    """The plugin's type of an event."""
 
     IGNORED = 0
     TRACE = 1
@@ -61,7 +61,7 @@ _TYPE_OF_CATEGORY = {
     "user_annotation": PluginType.USER_ANNOTATION,
     "gpu_user_annotation": PluginType.USER_ANNOTATION,
 }
-"""By the category in lower case; the plugin read no others, so no driver call."""
+"""Types by category in lower case; the plugin ignored all others, such as driver calls."""
 
 _COLUMNS = [
     *("event_index", "start_ns", "duration_ns", "category", "name", "track_id", "device", "correlation", "external_id"),
@@ -76,11 +76,12 @@ _STEP_NUMBER = r"#(\d+)"
 def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events with a duration that the plugin kept.
 
-    Its times are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's timestamps neighbours
-    are 0.25 µs apart, so what the file nests can overlap here. Rows of the device have their stream as thread.
+    Its times are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's timestamps, neighbouring
+    floats are 0.25 µs apart, so events that are nested in the file can overlap here. Device rows have their stream as
+    thread.
 
     Returns:
-        Sorted by start_us, at equal starts in file order:
+        Sorted by start_us, equal starts in file order:
 
         event_index         uint32
         type                uint8    PluginType
@@ -88,10 +89,10 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
         start_us, end_us    float64
         start_ns, end_ns    int64    the same to the nearest nanosecond
         track_id            uint32
-        thread              int64    tid; null where it is no number
-        device              int32    null where there is none
-        correlation         int64    null where there is none
-        external_id         int64    null where there is none, and on modules
+        thread              int64    tid; null if it is not a number
+        device              int32    null if there is none
+        correlation         int64    null if there is none
+        external_id         int64    null if there is none, and on modules
         step                int64    N of ProfilerStep#N; null on other types
     """
     events = _without_late_end(rank_trace, rank_trace.table("events", _COLUMNS))
@@ -124,24 +125,24 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call of each kernel, copy and memset as the plugin finds it.
 
-    It is the last call with the same correlation that begins no later, else the first one after; no correlation
-    counts as a correlation.
+    It is the last call with the same correlation that begins no later, else the first one after; a missing correlation
+    counts as a correlation, too.
 
     Returns:
         In the order of `plugin_events`:
 
         row           uint32  of the device row in `plugin_events`
-        runtime_row   uint32  of the call; null where there is none
+        runtime_row   uint32  of the call; null if there is none
         event_index   uint32  of the device row
         type          uint8   PluginType
-        launch_index  uint32  event_index of the call; null where there is none
+        launch_index  uint32  event_index of the call; null if there is none
     """
     events = plugin_events(rank_trace)
     both = events.with_row_index("row").filter(pl.col("type").is_in([PluginType.RUNTIME, *DEVICE_TYPES]))
     is_call = pl.col("type") == PluginType.RUNTIME
     call = pl.when(is_call).then("row")
-    found = pl.coalesce(call.forward_fill().over("correlation"), call.backward_fill().over("correlation"))
-    launched = both.with_columns(found.alias("runtime_row")).filter(~is_call)
+    runtime_row = pl.coalesce(call.forward_fill().over("correlation"), call.backward_fill().over("correlation"))
+    launched = both.with_columns(runtime_row.alias("runtime_row")).filter(~is_call)
     return launched.select(
         "row",
         "runtime_row",
@@ -152,7 +153,7 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def rounded_ns(rank_trace: RankTrace, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return moments as the plugin's floats hold them, to the nearest nanosecond."""
+    """Round times to the plugin's floats, then to the nearest nanosecond."""
     base_time_ns = rank_trace.header.base_time_ns
     return _nanoseconds(_float_microseconds(time_ns - base_time_ns)) + base_time_ns
 
@@ -163,7 +164,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the end of the recording where it lies more than a day, so it was meant, from the start."""
+    """Leave out the end of the recording if it is more than 86.4 s after the start; the plugin meant a day."""
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)
     if end.is_empty() or begin.is_empty() or end["start_ns"][0] - begin["start_ns"][0] <= _LATE_END_NS:
@@ -218,7 +219,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the type of each string id, were it a category; the last entry is for events that have none."""
+    """Return the type for each string id as a category; the last entry is for events without a category."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

@@ -29,7 +29,7 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks of the window, paired from its events alone; whose they are comes from all events.
+    """Return the blocks of the window, paired from its events alone; their owners come from all events.
 
     The plugin showed the size of the free.
     """
@@ -50,8 +50,8 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return `memory_blocks` of the plugin.
 
-    It goes by the address alone, on any device, forgets an allocation when the next one at its address comes, and
-    knows only the last of several frees without allocation.
+    It pairs by address alone, on any device, forgets an allocation at the next one with its address, and keeps only the
+    last of several frees without allocation.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))
@@ -61,7 +61,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Say which nodes the plugin visited to count calls: it went below roots and nodes with memory events inside.
+    """Return which nodes the plugin visited to count calls: those below roots and below nodes with memory events inside.
 
     Args:
         nodes: the host trees.

@@ -1,4 +1,4 @@
-"""The module list of the TensorBoard plugin's last source; only for compat."""
+"""The module list of the last version of the TensorBoard plugin; only for `compat`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLACES = {"place": pl.Int64, "module": pl.String, "module_id": pl.Int64, "depth
 
 
 class _Module(NamedTuple):
-    """A module as it stands in the hierarchy; two with equal fields are shown once."""
+    """A module in the hierarchy; modules with equal fields are shown once."""
 
     name: str
     module_id: int
@@ -32,11 +32,11 @@ class _Module(NamedTuple):
 
 
 def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of the plugin's module view, each behind the module around it.
+    """Return the rows of the plugin's module view, every module after the module around it.
 
     The hierarchy comes from the Python parents, for Lightning from the dots in the names; a module called twice inside
-    another is listed twice. The times are those of all calls of the name and id, wherever they were. The plugin lost
-    the file where a module of the hierarchy had no place in the trees; here that row is left out.
+    another is listed twice. The times are those of all calls of the name and id, anywhere. The plugin failed on
+    the file if a module of the hierarchy was missing from the trees; here that row is left out.
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and null for
@@ -98,7 +98,7 @@ def _by_dots(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
-    """Return the different outermost modules, sorted by name; a module stands behind all that it calls."""
+    """Return the different outermost modules, sorted by name; a module comes after all modules that it calls."""
     types = [PluginType.PYTHON_FUNCTION, PluginType.MODULE]
     frames = (
         plugin_events(rank_trace)
@@ -121,7 +121,7 @@ def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _rows_of_parents(frames: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the row of each frame's caller by its number, of several frames with that number the last."""
+    """Return the row of each frame's caller by its number; of several frames with that number, the last."""
     last = frames.select("python_id", pl.int_range(pl.len()).alias("row")).unique("python_id", keep="last")
     callers = frames.join(last, left_on="python_parent_id", right_on="python_id", how="left", maintain_order="left")
     return callers["row"].fill_null(NO_PARENT).to_numpy()

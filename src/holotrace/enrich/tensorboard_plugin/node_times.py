@@ -1,4 +1,4 @@
-"""How long the nodes of the plugin's trees took."""
+"""Total and self time of the nodes of the plugin's trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the plugin took a rank to compute, copy, communicate, load data or run operators."""
+"""When a rank computes, copies, communicates, loads data or runs operators, according to the plugin."""
 
 from __future__ import annotations
 

@@ -18,18 +18,18 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N counts, those of streams too; without any, a step 0 from the first to the last
+    Every range named ProfilerStep#N counts, also on streams; without any, there is a step 0 from the first to the last
     operator. A step lasts until the last work that it launched ends, and the next one begins then. Steps at the end
-    that launched nothing are left out, and so is the last one if it launched less than 80 % of the one before.
+    that launched nothing are left out; so is the last one if it launched less than 80 % of the one before.
 
     Returns:
-        In the order in which they begin:
+        Sorted by start:
 
         window    int64  the N of ProfilerStep#N
         start_ns  int64
         end_ns    int64
 
-        Empty where the trace has neither steps nor operators; the plugin gave such a step a length of -2**64 + 1.
+        Empty if the trace has neither steps nor operators; the plugin gave such a step a length of -2**64 + 1.
     """
     events, launched = plugin_events(rank_trace), plugin_launches(rank_trace)
     host = _host_steps(events)
@@ -38,7 +38,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of the buckets of a time series: a power of ten microseconds long, the last takes the rest."""
+    """Return the edges of the buckets of a time series, which last a power of ten microseconds; the last takes the rest."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
@@ -61,17 +61,17 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
-    """Return the row in `host` of the step that each event, if it is a runtime call, lies in; null for none.
+    """Return the row in `host` of the step that contains each event, if it is a runtime call; else null.
 
-    Calls are handed out in order of their starts: a step takes those that begin before it ends and that no earlier
-    step took; of these it launched those that lie in it entirely.
+    Calls are assigned in order of their starts: a step takes those that begin before it ends and that no earlier step
+    took, and launched those of them that it contains entirely.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
-    found = np.full(len(events), -1, np.int64)
+    step_rows = np.full(len(events), -1, np.int64)
     if len(host):
         rows = np.flatnonzero((events["type"] == PluginType.RUNTIME).to_numpy())
         call_start, call_end = events["start_ns"].to_numpy()[rows], events["end_ns"].to_numpy()[rows]
         step = np.searchsorted(np.maximum.accumulate(ends), call_start, side="right").clip(max=len(host) - 1)
         inside = (call_start >= starts[step]) & (call_end <= ends[step])
-        found[rows[inside]] = step[inside]
-    return pl.Series(found).replace(-1, None).cast(pl.UInt32)
+        step_rows[rows[inside]] = step[inside]
+    return pl.Series(step_rows).replace(-1, None).cast(pl.UInt32)

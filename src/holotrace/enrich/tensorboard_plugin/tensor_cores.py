@@ -1,4 +1,4 @@
-"""Which kernels and operators the plugin counted among those that use tensor cores."""
+"""Kernels and operators that use tensor cores, according to the plugin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_is_eligible(names: pl.Series) -> pl.Series:
-    """Say of each operator name (str) whether the plugin took it for one whose work tensor cores could do."""
+    """Return whether tensor cores could do the work of each operator (by name), according to the plugin."""
     return names.str.contains(f"^(?:{PLUGIN_OPERATORS})$")
 
 

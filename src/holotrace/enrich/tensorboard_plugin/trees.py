@@ -1,4 +1,4 @@
-"""The trees and the attribution of the TensorBoard plugin's last source; `holotrace.enrich.host.attribution` says what they mean.
+"""The trees and the attribution of the last version of the TensorBoard plugin; see `holotrace.enrich.attribution`.
 
 Kept as they were, quirks included, so that its users find their numbers again; the default is in `host_nodes`.
 """
@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""Stands for "no place in the tree" where the row of a parent is expected."""
+"""The row of the parent of a node that is not in the tree."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -37,7 +37,7 @@ _CLASS_OF_TYPE = {
     PluginType.LIGHTNING_PROFILE: NodeClass.LIGHTNING_PROFILE,
 }
 _NAMED_CLASSES = (NodeClass.DATALOADER, NodeClass.OPTIMIZER)
-"""The only classes that the plugin gave by name; steps are types of their own."""
+"""The only classes that the plugin assigned by name; steps have their own type."""
 
 
 @derived
@@ -48,10 +48,10 @@ def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the plugin's trees at their last.
+    """Return the plugin's final trees.
 
-    The plugin sums over the trees, then takes the backward operators out of their place and puts what it knows the
-    modules of elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
+    The plugin sums over the trees, then removes the backward operators from their position and inserts those with a
+    known module elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
     """
     return with_backward_modules(rank_trace, summed_trees(rank_trace))
 
@@ -60,7 +60,7 @@ def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the trees that the plugin sums over.
 
-    Of an operator and its only child of the same name one node remains, the outer one.
+    Of an operator and its only child with the same name, only the outer node remains.
 
     Returns:
         The columns of `host_nodes`, and thread, int64: the tid.
@@ -81,8 +81,8 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns of `runtime_owner` with rows of `summed_trees`.
 
-    All calls with an external id belong to the first host range with that id, thread after thread, wherever it is; no
-    id counts as an id. Calls with id 0 belong to the root of their thread as well.
+    All calls with an external id belong to the first host range with that id, thread after thread, anywhere; a missing
+    id counts as an id, too. Calls with id 0 belong to the root of their thread as well.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -144,7 +144,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the node of `summed_trees` that takes the calls of each external id; -1 where that node is lost."""
+    """Return the node of `summed_trees` that takes the calls of each external id; -1 if that node is lost."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -158,7 +158,7 @@ def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _placed(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a root for each thread and behind it its ranges, with the row of their parent or `_DISCARDED`."""
+    """Return a root for each thread, followed by its ranges, with the row of their parent or `_DISCARDED`."""
     ranges = _host_ranges(rank_trace)
     roots = ranges.group_by("tree", maintain_order=True).agg(pl.col("thread").first()).with_columns(is_root=True)
     rows = pl.concat([roots, ranges.with_columns(is_root=False)], how="diagonal").sort(
@@ -169,7 +169,9 @@ def _placed(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events that become nodes, in the plugin's order, with the tree each belongs to."""
-    events = plugin_events(rank_trace).filter(pl.col("type").is_in([int(each) for each in _CLASS_OF_TYPE]))
+    events = plugin_events(rank_trace).filter(
+        pl.col("type").is_in([int(plugin_type) for plugin_type in _CLASS_OF_TYPE])
+    )
     by_type = np.zeros(max(PluginType) + 1, np.uint8)
     by_type[list(_CLASS_OF_TYPE)] = list(_CLASS_OF_TYPE.values())
     own_class, strings = by_type[events["type"].to_numpy()], rank_trace.strings
@@ -186,7 +188,7 @@ def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
-    """Number the threads as they appear; what Lightning announces makes trees of its own, behind the others."""
+    """Number the threads as they appear; ranges of Lightning form their own trees, after the others."""
     is_lightning = (pl.col("type") == PluginType.LIGHTNING_PROFILE).alias("is_lightning")
     keys = ranges.select(is_lightning, pl.col("thread").fill_null(-1))
     threads = keys.unique(maintain_order=True).sort("is_lightning", maintain_order=True).with_row_index("tree")
@@ -217,11 +219,11 @@ def _parents(rows: pl.DataFrame) -> _Rows:
 
 
 def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
-    """Let each root begin with its first child and end with its last one."""
+    """Start each root with its first child and end it with its last."""
     parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
     top = np.flatnonzero((parent >= 0) & is_root[parent])
     start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
-    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # of several children the last one written counts
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # of several children, the last one written counts
     end_ns[parent[top]] = end_ns[top]
     return rows.with_columns(
         pl.Series("start_ns", start_ns),
@@ -233,7 +235,7 @@ def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_merged(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Say which operators are the only child of an operator of the same name."""
+    """Return which operators are the only child of an operator with the same name."""
     parent, names, types = (placed[column].to_numpy() for column in ("parent", "name", "type"))
     has_parent = parent >= 0
     child_count = np.bincount(parent[has_parent], minlength=len(parent))
@@ -255,7 +257,7 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
-    """Return the row in `summed_trees` of each row or of what it is merged into; the last entry answers for -1."""
+    """Return the row in `summed_trees` of each row, or of the row it is merged into; the last entry is for -1."""
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
     rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)
