@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from scripts.write_palette import MODULE, palette
 
 from holotrace.drawing import theme
+from holotrace.enrich.critical_path.event_graph import PathClass
+from holotrace.vocabulary import PATH_CLASSES
 
 FILLS = [
     theme.COMPUTATION,
@@ -106,3 +109,13 @@ def test_an_empty_figure_says_why() -> None:
 def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
     """The template removes the button that plotly.js 7 adds, wherever a figure is shown or written."""
     assert theme.template(name).layout.modebar.remove == ("sendChartToCloud",)
+
+
+def test_the_timeline_page_has_the_colours_of_the_figures() -> None:
+    """`python scripts/write_palette.py` writes them into a module of the page."""
+    assert MODULE.read_text(encoding="utf-8") == palette()
+
+
+def test_every_class_of_the_critical_path_has_a_colour() -> None:
+    """In the order of the classes, under the names that results give them."""
+    assert list(theme.PATH_COLORS) == [path_class.name.lower() for path_class in PathClass] == list(PATH_CLASSES)

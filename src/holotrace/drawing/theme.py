@@ -30,10 +30,37 @@ UNKNOWN = "#dcdfe3"
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by its name in results."""
 
+PATH_COLORS = {
+    "cpu_operator": OTHER,
+    "host_gap": HOST_GAP,
+    "data_loading": DATA_LOADING,
+    "launch_delay": KERNEL_WAIT,
+    "kernel_kernel_delay": KERNEL_GAP,
+    "compute": COMPUTATION,
+    "communication": COMMUNICATION,
+    "copy": MEMORY,
+    "synchronisation_wait": IDLE,
+    "unknown": UNKNOWN,
+}
+"""Colour of each class of the critical path, by its name in results."""
+
+EVENT_COLORS = KIND_COLORS | {
+    "operator": "#5d7eac",
+    "annotation": "#8868b6",
+    "call": "#3f808d",
+    "python": "#66874f",
+    "wait": "#c44f67",
+}
+"""Colour of each class of events on the timeline page; names vary around it."""
+
+FINDING_COLORS = {"idle": IDLE, "waiting": COMMUNICATION, "advice": "#8a4fd0"}
+"""Colour of each kind of finding on the timeline page."""
+
 _SHARE_BUTTON = "sendChartToCloud"
 """plotly.js 7 has a button to upload a figure; the template removes it wherever a figure is shown or written."""
 
-_PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET, UNKNOWN}
+DARK_INK, LIGHT_INK = "#1f2933", "#ffffff"
+PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET, UNKNOWN}
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -92,7 +119,7 @@ def template(theme: Theme) -> go.layout.Template:
 
 def ink_on(color: str) -> str:
     """Return a text colour that is readable on this fill."""
-    return "#1f2933" if color in _PALE else "#ffffff"
+    return DARK_INK if color in PALE else LIGHT_INK
 
 
 def empty_figure(title: str, reason: str, theme: Theme) -> go.Figure:

@@ -25,34 +25,11 @@ from holotrace.drawing.stacked_bars import (
     stacked_layout,
     style_axes,
 )
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    DATA_LOADING,
-    HOST_GAP,
-    IDLE,
-    KERNEL_GAP,
-    KERNEL_WAIT,
-    MEMORY,
-    OTHER,
-    UNKNOWN,
-    Theme,
-    empty_figure,
-)
+from holotrace.drawing.theme import PATH_COLORS, Theme, empty_figure
 
 _HEADING = Heading("What bounds the step?", "Share of the critical path, which is as long as the step")
-_CLASSES = {
-    "cpu_operator": ("CPU operator", OTHER),
-    "host_gap": ("host gap", HOST_GAP),
-    "data_loading": ("data loading", DATA_LOADING),
-    "launch_delay": ("launch delay", KERNEL_WAIT),
-    "kernel_kernel_delay": ("kernel-kernel delay", KERNEL_GAP),
-    "compute": ("compute", COMPUTATION),
-    "communication": ("communication", COMMUNICATION),
-    "copy": ("copy", MEMORY),
-    "synchronisation_wait": ("synchronisation wait", IDLE),
-    "unknown": ("unknown", UNKNOWN),
-}
+_NAMES = {"cpu_operator": "CPU operator", "kernel_kernel_delay": "kernel-kernel delay"}
+_CLASSES = {name: (_NAMES.get(name, name.replace("_", " ")), color) for name, color in PATH_COLORS.items()}
 """Name and colour of each class, in the order of `PathClass`."""
 
 _LANE_HEIGHT = 26

@@ -1,37 +1,10 @@
 // Colours: of events by class and name, of the critical path, of findings, and of the page itself.
 
-/**
- * Hue, saturation and lightness of each class of events; names vary around them.
- * @type {Record<string, [number, number, number]>}
- */
-const CLASSES = {
-  computation: [208, 60, 46],
-  communication: [24, 70, 48],
-  memory: [165, 58, 34],
-  other: [310, 25, 55],
-  operator: [215, 32, 52],
-  annotation: [265, 35, 56],
-  call: [190, 38, 40],
-  python: [95, 26, 42],
-  wait: [348, 50, 54],
-};
+import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH } from "../palette.js";
 
-/** @type {Record<string, string>} */
-export const path = {
-  "cpu operator": "#6f86ad",
-  "host gap": "#9aa1ab",
-  "data loading": "#a8742a",
-  "launch delay": "#d9a520",
-  "kernel kernel delay": "#c9b458",
-  compute: "#2f7fc1",
-  communication: "#d46a1e",
-  copy: "#249078",
-  "synchronisation wait": "#cf5573",
-  unknown: "#c9ced4",
-};
-
-/** @type {Record<string, string>} */
-export const findings = { idle: "#8a93a0", waiting: "#d46a1e", advice: "#8a4fd0" };
+export const classes = Object.keys(EVENTS);
+export const findings = FINDINGS;
+export const path = PATH;
 
 /** @param {string} text */
 const hashOf = (text) => {
@@ -47,16 +20,22 @@ const hashOf = (text) => {
  * @param {string} kind
  */
 export const ofEvent = (text, kind) => {
-  const [hue, saturation, lightness] = CLASSES[kind] || CLASSES.other;
+  const [hue, saturation, lightness] = EVENTS[kind] || EVENTS.other;
   const hash = hashOf(text);
   return `hsl(${hue + (hash % 25) - 12} ${saturation}% ${lightness + ((hash >> 5) % 9) - 4}%)`;
 };
 
 /** @param {string} kind */
 export const ofClass = (kind) => {
-  const [hue, saturation, lightness] = CLASSES[kind];
+  const [hue, saturation, lightness] = EVENTS[kind];
   return `hsl(${hue} ${saturation}% ${lightness}%)`;
 };
+
+/**
+ * A readable text colour on a fill.
+ * @param {string} colour
+ */
+export const inkOn = (colour) => (PALE.includes(colour) ? DARK_INK : LIGHT_INK);
 
 /** The colours of the page in its current scheme. */
 export const theme = () => {
@@ -90,6 +69,3 @@ export const theme = () => {
     path: either("#d6202c", "#ff5c62"),
   };
 };
-
-
-export const classes = Object.keys(CLASSES);

@@ -343,7 +343,7 @@ export class Painter {
     const width = Math.max(right - left, 1);
     this.fill(left, y + 1, width > 3 ? width - 0.5 : width, this.sizes.lane - 2, colour);
     if (text && width > 24) {
-      this.pen.fillStyle = "#ffffff";
+      this.pen.fillStyle = colours.inkOn(colour);
       this.text(text, left, width, y + this.sizes.lane / 2);
     }
   }

@@ -1,0 +1,62 @@
+"""Write the colours of the timeline page from those of the figures: `python scripts/write_palette.py`."""
+
+from __future__ import annotations
+
+import colorsys
+import json
+from pathlib import Path
+
+from holotrace.drawing.theme import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PALE, PATH_COLORS
+
+MODULE = Path(__file__).parent.parent / "src" / "holotrace" / "web" / "assets" / "palette.js"
+
+_MODULE = """\
+// Colours shared with the figures; `python scripts/write_palette.py` writes this file from `holotrace.drawing.theme`.
+
+/**
+ * Hue, saturation and lightness of each class of events; names vary around them.
+ * @type {{Record<string, [number, number, number]>}}
+ */
+export const EVENTS = {events};
+
+/** @type {{Record<string, string>}} */
+export const PATH = {path};
+
+/** @type {{Record<string, string>}} */
+export const FINDINGS = {findings};
+
+/** Colours that need dark text. */
+export const PALE = {pale};
+
+export const DARK_INK = "{dark}";
+export const LIGHT_INK = "{light}";
+"""
+
+
+def palette() -> str:
+    """Return the text of the module."""
+    return _MODULE.format(
+        events=_object({name: _hsl(color) for name, color in EVENT_COLORS.items()}),
+        path=_object({name.replace("_", " "): color for name, color in PATH_COLORS.items()}),
+        findings=_object(FINDING_COLORS),
+        pale=json.dumps(sorted(PALE)),
+        dark=DARK_INK,
+        light=LIGHT_INK,
+    )
+
+
+def _object(values: dict[str, object]) -> str:
+    lines = [
+        f"  {name if name.isidentifier() else json.dumps(name)}: {json.dumps(value)}," for name, value in values.items()
+    ]
+    return "\n".join(["{", *lines, "}"])
+
+
+def _hsl(color: str) -> list[int]:
+    red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    return [round(360 * hue), round(100 * saturation), round(100 * lightness)]
+
+
+if __name__ == "__main__":
+    MODULE.write_text(palette(), encoding="utf-8")

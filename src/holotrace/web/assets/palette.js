@@ -1,0 +1,44 @@
+// Colours shared with the figures; `python scripts/write_palette.py` writes this file from `holotrace.drawing.theme`.
+
+/**
+ * Hue, saturation and lightness of each class of events; names vary around them.
+ * @type {Record<string, [number, number, number]>}
+ */
+export const EVENTS = {
+  computation: [207, 61, 47],
+  communication: [24, 72, 50],
+  memory: [165, 59, 37],
+  other: [309, 25, 58],
+  operator: [215, 32, 52],
+  annotation: [265, 35, 56],
+  call: [190, 38, 40],
+  python: [95, 26, 42],
+  wait: [348, 50, 54],
+};
+
+/** @type {Record<string, string>} */
+export const PATH = {
+  "cpu operator": "#b07aa8",
+  "host gap": "#c7b3e5",
+  "data loading": "#7a4a2b",
+  "launch delay": "#d9c15f",
+  "kernel kernel delay": "#e6c9a8",
+  compute: "#2f7fc1",
+  communication: "#d96b24",
+  copy: "#27967b",
+  "synchronisation wait": "#a9b3be",
+  unknown: "#dcdfe3",
+};
+
+/** @type {Record<string, string>} */
+export const FINDINGS = {
+  idle: "#a9b3be",
+  waiting: "#d96b24",
+  advice: "#8a4fd0",
+};
+
+/** Colours that need dark text. */
+export const PALE = ["#8ccfbf", "#a9b3be", "#c7b3e5", "#d9c15f", "#dcdfe3", "#e6c9a8"];
+
+export const DARK_INK = "#1f2933";
+export const LIGHT_INK = "#ffffff";
