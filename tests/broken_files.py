@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files, one for each way in which a reader, or what builds on it, once failed."""
+"""Damaged and impossible trace files; the reader or an analysis once failed on each of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KERNEL = {
 }
 EVENTS = [OPERATOR, LAUNCH, KERNEL]
 FAR_US = 5_000_000_000_000_000
-"""158 years in microseconds: times so far on both sides of 0 have differences beyond 64 bits of nanoseconds."""
+"""158 years in microseconds: the difference of this time and its negative exceeds 64 bits of nanoseconds."""
 
 NESTED = 20_000
 
@@ -41,17 +41,17 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return the event at another time."""
+    """Return the event with another time."""
     return {**event, "ts": time_us, **changes}
 
 
 def call(name: str, time_us: float, duration_us: float = 0, **args: object) -> dict[str, Any]:
-    """Return a call of the CUDA runtime."""
+    """Return a CUDA runtime call."""
     return {**LAUNCH, "name": name, "ts": time_us, "dur": duration_us, "args": args}
 
 
 def memory(time_us: float, byte_count: int) -> dict[str, Any]:
-    """Return an allocation on the device."""
+    """Return a device allocation."""
     total = {"Total Allocated": byte_count, "Total Reserved": byte_count}
     args = {"Device Type": 1, "Device Id": 0, "Addr": int(time_us), "Bytes": byte_count, **total}
     return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": time_us} | {
@@ -60,7 +60,7 @@ def memory(time_us: float, byte_count: int) -> dict[str, Any]:
 
 
 def with_bracket() -> str:
-    """Close the list of events behind the second of them."""
+    """Insert a closing bracket after the second event."""
     return document().replace("}, {", "}] {", 2).replace("}] {", "}, {", 1)
 
 
@@ -90,7 +90,7 @@ ODD_INPUTS = [
         ]
     )
 ]
-"""Shapes and types that no tensor has."""
+"""Shapes and types that tensors cannot have."""
 
 BROKEN: dict[str, bytes] = {
     name: content.encode()
@@ -104,7 +104,7 @@ BROKEN: dict[str, bytes] = {
         ),
         "last_key_counts.json": document().replace('"correlation": 72}}]', '"correlation": 72}, "ph": "s", "id": 3}]'),
         "stray_bracket.json": with_bracket(),
-        "two_documents.json": document() + document([at(each, each["ts"] + 100) for each in EVENTS]),
+        "two_documents.json": document() + document([at(event, event["ts"] + 100) for event in EVENTS]),
         "two_lists.json": document()[:-1] + ', "traceEvents": ' + json.dumps([at(OPERATOR, 50)]) + "}",
         "device_is_object.json": document(deviceProperties=[{"id": {"a": 1}, "name": "x"}]),
         "device_of_kernel_is_object.json": document([OPERATOR, LAUNCH, {**KERNEL, "args": {"device": {"a": 1}}}]),
@@ -131,7 +131,7 @@ BROKEN["cut_off.json.gz"] = gzip.compress(document(EVENTS * 50).encode(), mtime=
 
 
 def write_broken(folder: Path) -> None:
-    """Write each file into a folder of its own, as rank 0 of a job."""
+    """Write each file into a separate folder, as rank 0 of a job."""
     for name, content in BROKEN.items():
         (folder / name).mkdir()
         (folder / name / ("rank0.json.gz" if name.endswith(".gz") else "rank0.json")).write_bytes(content)

@@ -67,13 +67,13 @@ def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bo
         return group == other_group and outside(other) < outside(row) and is_open
 
     def parent(row: int) -> int:
-        return max((each for each in rows if around(row, each)), key=outside, default=-1)
+        return max((other for other in rows if around(row, other)), key=outside, default=-1)
 
     def depth(row: int) -> int:
         return 0 if parent(row) == -1 else 1 + depth(parent(row))
 
     def is_cut(row: int) -> bool:
-        return any(cut(row, each) and parent(row) == parent(each) for each in rows)
+        return any(cut(row, other) and parent(row) == parent(other) for other in rows)
 
     rows = range(len(intervals))
     return [(parent(row), depth(row), is_cut(row)) for row in rows]

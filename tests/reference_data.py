@@ -1,4 +1,4 @@
-"""Real traces and what other tools answered for them: a large set outside the repository, a small one in it."""
+"""Real traces and the results of other tools: a large set outside the repository, and a small set in it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
-"""Environment variable: another folder with the large set, of traces and of other tools' answers."""
+"""Environment variable: another folder with the large set of traces and results of other tools."""
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the operating system
-    """A folder of the small set; asking it for a recording that only the large set has skips the test.
+    """A folder of the small set; a path to a recording that only the large set has skips the test.
 
-    Recordings are whole: a folder with files has all of them, so what is missing there is an error.
+    Recordings are complete: a folder with files has all of them, so a missing file there is an error.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
-        """Return the path, or skip."""
+        """Return the path, or skip the test."""
         return _held(super().__truediv__(name))
 
     def glob(self, pattern: str, **options: Any) -> Iterator[SmallSet]:
-        """Return what matches, or skip where it would be part of a recording that is not here."""
-        found = list(super().glob(pattern, **options))
-        if not found:
+        """Return the matches, or skip the test if the recording is missing."""
+        matches = list(super().glob(pattern, **options))
+        if not matches:
             _held(self.joinpath(*takewhile(_is_literal, Path(pattern).parts)))
-        return iter(found)
+        return iter(matches)
 
 
 def folder_of(kind: str) -> Path:
@@ -63,7 +63,7 @@ def _unpacked(archive: Path) -> Path:
             # Python 3.12 warns without a filter, and 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(part)  # noqa: S202 (the archive is ours)
-            with suppress(OSError):  # another worker was quicker
+            with suppress(OSError):  # another worker was faster
                 Path(part).rename(folder)
     return folder / "goldens"
 
@@ -86,7 +86,7 @@ def _nearest(path: Path) -> Path:
 
 
 def _holds_only_folders(path: Path) -> bool:
-    return path.is_dir() and all(each.is_dir() for each in path.iterdir())
+    return path.is_dir() and all(entry.is_dir() for entry in path.iterdir())
 
 
 def _is_literal(name: str) -> bool:

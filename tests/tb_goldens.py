@@ -152,10 +152,10 @@ class Case:
 
     def view(self, name: str) -> Any:
         """Return one of its answers, None where it gave none; `internals` has the unrounded numbers."""
-        found = sorted(self.answers.glob(f"{name}.json*"))
-        if not found:
+        files = sorted(self.answers.glob(f"{name}.json*"))
+        if not files:
             return None
-        return json.loads(gzip.decompress(found[0].read_bytes()) if found[0].suffix == ".gz" else found[0].read_bytes())
+        return json.loads(gzip.decompress(files[0].read_bytes()) if files[0].suffix == ".gz" else files[0].read_bytes())
 
     def rows(self, name: str) -> list[list[Any]]:
         """Return the rows of a table of the plugin, none where it gave none."""

@@ -1,4 +1,4 @@
-"""What does not exist or cannot be written is told before work starts, at every entry point; nothing is overwritten."""
+"""Missing names and unwritable files are errors before any work, at every entry point; nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STEPS = "there is no step 9 in this trace; its steps are: 3, 4$"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
-    """A folder that is made when the first trace is read."""
+    """The cache folder, which the first read creates."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def job(tmp_path) -> str:
-    """Two ranks, two steps, an operator and an annotation."""
+    """A job with two ranks, two steps, an operator and an annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(3, 0, 100).step(4, 100, 100).annotation("forward", start_us=1, duration_us=50)
@@ -47,7 +47,7 @@ def job(tmp_path) -> str:
 
 
 def run(*arguments: str) -> str:
-    """Run a command; an error of ours is raised."""
+    """Run a command; a HolotraceError is raised."""
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False).output
 
 
@@ -77,15 +77,15 @@ FACADE: dict[str, Callable[[TraceAnalysis], object]] = {
 
 
 @pytest.mark.parametrize("call", FACADE)
-def test_an_unknown_rank_is_named_with_those_that_exist(job, call) -> None:
-    """Every call that takes ranks."""
+def test_the_error_for_an_unknown_rank_lists_the_ranks(job, call) -> None:
+    """The test covers every function that takes ranks."""
     with pytest.raises(UnknownRankError, match=RANKS):
         FACADE[call](TraceAnalysis(trace_dir=job))
 
 
 @pytest.mark.parametrize("command", ["summary", "report", "check", "export", *ANALYSIS_COMMANDS])
-def test_an_unknown_rank_is_named_by_every_command(job, tmp_path, command) -> None:
-    """Whatever else the command needs."""
+def test_every_command_has_an_error_for_an_unknown_rank(job, tmp_path, command) -> None:
+    """Other options do not matter."""
     extra = {"export": ["--to", "csv", "-o", f"{tmp_path}/out"], "report": ["-o", f"{tmp_path}/report.html"]}
     with pytest.raises(UnknownRankError, match=RANKS):
         run(command, job, "--ranks", "0,9", *extra.get(command, []))
@@ -133,27 +133,27 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def whole(job: str) -> TraceAnalysis:
-    """Return the facade with the last step."""
+    """Return HTA's interface, including the last step."""
     return TraceAnalysis(trace_dir=job, include_last_profiler_step=True)
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_what_is_unknown_is_named_with_what_exists(job, case) -> None:
-    """Streams, steps, annotations, operators and columns."""
+def test_the_error_for_an_unknown_name_lists_the_known_ones(job, case) -> None:
+    """The test covers streams, steps, annotations, operators and columns."""
     ask, message = OTHERS[case]
     with pytest.raises(HolotraceError, match=message):
         ask(job)
 
 
-def test_an_unknown_operator_is_the_reason_of_an_empty_frame(job, tmp_path) -> None:
-    """HTA's method gives an empty frame, so that scripts go on; its reason lists the operators."""
+def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
+    """HTA's method returns an empty frame, so scripts continue; the reason lists the operators."""
     frame = TraceAnalysis(trace_dir=job).get_frequent_cuda_kernel_sequences("aten::linaer", str(tmp_path))
     assert frame.empty
     assert frame.attrs["reason"].endswith("there are: aten::linear")
 
 
-def test_long_lists_end() -> None:
-    """Of numbers those near the one asked for, in order; of names the nearest first, and no name fills a page."""
+def test_long_lists_are_shortened() -> None:
+    """A list has the nearest numbers in order, or the nearest names first; long names are cut."""
     assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
     assert what_exists(range(512), wanted=600).startswith("492, 493")
     assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
@@ -162,7 +162,7 @@ def test_long_lists_end() -> None:
 
 
 Write = Callable[[str, Path], object]
-"""Called with the folder of a job and the file or folder to write."""
+"""Functions of the folder of a job and the file or folder to write."""
 
 FIGURES: dict[str, Write] = {
     command: lambda job, path, command=command: run(command, job, "--figure", str(path))
@@ -195,24 +195,25 @@ FOLDERS: dict[str, Write] = {
 
 
 EXPECTED = {"missing": "is not a folder", "a file": "is not a folder", "not writable": "cannot be written"}
-"""Messages by what is wrong with a folder."""
+"""{problem of a folder: message}."""
 
 
-def test_every_command_that_writes_is_among_these() -> None:
-    """A command with one of these options is tested below."""
+def test_every_command_that_writes_is_tested() -> None:
+    """The tests below cover each command with one of these options."""
+    commands = get_command(app)
     options = {
-        name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        name: {option for parameter in commands.get_command(None, name).params for option in parameter.opts}
+        for name in commands.list_commands(None)
     }
-    writing = {name for name, found in options.items() if found & {"--figure", "--output", "-o"}}
+    writing = {command for command, names in options.items() if names & {"--figure", "--output", "-o"}}
     assert writing == {name for name in FILES if name in options} | {"export", "ingest"}
     assert all("--force" in options[name] for name in writing)
 
 
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
-def test_what_cannot_be_written_is_told_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """No trace was read when the error came, but by the two calls that are given a result of one."""
+def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
+    """No trace has been read, except by the two functions that take a result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")
@@ -220,15 +221,15 @@ def test_what_cannot_be_written_is_told_before_work_starts(job, tmp_path, cache,
         folder.mkdir()
     write: Write = FILES[name] if name in FILES else FOLDERS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "access", lambda path, _: Path(path) != folder)  # root may write everywhere
+        patch.setattr(os, "access", lambda path, _: Path(path) != folder)  # root can write everywhere
         with pytest.raises(InvalidOptionError, match=EXPECTED[fault]):
             write(job, folder / "page.html" if name in FILES else folder)
     assert name.startswith("visualize") or not cache.exists()
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
-def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
-    """Unless asked, and the error comes before any work."""
+def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
+    """The error comes before any work."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
@@ -238,8 +239,8 @@ def test_a_file_that_is_there_stays(job, tmp_path, cache, name) -> None:
 
 
 @pytest.mark.parametrize("name", ["visualize_counts_diff", "visualize_duration_diff"])
-def test_the_calls_of_hta_replace_a_figure(job, tmp_path, name) -> None:
-    """Scripts written for HTA run twice, as they do there."""
+def test_methods_of_hta_replace_a_figure(job, tmp_path, name) -> None:
+    """Scripts written for HTA can run twice."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     FILES[name](job, path)
@@ -247,8 +248,8 @@ def test_the_calls_of_hta_replace_a_figure(job, tmp_path, name) -> None:
 
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "compare-operators", "report"])
-def test_a_file_is_replaced_when_asked(job, tmp_path, command) -> None:
-    """`--force` asks."""
+def test_force_replaces_a_file(job, tmp_path, command) -> None:
+    """The command line has `--force`."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     sources = [job, job] if command in {"diff", "compare-operators"} else [job]
@@ -257,19 +258,19 @@ def test_a_file_is_replaced_when_asked(job, tmp_path, command) -> None:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_files_in_a_folder_stay(job, tmp_path, name) -> None:
-    """A second call is an error or takes other names: what the first wrote stays as it is."""
+def test_existing_files_in_a_folder_stay(job, tmp_path, name) -> None:
+    """A second call is an error or chooses other names."""
     FOLDERS[name](job, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     try:
         FOLDERS[name](job, tmp_path)
     except InvalidOptionError as error:
-        assert "exist" in str(error)  # noqa: PT017 -- one of the calls takes another name instead
+        assert "exist" in str(error)  # noqa: PT017 -- one of the functions chooses another name instead
     assert {path: path.read_bytes() for path in files} == files
 
 
-def test_a_plot_that_cannot_be_saved_is_told_before_it_is_shown(tmp_path, monkeypatch) -> None:
-    """`save_graph` writes below the current folder."""
+def test_an_unwritable_plot_is_an_error_before_it_is_shown(tmp_path, monkeypatch) -> None:
+    """HTA's `save_graph` writes below the current folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.json").write_text("[[7, 1, 3, 4]]")
     (tmp_path / "images").write_text("mine")

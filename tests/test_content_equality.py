@@ -20,7 +20,7 @@ from holotrace.whole_job.summary import summary
 from jobs import gpu_job
 
 RESULTS = {
-    **{each.name: each.compute for each in ANALYSES},
+    **{analysis.name: analysis.compute for analysis in ANALYSES},
     "advice": advice,
     "summary": summary,
     "compare_traces": lambda trace: compare_traces(trace, trace),
@@ -72,12 +72,12 @@ def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
     for module in pkgutil.walk_packages(holotrace.__path__, "holotrace."):
         if module.name.startswith(("holotrace.web", "holotrace.__main__", "holotrace._native")):
             continue
-        for each in vars(importlib.import_module(module.name)).values():
-            if dataclasses.is_dataclass(each) and isinstance(each, type) and each.__module__ == module.name:
+        for member in vars(importlib.import_module(module.name)).values():
+            if dataclasses.is_dataclass(member) and isinstance(member, type) and member.__module__ == module.name:
                 types = " ".join(
-                    str(field.type) for field in dataclasses.fields(each) if "Callable" not in str(field.type)
+                    str(field.type) for field in dataclasses.fields(member) if "Callable" not in str(field.type)
                 )
                 has_tables = re.search(r"DataFrame|Series|ndarray|NDArray|_Int64", types)
-                if has_tables and each.__dataclass_params__.eq:
-                    generated.append(f"{module.name}.{each.__name__}")
+                if has_tables and member.__dataclass_params__.eq:
+                    generated.append(f"{module.name}.{member.__name__}")
     assert generated == []

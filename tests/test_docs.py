@@ -89,10 +89,10 @@ def test_every_error_is_documented() -> None:
     """Each class with what else it is."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
-        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HolotraceError)
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
     ]
-    for each in classes:
-        assert f"| `{each.__name__}` | `{each.__bases__[-1].__name__}` |" in text
+    for error in classes:
+        assert f"| `{error.__name__}` | `{error.__bases__[-1].__name__}` |" in text
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (DOCS / "reference" / "analyses").glob("[!i]*.md")))

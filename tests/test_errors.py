@@ -11,18 +11,18 @@ import holotrace
 PACKAGE = Path(holotrace.__file__).parent
 
 
-def test_every_exception_of_the_package_is_an_hta_error() -> None:
-    """Also those that never leave it: a caller that forgot one still answers with one line."""
-    found = {
+def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
+    """This includes internal ones: if one escapes, the command line still prints one line."""
+    outside = {
         f"{path.relative_to(PACKAGE)}: {node.name}"
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef) and is_exception_of_python_alone([ast.unparse(base) for base in node.bases])
     }
-    assert found == {"errors.py: HolotraceError"}
+    assert outside == {"errors.py: HolotraceError"}
 
 
 def is_exception_of_python_alone(bases: list[str]) -> bool:
-    """Whether one of these is an exception of Python, and the first is."""
+    """Whether the first of these base classes is an exception of Python."""
     kinds = [getattr(builtins, name, None) for name in bases[:1]]
     return any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)

@@ -1,4 +1,4 @@
-"""The small set of real traces reaches every analysis, every call of the facade and every page; and how it is looked up."""
+"""Every analysis, every method of HTA's interface and every page works on the small set of real traces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECORDINGS = {
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
 }
-"""Which recording has what an analysis needs, where it is another one than most need."""
+"""{analysis: recording with the data it needs}, if that is not the default recording."""
 
 MOST_NEED = "two_rank_128"
 
@@ -43,13 +43,13 @@ def recording_for(name: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """Keep what was read in the folder of the test."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
-    """Its first table has rows, and its figure draws something."""
+    """Its first table has rows, and its figure has traces."""
     result = entry.compute(holotrace.open_trace(recording_for(entry.name), cache=False))
 
     assert entry.views[0].table(result).height > 0
@@ -87,26 +87,26 @@ CALLS: dict[str, tuple[str, Call]] = {
         lambda t, out: t.overlay_critical_path_analysis(0, t.critical_path_analysis(0, "ProfilerStep", 0)[0], out),
     ),
 }
-"""Calls that need arguments or another recording; all others are made as they are."""
+"""Methods that need arguments or another recording; all others are called without arguments."""
 
 METHODS = [name for name, _ in inspect.getmembers(TraceAnalysis, inspect.isfunction) if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("name", slow_except(METHODS, METHODS[::3]))
-def test_every_call_of_the_facade_answers_on_a_real_recording(name, tmp_path) -> None:
-    """With rows, files, names or whatever else it returns."""
+def test_every_method_of_hta_works_on_a_real_recording(name, tmp_path) -> None:
+    """It returns rows, files, names or another non-empty result."""
     folder, call = CALLS.get(name, (MOST_NEED, lambda t, _: without_figures(getattr(t, name))))
 
     assert holds_something(call(TraceAnalysis(trace_dir=str(TRACES / folder)), str(tmp_path)))
 
 
 def without_figures(method: Callable[..., object]) -> object:
-    """Call a method that needs nothing; it draws nothing."""
+    """Call a method without arguments, and without showing figures."""
     return method(**({"visualize": False} if "visualize" in inspect.signature(method).parameters else {}))
 
 
 def holds_something(answer: object) -> bool:
-    """Return whether an answer, or the first of several, is not empty."""
+    """Whether a result, or the first of several, is not empty."""
     parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, tuple | list) else [answer]
     first = next(iter(parts), None)
     return len(first) > 0 if isinstance(first, pd.DataFrame | dict | str) else first is not None
@@ -122,7 +122,7 @@ def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
 @pytest.mark.parametrize("length", ["long", "short"])
 @pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
 def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, length) -> None:
-    """Every name, count and duration, and the change of each."""
+    """Every name, count and duration is equal, and so are the differences."""
     labelled = [
         LabeledTrace(label, t=each.t) for label, each in zip(("Control", "Test"), before_and_after, strict=True)
     ]
@@ -134,7 +134,7 @@ def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, l
 
 @pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
 def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> None:
-    """Which operators were added, deleted, increased, decreased or unchanged."""
+    """The same operators are added, deleted, increased, decreased or unchanged."""
     theirs = json.loads((ANSWERS / f"ops_diff.compare.{device.name}.json").read_text(encoding="utf-8"))
     ours = TraceDiff.ops_diff(*before_and_after, device_type=device)
 
@@ -144,14 +144,14 @@ def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> 
 
 
 def test_a_summary_of_operators_answers_on_a_real_recording(before_and_after) -> None:
-    """One row a name."""
+    """It has one row per name."""
     control, _ = before_and_after
 
     assert len(control.get_ops_summary(control.extract_ops())) > 0
 
 
 def test_the_memory_timeline_answers_on_a_real_recording() -> None:
-    """The file that PyTorch exports beside the trace."""
+    """PyTorch exports this file beside the trace."""
     timeline = MemoryAnalysis(str(TRACES / "memory_timeline" / "memory_timeline.raw.gz"))
 
     assert len(timeline.get_memory_timeline()) > 0
@@ -159,14 +159,14 @@ def test_the_memory_timeline_answers_on_a_real_recording() -> None:
 
 
 def test_the_small_set_is_small() -> None:
-    """All of its files, answers of other tools included."""
+    """The limit is for all of its files, with the results of other tools."""
     sizes = [path.lstat().st_size for path in IN_THE_REPOSITORY.rglob("*") if path.is_symlink() or path.is_file()]
 
     assert sum(sizes) <= MOST_BYTES
 
 
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
-    """By name and by pattern, and says where it would be looked for."""
+    """This holds for a name and a pattern; the reason says where the recording is searched."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
         with pytest.raises(
             pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"
@@ -175,14 +175,14 @@ def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
 
 
 def test_a_file_that_a_recording_lacks_is_an_error() -> None:
-    """A recording in the small set is whole, so nothing of it is left out in silence."""
+    """A recording in the small set is complete, so a missing file is not skipped silently."""
     assert not (SMALL / "dlrm_8rank" / "rank9.json.gz").exists()
     assert list(SMALL.glob("dlrm_8rank/rank9.*")) == []
 
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """The folder that a variable names; without one that is there, the set beside the repository, or the small one."""
+    """It is the folder in the variable, else the set beside the repository, else the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))
