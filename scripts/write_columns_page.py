@@ -29,6 +29,7 @@ _RENAMED = {
         "calls": "call_count",
     },
     "`kernel_breakdown.per_state`, `critical_path.per_class` and `.per_name`": {"duration_ns": "total_ns"},
+    "`critical_path`, values of path_class": {"compute": "computation"},
     "`idle_time.statistics`": {"count": "gap_count"},
     "`step_time.per_step`": {"kernel_ns, …, other_ns": "kernel_part_ns, …, other_part_ns"},
     "`distributed.per_step`": {

@@ -409,7 +409,7 @@ PATH_CLASSES = {
     "data_loading": "loading",
     "launch_delay": "launches",
     "kernel_kernel_delay": "between kernels",
-    "compute": "compute",
+    "computation": "computation",
     "communication": "comm.",
     "copy": "copies",
     "synchronisation_wait": "sync",

@@ -36,7 +36,7 @@ PATH_COLORS = {
     "data_loading": DATA_LOADING,
     "launch_delay": KERNEL_WAIT,
     "kernel_kernel_delay": KERNEL_GAP,
-    "compute": COMPUTATION,
+    "computation": COMPUTATION,
     "communication": COMMUNICATION,
     "copy": MEMORY,
     "synchronisation_wait": IDLE,

@@ -68,11 +68,11 @@ def test_a_device_that_is_busy_bounds_the_step() -> None:
         ("host_gap", "host gap", 0, 5),
         ("cpu_operator", "cudaLaunchKernel", 5, 6),
         ("launch_delay", "k0", 6, 10),
-        ("compute", "k0", 10, 110),
+        ("computation", "k0", 10, 110),
         ("kernel_kernel_delay", "k1", 110, 111),
-        ("compute", "k1", 111, 211),
+        ("computation", "k1", 111, 211),
         ("kernel_kernel_delay", "k2", 211, 212),
-        ("compute", "k2", 212, 312),
+        ("computation", "k2", 212, 312),
     ]
 
 
@@ -96,11 +96,11 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
         ("host_gap", "host gap", 0, 1),
         ("cpu_operator", "cudaLaunchKernel", 1, 2),
         ("launch_delay", "backward", 2, 5),
-        ("compute", "backward", 5, 25),
+        ("computation", "backward", 5, 25),
         ("synchronisation_wait", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 25, 28),
         ("communication", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 28, 228),
         ("synchronisation_wait", "adam", 228, 230),
-        ("compute", "adam", 230, 240),
+        ("computation", "adam", 230, 240),
     ]
 
 
@@ -129,9 +129,9 @@ def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
     )
 
     assert path_of(builder)[-3:] == [
-        ("compute", "long", 5, 105),
+        ("computation", "long", 5, 105),
         ("synchronisation_wait", "joined", 105, 108),
-        ("compute", "joined", 108, 118),
+        ("computation", "joined", 108, 118),
     ]
 
 
@@ -155,13 +155,13 @@ def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
         ("host_gap", "host gap", 0, 2),
         ("cpu_operator", "cudaGraphLaunch", 2, 7),
         ("launch_delay", "a", 7, 10),
-        ("compute", "a", 10, 40),
+        ("computation", "a", 10, 40),
         ("kernel_kernel_delay", "b", 40, 41),
-        ("compute", "b", 41, 61),
+        ("computation", "b", 41, 61),
         ("kernel_kernel_delay", "c", 61, 62),
-        ("compute", "c", 62, 112),
+        ("computation", "c", 62, 112),
         ("kernel_kernel_delay", "d", 112, 113),
-        ("compute", "d", 113, 120),
+        ("computation", "d", 113, 120),
     ]
 
 
@@ -242,7 +242,7 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
         ("host_gap", "host gap", 0, 2),
         ("cpu_operator", "cudaLaunchKernel", 2, 5),
         ("launch_delay", "gemm", 5, 8),
-        ("compute", "gemm", 8, 60),
+        ("computation", "gemm", 8, 60),
         ("synchronisation_wait", "cudaDeviceSynchronize", 60, 62),
         ("cpu_operator", "aten::item", 62, 100),
     ]
@@ -348,9 +348,9 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
     )
 
     assert path_of(builder, instance=2) == [
-        ("compute", "old", 100, 130),
+        ("computation", "old", 100, 130),
         ("kernel_kernel_delay", "new", 130, 132),
-        ("compute", "new", 132, 142),
+        ("computation", "new", 132, 142),
     ]
 
 
@@ -364,7 +364,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
     )
     result = critical_path(builder.build())
 
-    assert path_of(builder)[-2:] == [("compute", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
+    assert path_of(builder)[-2:] == [("computation", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
     assert any("by the clocks of the trace: 1;" in finding for finding in result.findings)
 
 
@@ -377,7 +377,7 @@ def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
         .kernel("second", start_us=40, duration_us=50, launch_us=5)
     )
 
-    assert path_of(builder)[-2:] == [("kernel_kernel_delay", "second", 10, 40), ("compute", "second", 40, 90)]
+    assert path_of(builder)[-2:] == [("kernel_kernel_delay", "second", 10, 40), ("computation", "second", 40, 90)]
 
 
 def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
@@ -389,9 +389,9 @@ def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
 
     assert path_of(builder) == [
         ("unknown", "a", 0, 15),
-        ("compute", "a", 15, 35),
+        ("computation", "a", 15, 35),
         ("kernel_kernel_delay", "b", 35, 36),
-        ("compute", "b", 36, 40),
+        ("computation", "b", 36, 40),
     ]
     assert any("whose launch is not recorded: 2;" in finding for finding in result.findings)
 
@@ -410,7 +410,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
         ("cpu_operator", "aten::mm", 2_000),
         ("cpu_operator", "cudaLaunchKernel", 4_000),
         ("unknown", "decode", 386_000),
-        ("compute", "decode", 20_000),
+        ("computation", "decode", 20_000),
     ]
     told = "rank 0: what a stream did before its first recorded work is not known, which is 386 µs of the path"
     assert sum(finding.startswith(f"{told}: call torch.cuda.synchronize()") for finding in result.findings) == 1

@@ -25,7 +25,7 @@ def test_tables_for_people_show_shares_and_names() -> None:
     result = found()
 
     per_rank = path_per_rank(result)
-    shares = [f"{name}_path_fraction" for name in ("cpu_operator", "host_gap", "launch_delay", "compute")]
+    shares = [f"{name}_path_fraction" for name in ("cpu_operator", "host_gap", "launch_delay", "computation")]
     assert per_rank.columns == ["rank", "window", "duration_ns", *shares]
     assert per_rank.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
     by_name = path_by_name(result)
@@ -42,6 +42,6 @@ def test_the_longest_parts_are_events() -> None:
     assert table.columns == ["rank", "event_index", "event", "path_class", "duration_ns"]
     assert table["duration_ns"].to_list() == sorted(table["duration_ns"], reverse=True)
     assert table.row(0)[0] == 1
-    assert table.row(0)[3:] == ("compute", 50_000)
+    assert table.row(0)[3:] == ("computation", 50_000)
     assert table["event_index"].null_count() == 0
     assert "host gap" not in table["event"].to_list()

@@ -68,7 +68,7 @@ def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
         ("LAUNCH", "LAUNCH_DELAY", 3, 10, 0, 7),
         ("OPERATOR", "CPU_OPERATOR", 3, 5, 2, 0),
         ("HOST_GAP", "HOST_GAP", 5, 6, 1, 0),
-        ("OPERATOR", "COMPUTE", 10, 25, 15, 0),
+        ("OPERATOR", "COMPUTATION", 10, 25, 15, 0),
         ("OPERATOR", "SYNCHRONISATION_WAIT", 6, 26, 0, 0),
         ("HOST_SYNCHRONISATION", "SYNCHRONISATION_WAIT", 25, 26, 0, 1),
         ("WINDOW", "HOST_GAP", 26, 40, 14, 0),

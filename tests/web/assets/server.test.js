@@ -34,15 +34,15 @@ test("a segment outside all events has no name", () => {
     start: 0,
     end: 30,
     count: 2,
-    classes: [["compute", 20]],
+    classes: [["computation", 20]],
     along: [[0, 0], [10, 20], [1, 1], [0, 1], [-1, 0], [-1, 5], [-1, 2], [-1, 0]],
-    path_classes: ["host gap", "compute"],
+    path_classes: ["host gap", "computation"],
     names: ["gemm"],
     marks: [[2, 0, [10], [20]]],
   });
   assert.deepEqual(path.along, [
     { start: 0, length: 10, count: 1, kind: "host gap", name: "", event: -1, row: -1, depth: -1 },
-    { start: 10, length: 20, count: 1, kind: "compute", name: "gemm", event: 5, row: 2, depth: 0 },
+    { start: 10, length: 20, count: 1, kind: "computation", name: "gemm", event: 5, row: 2, depth: 0 },
   ]);
   assert.deepEqual([...path.marks], [["2/0", [{ start: 10, length: 20 }]]]);
 });

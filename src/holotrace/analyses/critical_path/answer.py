@@ -8,7 +8,6 @@ from holotrace.units import duration_text, percent_text
 _PARTS = {
     "cpu_operator": "operators on the host",
     "host_gap": "gaps between operators on the host",
-    "compute": "computation",
 }
 
 

@@ -50,7 +50,7 @@ QUESTION = Analysis(
             "between kernels",
             "kernel-kernel delay: from the end of work on a stream to the start of the next, launched earlier",
         ),
-        ("compute, comm., copies", "device work by its kind; collectives on the host are communication too"),
+        ("computation, comm., copies", "device work by its kind; collectives on the host are communication too"),
         ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream goes on"),
     ),
     options=(

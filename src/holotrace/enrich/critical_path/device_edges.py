@@ -28,10 +28,10 @@ _SOON_NS = 20_000
 _Rows = npt.NDArray[np.int64]
 
 _CLASS_OF_KIND = {
-    KernelKind.COMPUTATION: PathClass.COMPUTE,
+    KernelKind.COMPUTATION: PathClass.COMPUTATION,
     KernelKind.COMMUNICATION: PathClass.COMMUNICATION,
     KernelKind.MEMORY: PathClass.COPY,
-    KernelKind.OTHER: PathClass.COMPUTE,
+    KernelKind.OTHER: PathClass.COMPUTATION,
 }
 
 

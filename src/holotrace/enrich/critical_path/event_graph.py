@@ -40,7 +40,7 @@ class PathClass(IntEnum):
     DATA_LOADING = 2
     LAUNCH_DELAY = 3
     KERNEL_KERNEL_DELAY = 4
-    COMPUTE = 5
+    COMPUTATION = 5
     COMMUNICATION = 6
     COPY = 7
     SYNCHRONISATION_WAIT = 8

@@ -23,7 +23,7 @@ export const PATH = {
   "data loading": "#7a4a2b",
   "launch delay": "#d9c15f",
   "kernel kernel delay": "#e6c9a8",
-  compute: "#2f7fc1",
+  computation: "#2f7fc1",
   communication: "#d96b24",
   copy: "#27967b",
   "synchronisation wait": "#a9b3be",

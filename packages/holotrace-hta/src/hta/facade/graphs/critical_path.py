@@ -80,7 +80,7 @@ _BOUND_BY: Mapping[int, str] = {
     PathClass.DATA_LOADING: BoundType.DATA_LOADING.value,
     PathClass.LAUNCH_DELAY: BoundType.GPU_KERNEL_LAUNCH_OVERHEAD.value,
     PathClass.KERNEL_KERNEL_DELAY: BoundType.GPU_KERNEL_KERNEL_OVERHEAD.value,
-    PathClass.COMPUTE: BoundType.GPU_COMPUTE_BOUND.value,
+    PathClass.COMPUTATION: BoundType.GPU_COMPUTE_BOUND.value,
     PathClass.COMMUNICATION: BoundType.GPU_COMMUNICATION_BOUND.value,
     PathClass.COPY: BoundType.GPU_COPY_BOUND.value,
     PathClass.SYNCHRONISATION_WAIT: BoundType.SYNCHRONIZATION_WAIT.value,
