@@ -34,7 +34,7 @@ def test_bars_are_the_shares_of_each_rank_and_the_path_lies_below() -> None:
     lanes = {bar.name: (list(bar.base), list(bar.x)) for bar in figure.data if not bar.showlegend}
     assert lanes["computation"] == ([40], [50])
     assert lanes["launch delay"] == ([20], [20])
-    assert figure.layout.annotations[-1].text == "Rank 1, ProfilerStep#1: when it was where"
+    assert figure.layout.annotations[-1].text == "Rank 1, ProfilerStep#1: the path over time"
     assert figure.layout.xaxis2.title.text == "time (µs)"
 
 

@@ -28,16 +28,16 @@ def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
         "neither": [20, 40],
         "data transfer": [20, 20],
         "waiting for other ranks": [40, 0],
-        "on no other rank, so not known": [0, 0],
+        "unknown: on no other rank": [0, 0],
     }
-    assert [bar.name for bar in figure.data if not bar.showlegend] == ["on no other rank, so not known"]
+    assert [bar.name for bar in figure.data if not bar.showlegend] == ["unknown: on no other rank"]
     assert figure.data[5].customdata[0] == "66.7 % · 40 µs (40,000 ns)"
 
 
 def test_one_step_can_be_drawn() -> None:
     """The heading says which; one that does not exist is said and not drawn."""
     assert "step 5" in plot_distributed(job(), step=5).layout.title.subtitle.text
-    assert plot_distributed(job(), step=6).layout.annotations[0].text == "No rank has a step 6."
+    assert plot_distributed(job(), step=6).layout.annotations[0].text == "No rank has step 6."
 
 
 def test_hundreds_of_ranks_fit_a_page() -> None:

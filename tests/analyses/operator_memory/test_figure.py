@@ -21,7 +21,7 @@ def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMe
 def test_each_operator_has_a_bar_of_what_is_released_and_what_stays() -> None:
     """In KiB, of the devices on which most was allocated."""
     figure = plot_operator_memory(result())
-    assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released until the end": [1]}
+    assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released by the end": [1]}
     assert "3 KiB" in figure.data[0].customdata[0]
     assert list(plot_operator_memory(result(), device_type="cpu").data[0].x) == [16]
 
@@ -37,7 +37,7 @@ def test_a_figure_without_bars_says_why() -> None:
     empty = plot_operator_memory(operator_memory(TraceBuilder().build()))
     assert empty.layout.annotations[0].text == "No operator allocated memory, or it was not recorded."
     other = plot_operator_memory(result(), device_type="xpu")
-    assert other.layout.annotations[0].text == "No operator allocated memory on devices of the type xpu."
+    assert other.layout.annotations[0].text == "No operator allocated memory on devices of type xpu."
 
 
 def test_names_are_no_markup() -> None:

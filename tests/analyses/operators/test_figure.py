@@ -30,7 +30,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "itself, on tensor cores": [3],
-        "itself, on cores unknown": [5],
+        "itself, on unknown cores": [5],
         "itself, elsewhere": [2],
     }
     assert "at least 30.0 % of it on tensor cores, 50.0 % unknown" in figure.data[0].customdata[0]

@@ -414,7 +414,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
     """From the longest segments of the critical path: not to another event with the same name, nor to another rank."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
-        table = seen.page.locator("#page section.holotrace-table", has_text="The longest parts of each path")
+        table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
         row.click(timeout=PATIENCE_MS)
         rank, event, name, *_ = row.inner_text().split("\n")

@@ -1,16 +1,17 @@
-"""Figure of the communication overlap: how much communication each rank hides behind computation."""
+"""The figure of the communication overlap: how much communication each rank hides behind computation."""
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 
 from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
+from holotrace.analyses.communication_overlap.question import QUESTION
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
 from holotrace.drawing.theme import COMMUNICATION, HIDDEN, Theme, empty_figure
 from holotrace.units import percent_text
 
 _HEADING = Heading(
-    "How much communication is hidden behind computation?",
+    QUESTION.question,
     "Time in which a rank communicates; hidden while it computes as well. Numbers: the hidden share",
 )
 

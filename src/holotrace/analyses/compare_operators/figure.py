@@ -1,4 +1,4 @@
-"""Figure of two aligned traces: the operators whose own time changed most, control beside test."""
+"""The figure of two aligned traces: the operators whose self time changed most, control beside test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.compare_operators.compute import OperatorComparison
+from holotrace.analyses.compare_operators.question import QUESTION
 from holotrace.drawing.names import cut_label
 from holotrace.drawing.paired_bars import paired_bars
 from holotrace.drawing.stacked_bars import Heading
@@ -14,13 +15,13 @@ from holotrace.drawing.theme import Theme
 MOST_PLACES = 20
 _SIDES = ("control", "test")
 _LABEL_LENGTH = 90
-_QUESTION = "Where did the traces come to differ?"
-_OF_A_STEP = "Own time of what changed most, in a mean step: on devices, or on the host where noted"
-_IN_ALL = "Own time of what changed most: on devices, or on the host where noted"
+_QUESTION = QUESTION.question
+_OF_A_STEP = "Self time per mean step of the operators that changed most: on devices, or on the host where noted"
+_IN_ALL = "Self time of the operators that changed most: on devices, or on the host where noted"
 
 
 def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each operator of a module and phase, of those whose own time changed most.
+    """Draw two bars for each operator of a module and phase, of those whose self time changed most.
 
     Operators stand for their kernels. The names are above the bars.
     """
@@ -40,13 +41,13 @@ def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light"
 
 
 def _name_above(place: int, name: str) -> dict[str, object]:
-    """Write a name above its bars: inside tick labels would hide the numbers of the other axis."""
+    """Write a name above its bars; tick labels inside the plot would hide the numbers of the other axis."""
     where = {"x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.18, "yref": "y", "yanchor": "middle"}
     return {"text": cut_label(name, _LABEL_LENGTH), "showarrow": False, **where}
 
 
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
-    """Return the own time of each place, of both sides; of the plugin's pairs, that of the innermost in full."""
+    """Return the self time of each path on both sides; for the plugin's pairs, the total time of the innermost."""
     is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
     is_inner = pl.col("node").is_in(tree["parent"].implode())
     is_unowned = pl.col("parent").is_in(tree.filter(kind="phase")["node"].implode())
@@ -62,7 +63,7 @@ def _own_time(side: str) -> pl.Expr:
 
 
 def _places(tree: pl.DataFrame) -> pl.Series:
-    """Return the phase, the module and the name of each path; those on the host are marked."""
+    """Return the phase, module and name of each path, with a mark for those on the host."""
     phases: list[str] = []
     modules: list[str] = []
     places: list[str] = []

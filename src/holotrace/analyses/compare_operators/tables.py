@@ -11,7 +11,7 @@ _PATHS_SHOWN = 30
 
 
 def compared_tree(result: OperatorComparison) -> pl.DataFrame:
-    """Return the call paths that changed most, each behind what is around it, of a mean step."""
+    """Return the call paths that changed most per mean step, each after its parent path."""
     tree = result.tree
     parents, shown = tree["parent"].to_list(), set[int]()
     for node in tree.sort(pl.col("difference_ns_per_step").abs(), descending=True, maintain_order=True)["node"].head(
@@ -35,7 +35,7 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
 
 
 def compared_operators(result: OperatorComparison) -> pl.DataFrame:
-    """Return what changed in each operator, without operators inside it, of a mean step."""
+    """Return the change of each operator's self time per mean step."""
     columns = (
         "operator",
         "change",
@@ -50,15 +50,16 @@ def compared_operators(result: OperatorComparison) -> pl.DataFrame:
 
 
 def compared_runs(result: OperatorComparison) -> pl.DataFrame:
-    """Return how much each of two aligned traces holds."""
+    """Return the size of each trace: ranks, steps and times."""
     return result.sides.select("side", "rank_count", "step_count", "host_total_ns", "device_total_ns")
 
 
 VIEWS = (
     View("The two traces", compared_runs, "host_total_ns"),
     View(
-        "Call paths that changed most; of a mean step, where both have steps", compared_tree, "difference_ns_per_step"
+        "Call paths that changed most; per mean step, if both traces have steps",
+        compared_tree,
+        "difference_ns_per_step",
     ),
-    View("Operators that changed, without those inside them", compared_operators, "difference_ns_per_step"),
+    View("Operators whose self time changed", compared_operators, "difference_ns_per_step"),
 )
-"""The tables of `compare_operators`."""

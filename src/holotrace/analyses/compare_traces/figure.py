@@ -1,4 +1,4 @@
-"""Figure of a comparison: the names that changed most, control beside test."""
+"""The figure of a comparison: the names that changed most, control beside test."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from holotrace.drawing.theme import Theme
 MOST_NAMES = 20
 
 HEADINGS = {
-    "duration": Heading("What takes more or less time?", "Summed durations, of the names that changed most"),
-    "count": Heading("What is called more or less often?", "Number of events, of the names that changed most"),
+    "duration": Heading("What takes more or less time?", "Summed durations of the names that changed most"),
+    "count": Heading("What is called more or less often?", "Number of events of the names that changed most"),
 }
 
 
 def plot_compare_traces(
     result: TraceComparison, *, by: Literal["duration", "count"] = "duration", theme: Theme = "light"
 ) -> go.Figure:
-    """Draw two bars for each of the names that changed most, by their time or by their count."""
+    """Draw two bars for each of the names whose time or count changed most."""
     column, difference = (
         ("total_ns", "difference_ns") if by == "duration" else ("event_count", "event_count_difference")
     )

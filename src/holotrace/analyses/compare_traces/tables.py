@@ -9,7 +9,7 @@ from holotrace.tables import View
 
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:
-    """Return what changed between two traces, the largest difference of time first."""
+    """Return the change of each name, the largest time difference first."""
     columns = (
         "kind",
         "change",
@@ -23,12 +23,11 @@ def compared_by_name(result: TraceComparison) -> pl.DataFrame:
 
 
 def compared_by_size(result: TraceComparison) -> pl.DataFrame:
-    """Return how much each of two traces holds."""
+    """Return the size of each trace."""
     return result.sides
 
 
 VIEWS = (
     View("The two traces", compared_by_size, "event_count"),
-    View("Names, over all ranks; mean is of one call", compared_by_name, "difference_ns"),
+    View("Names, over all ranks; the mean is per call", compared_by_name, "difference_ns"),
 )
-"""The tables of `compare_traces`."""

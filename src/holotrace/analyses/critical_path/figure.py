@@ -1,4 +1,4 @@
-"""Figure of the critical path: what it consists of on each rank, and when it was where on one of them."""
+"""The figure of the critical path: its shares on each rank, and its course on one rank."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from holotrace.analyses.critical_path.compute import CriticalPath
+from holotrace.analyses.critical_path.question import QUESTION
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -27,7 +28,7 @@ from holotrace.drawing.stacked_bars import (
 )
 from holotrace.drawing.theme import PATH_COLORS, Theme, empty_figure
 
-_HEADING = Heading("What bounds the step?", "Share of the critical path, which is as long as the step")
+_HEADING = Heading(QUESTION.question, "Share of the critical path, which is as long as the step")
 _NAMES = {"cpu_operator": "CPU operator", "kernel_kernel_delay": "kernel-kernel delay"}
 _CLASSES = {name: (_NAMES.get(name, name.replace("_", " ")), color) for name, color in PATH_COLORS.items()}
 """Name and colour of each class, in the order of `PathClass`."""
@@ -46,7 +47,7 @@ def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Fi
     shown = {key: named for key, named in _CLASSES.items() if key in set(_occurring(result.per_class))}
     lanes = [key for key in shown if key in set(path["path_class"])]
     rows = rows_of(result.per_rank)
-    figure = _panels(rows, len(lanes), f"Rank {rank['rank']}, {label_text(rank['window'])}: when it was where")
+    figure = _panels(rows, len(lanes), f"Rank {rank['rank']}, {label_text(rank['window'])}: the path over time")
     parts = [_part(result.per_class, key, *named) for key, named in shown.items()]
     figure.add_traces(stacked_bars(rows, parts), rows=1, cols=1)
     style_axes(figure, rows, ValueAxis("share of the critical path", is_share=True), row=1, col=1)

@@ -10,7 +10,7 @@ from holotrace.vocabulary import PATH_CLASSES
 
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:
-    """Return how long the critical path of each rank is, and which shares its classes have, those that occur."""
+    """Return the length of each rank's critical path, and the share of each class that occurs."""
     occurring = set(result.per_class.filter(pl.col("total_ns") > 0).get_column("path_class"))
     shares = [_class_share(name) for name in PATH_CLASSES if name in occurring]
     per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)
@@ -18,7 +18,7 @@ def path_per_rank(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_name(result: CriticalPath) -> pl.DataFrame:
-    """Return what the critical paths of all ranks consist of by name, the longest first."""
+    """Return the time that each name has on the critical paths of all ranks, the longest first."""
     total = max(1, result.per_rank.get_column("duration_ns").sum())
     sums = result.per_name.group_by("name", "path_class").agg(pl.col("total_ns", "segment_count").sum())
     share = (pl.col("total_ns") / total).alias("fraction")
@@ -28,7 +28,7 @@ def path_by_name(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_event(result: CriticalPath) -> pl.DataFrame:
-    """Return the longest parts of the critical paths that lie in events, the longest first."""
+    """Return the segments of the critical paths that lie in an event, the longest first."""
     inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
     return inside.select(
         "rank",
@@ -49,6 +49,6 @@ VIEWS = (
         path_per_rank,
         "duration_ns",
     ),
-    View("The same by event, over all ranks", path_by_name, "total_ns"),
-    View("The longest parts of each path", path_by_event, "duration_ns", is_detail=True),
+    View("Events on the critical path, over all ranks", path_by_name, "total_ns"),
+    View("The longest segments of each path", path_by_event, "duration_ns", is_detail=True),
 )

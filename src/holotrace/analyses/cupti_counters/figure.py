@@ -1,4 +1,4 @@
-"""Figure of the CUPTI counters: floating-point operations by the operator that launched the kernels."""
+"""The figure of the CUPTI counters: floating-point operations by the operator that launched the kernels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.cupti_counters.compute import CuptiCounters
+from holotrace.analyses.cupti_counters.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
@@ -16,14 +17,14 @@ from holotrace.units import percent_text
 
 TOP_OPERATORS = 20
 _HEADING = Heading(
-    "What did the hardware counters measure?",
+    QUESTION.question,
     "Floating-point operations of the kernels, by the outermost operator that launched them, over all ranks",
 )
 _UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP"))
 
 
 def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` operators by the operations of its kernels."""
+    """Draw a bar for each of the `top` operators with the operations of its kernels."""
     table = _by_operator(result.per_kernel).head(top)
     most = max(table.get_column("flop").to_list(), default=0)
     if not most:
@@ -41,7 +42,7 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
 
 
 def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Add up the kernels of each outermost operator; those without counters of operations are left out."""
+    """Add up the kernels of each outermost operator; skip those without counters of operations."""
     counted = per_kernel.drop_nulls("flop")
     sums = counted.group_by("top_operator").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
     shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))

@@ -1,4 +1,4 @@
-"""Figure of the distributed view: how each rank's mean step divides, and how its time in collectives does."""
+"""The figure of the distributed view: how each rank divides its mean step and its time in collectives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from holotrace.analyses.distributed.compute import Distributed
+from holotrace.analyses.distributed.question import QUESTION
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
     Heading,
@@ -37,14 +38,14 @@ from holotrace.drawing.theme import (
 )
 
 _HEADING = Heading(
-    "How do the ranks share the work, and who waits?",
-    "What each rank does in its mean step, and below, how its time in collectives divides",
+    QUESTION.question,
+    "What each rank does in its mean step; below, the parts of its time in collectives",
 )
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """What the bars of a panel add up to, and their parts: name, column and colour."""
+    """The sum of the bars of a panel, and their parts: name, column and colour."""
 
     title: str
     total: str
@@ -68,21 +69,21 @@ _PANELS = (
         (
             ("data transfer", "transfer_ns", OTHER),
             ("waiting for other ranks", "synchronising_ns", HOST_WAIT),
-            ("on no other rank, so not known", "unmatched_ns", KERNEL_WAIT),
+            ("unknown: on no other rank", "unmatched_ns", KERNEL_WAIT),
         ),
     ),
 )
-_WAITING_TITLE = "Time in collectives: data transfer from the arrival of the last rank on, waiting before it"
+_WAITING_TITLE = "Time in collectives: waiting until the last rank arrives, then data transfer"
 _BETWEEN_HEIGHT = 120
 _TOP_MARGIN = 130
 
 
 def plot_distributed(result: Distributed, *, step: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each rank: its mean step, or the step of that number, and its time in collectives."""
+    """Draw two bars for each rank: its mean step or the step of that number, and its time in collectives."""
     table = _mean_steps(result) if step is None else result.per_step.filter(pl.col("step") == step)
     table = table.drop_nulls("step_ns")
     if table.is_empty():
-        reason = "No rank has a step." if step is None else f"No rank has a step {step}."
+        reason = "No rank has a step." if step is None else f"No rank has step {step}."
         return empty_figure(_HEADING.question, reason, theme)
     rows, heading = rows_of(table.select("rank")), _heading(step)
     figure = _panels(rows)

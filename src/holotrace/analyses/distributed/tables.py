@@ -9,12 +9,12 @@ from holotrace.tables import View
 
 
 def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return how the mean step of each rank divides, and its time in collectives."""
+    """Return the parts of each rank's mean step and of its time in collectives."""
     return _divided_steps(result.per_rank, ["rank", "step_count"], prefix="mean_")
 
 
 def steps_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return how each step of each rank divides, and its time in collectives."""
+    """Return the parts of every step of each rank and of its time in collectives."""
     return _divided_steps(result.per_step, ["rank", "step"])
 
 
@@ -39,7 +39,7 @@ def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
 
 
 def devices_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return which devices the ranks use, and what these are."""
+    """Return the devices that the ranks use, and their properties."""
     process = pl.col("process_id").cast(pl.String)
     return result.per_device.with_columns(process)
 

@@ -1,4 +1,4 @@
-"""Figure of the GPU summary: how well each device is used, over time or as a whole."""
+"""The figure of the GPU summary: how well each device is used, over time or as a whole."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.gpu_summary.compute import GpuSummary
+from holotrace.analyses.gpu_summary.question import QUESTION
 from holotrace.drawing.names import label_text
 from holotrace.drawing.stacked_bars import Heading, largest_unit, row_axis, rows_of, stacked_layout
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, MEMORY, OTHER, Theme, empty_figure
 from holotrace.units import percent_text
 
-_QUESTION = "How well is each GPU used?"
+_QUESTION = QUESTION.question
 _HEIGHT = 440
 
 
 class _Metric(NamedTuple):
-    """What a line or a row of markers shows, and how."""
+    """A metric, and how its line or markers look."""
 
     name: str
     column: str
@@ -28,11 +29,11 @@ class _Metric(NamedTuple):
     unknown: str | None = None
 
     def is_in(self, table: pl.DataFrame) -> bool:
-        """Whether the table has a value of it."""
+        """Whether the table has any value of the metric."""
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value, and for how much of the kernel time it is known where that is a part."""
+        """Return each value, with the share of the kernel time that it covers if not all."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -65,7 +66,7 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
     """
     devices = result.per_device.select("rank", "device").rows()
     if not devices or (device is not None and device not in devices):
-        return empty_figure(_QUESTION, "No such device runs any kernel.", theme)
+        return empty_figure(_QUESTION, "No such device runs a kernel.", theme)
     chosen = devices[0] if device is None and len(devices) == 1 else device
     if chosen is None:
         return _side_by_side(result.per_device, theme)
@@ -84,7 +85,7 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
 
 
 def _line(series: pl.DataFrame, since: list[float], metric: _Metric) -> go.Scatter:
-    parts = pl.concat([series, series[-1:]])  # the last part reaches to its end
+    parts = pl.concat([series, series[-1:]])  # draws the last part up to its end
     return go.Scatter(
         x=since,
         y=(100 * parts.get_column(metric.column)).to_list(),

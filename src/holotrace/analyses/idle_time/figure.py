@@ -1,4 +1,4 @@
-"""Figure of the idle time: what each device, or each stream, was waiting for."""
+"""The figure of the idle time: what each device or stream was waiting for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.idle_time.compute import IdleTime
+from holotrace.analyses.idle_time.question import QUESTION
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -23,12 +24,12 @@ from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_f
 
 _HEADINGS = {
     "device": Heading(
-        "What were the idle GPUs waiting for?",
-        "Time in which no stream of the device runs anything, by what the next work waited for",
+        QUESTION.question,
+        "Time in which no stream of the device runs anything, by the reason why the next work waited",
     ),
     "stream": Heading(
         "What were the idle streams waiting for?",
-        "Time between two pieces of work on one stream, by what the later one waited for",
+        "Time between two pieces of work on one stream, by the reason why the later one waited",
     ),
 }
 _CATEGORIES = (
@@ -41,7 +42,7 @@ _CATEGORIES = (
 def plot_idle_time(
     result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw one bar for each device or stream: its idle time, or its shares, by what was waited for."""
+    """Draw one bar for each device or stream: its idle time, or the shares of it, by reason."""
     table = result.per_device if by == "device" else result.per_stream
     heading = _HEADINGS[by]
     if not table.get_column("idle_ns").sum():

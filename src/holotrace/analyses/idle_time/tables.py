@@ -9,17 +9,17 @@ from holotrace.tables import View, one_device_hidden
 
 
 def idle_per_device(result: IdleTime) -> pl.DataFrame:
-    """Return how long each device was idle, and which share of that it waited for what."""
+    """Return the idle time of each device, with the share of each reason."""
     return one_device_hidden(_by_category(result.per_device))
 
 
 def idle_per_stream(result: IdleTime) -> pl.DataFrame:
-    """Return how long each stream was idle, and which share of that it waited for what."""
+    """Return the idle time of each stream, with the share of each reason."""
     return one_device_hidden(_by_category(result.per_stream))
 
 
 def _by_category(table: pl.DataFrame) -> pl.DataFrame:
-    """Put the categories side by side."""
+    """Turn the rows of the categories into columns."""
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
     shares = [_share_of(category) for category in ("host_wait", "kernel_wait", "other")]
     totals = [pl.col("idle_ns", "gap_count").sum()]

@@ -1,4 +1,4 @@
-"""Figure of the kernel breakdown: which kinds of work run, alone and at once, and which kernels take the time."""
+"""The figure of the kernel breakdown: which kinds of work run, alone or together, and which kernels take the time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
+from holotrace.analyses.kernel_breakdown.question import QUESTION
 from holotrace.drawing.names import hover_text, short_labels
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -36,11 +37,11 @@ _BETWEEN_HEIGHT = 120
 _TOP_MARGIN = 130
 _IN_LEGEND = 0.01
 _LABEL_ROOM = 1.2
-_HEADING = Heading("What do the GPUs run?", "Share of the busy time in which these kinds of work run, alone or at once")
+_HEADING = Heading(QUESTION.question, "Share of the busy time in which these kinds of work run, alone or together")
 
 
 def plot_kernel_breakdown(result: KernelBreakdown, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the shares of the kinds of work for each device, and below the `top` kernels by their summed time."""
+    """Draw the shares of the kinds of work for each device, and below the `top` kernels by summed time."""
     if result.per_state.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
     devices = result.per_state.select("rank", "device").unique(maintain_order=True)
@@ -99,7 +100,7 @@ def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: fl
 
 
 def _over_ranks(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Join the ranks: summed time and calls, extreme calls, and the share of the whole kernel time."""
+    """Combine the ranks: summed time and calls, shortest and longest call, and share of the whole kernel time."""
     total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
         pl.col("total_ns").sum(),
@@ -161,7 +162,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
 
 
 def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
-    """Place kernels by their position, under labels that tell them apart."""
+    """Place kernels by position, with labels that distinguish them."""
     keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
     labels = short_labels(names)
     return {

@@ -9,7 +9,7 @@ from holotrace.tables import View
 
 
 def states_over_ranks(result: KernelBreakdown) -> pl.DataFrame:
-    """Return which kinds of work ran, alone or at once, summed over the ranks."""
+    """Return the time in which kinds of work ran, alone or together, summed over the ranks."""
     states = result.per_state.group_by("state").agg(pl.col("total_ns").sum())
     total = max(1, states.get_column("total_ns").sum())
     shares = states.with_columns((pl.col("total_ns") / total).alias("fraction"))
@@ -38,6 +38,6 @@ def kernels_over_ranks(result: KernelBreakdown) -> pl.DataFrame:
 
 
 VIEWS = (
-    View("Kinds of work, alone and at once, over all ranks", states_over_ranks, "total_ns"),
-    View("Kernels, over all ranks; mean, min and max are of one call", kernels_over_ranks, "total_ns"),
+    View("Kinds of work, alone or together, over all ranks", states_over_ranks, "total_ns"),
+    View("Kernels, over all ranks; mean, min and max are per call", kernels_over_ranks, "total_ns"),
 )

@@ -1,4 +1,4 @@
-"""Figure of the kernel sequences: which ones calls of operators launch most often."""
+"""The figure of the kernel sequences: those that operators launch most often."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
+from holotrace.analyses.kernel_sequences.question import QUESTION
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     LYING_ROWS,
@@ -22,8 +23,8 @@ from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
 
 _LABEL_LENGTH = 48
 _HEADING = Heading(
-    "Which sequences of kernels do operators launch again and again?",
-    "Time of the kernels in all calls and ranks; the most frequent sequences, how often each was launched",
+    QUESTION.question,
+    "Time of the kernels over all calls and ranks, for the most frequent sequences; the numbers count the calls",
 )
 
 

@@ -1,4 +1,4 @@
-"""Figure of the kernels: which take the time, and which of it runs on tensor cores."""
+"""The figure of the kernels: which take the time, and which use tensor cores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
+from holotrace.analyses.kernels.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
@@ -15,7 +16,7 @@ from holotrace.drawing.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figur
 from holotrace.units import percent_text
 
 TOP_KERNELS = 20
-_QUESTION = "Which kernels take the time, and do they use tensor cores?"
+_QUESTION = QUESTION.question
 _PARTS = (
     ("on tensor or matrix cores", True, OTHER),
     ("on ordinary cores", False, COMPUTATION),
@@ -24,7 +25,7 @@ _PARTS = (
 
 
 def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the `top` kernels by their summed time over all ranks, in the colour of the cores they use."""
+    """Draw the `top` kernels by summed time over all ranks, coloured by the cores they use."""
     kernels = joined_over_ranks(result)
     if kernels.is_empty():
         return empty_figure(_QUESTION, "No rank runs a kernel.", theme)

@@ -1,4 +1,4 @@
-"""Figure of the launches: how long those are that cost time, in three panels."""
+"""The figure of the launches: how long the costly ones are, in three panels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from holotrace.analyses.launch_statistics.compute import LaunchStatistics
+from holotrace.analyses.launch_statistics.question import QUESTION
 from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure, template
 from holotrace.units import duration_text
 
-_QUESTION = "What does launching cost?"
-_EXPLANATION = "How many launches of all ranks are as long as the class below the bar says"
+_QUESTION = QUESTION.question
+_EXPLANATION = "Number of launches, over all ranks, in each class of length"
 _HEIGHT = 640
 
 

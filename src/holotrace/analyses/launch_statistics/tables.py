@@ -11,7 +11,7 @@ _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 
 
 def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
-    """Return what launching costs each rank."""
+    """Return the cost of launching on each rank."""
     return result.per_rank.select(
         "rank",
         "call_count",
@@ -24,7 +24,7 @@ def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
 
 
 def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
-    """Return what launching with each function costs, over all ranks, the most costly first."""
+    """Return the cost of each launching function, over all ranks, the most costly first."""
     columns = ("call_count", "kernel_count", "total_call_ns", *_LAUNCH_COUNTS)
     sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("max_launch_delay_ns").max())
     return sums.sort(["total_call_ns", "call"], descending=[True, False])

@@ -1,4 +1,4 @@
-"""Figure of the copies: how much each device moved, in which direction, and how fast."""
+"""The figure of the copies: how much each device moved, in which direction, and how fast."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
+from holotrace.analyses.memory_bandwidth.question import QUESTION
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, rows_of
 from holotrace.drawing.theme import (
     COMMUNICATION,
@@ -21,8 +22,8 @@ from holotrace.drawing.theme import (
 from holotrace.units import bandwidth_text, size_text
 
 _HEADING = Heading(
-    "How fast does data move to, from and within the GPUs?",
-    "Bytes that each device copied or set, by direction; the bandwidths are in the hovers",
+    QUESTION.question,
+    "Bytes that each device copied or set, by direction; hover for bandwidths",
 )
 _COLORS = {
     "Memcpy HtoD": COMMUNICATION,
@@ -39,7 +40,7 @@ def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") ->
     """Draw one bar for each device: the bytes it moved, by kind of copy."""
     table = result.time_weighted.with_columns(pl.col("bytes").fill_null(0))
     if not table.get_column("bytes").sum():
-        reason = "No copy says how many bytes it moved." if len(table) else "Nothing is copied."
+        reason = "The size of every copy is unknown." if len(table) else "Nothing is copied."
         return empty_figure(_HEADING.question, reason, theme)
     devices = table.group_by("rank", "device", maintain_order=True).agg(pl.col("bytes").sum())
     most = devices.get_column("bytes").max()
@@ -51,7 +52,7 @@ def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") ->
 
 
 def _part(devices: pl.DataFrame, moved: pl.DataFrame, kind: str, size: int) -> Part:
-    """Return one kind of copy on all devices, also on those that have none."""
+    """Return the bars of one kind of copy, with zeros for devices that have none."""
     on_devices = devices.select("rank", "device").join(moved, on=["rank", "device"], how="left", maintain_order="left")
     rows = on_devices.iter_rows(named=True)
     values = [(count or 0) / size for count in on_devices.get_column("bytes")]

@@ -1,4 +1,4 @@
-"""Figure of the memory timeline: allocated bytes of each device over time."""
+"""The figure of the memory timeline: allocated bytes of each device over time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.memory_timeline.compute import MemoryTimeline
+from holotrace.analyses.memory_timeline.question import QUESTION
 from holotrace.drawing.names import label_text
 from holotrace.drawing.stacked_bars import Heading
 from holotrace.drawing.theme import (
@@ -23,20 +24,20 @@ from holotrace.drawing.theme import (
 from holotrace.units import size_text
 
 MOST_POINTS = 2_000
-"""Points of a line; of more events, the highest of each stretch of time is drawn, so that no peak is lost."""
+"""Points of a line; of more events, the line keeps the highest of each stretch, so that no peak is lost."""
 
 MOST_LINES = 16
 _COLORS = (COMPUTATION, COMMUNICATION, MEMORY, OTHER, KERNEL_WAIT)
 _GIB = 1 << 30
 _HEADING = Heading(
-    "How much memory was allocated, and what held it at the peak?",
-    "After each event, from the first memory event on; dotted: reserved by the allocator, handed out or not",
+    QUESTION.question,
+    "After each memory event; dotted: memory that the allocator reserved, handed out or not",
 )
 _KEYS = ("rank", "device_type", "device")
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device, those with the highest peaks where there are many."""
+    """Draw a line for each device, or for those with the highest peaks if there are many."""
     if result.series.is_empty():
         return empty_figure(_HEADING.question, "No memory events were recorded.", theme)
     shown = result.per_device.sort("peak_bytes", descending=True, maintain_order=True).head(MOST_LINES).sort(_KEYS)
@@ -55,7 +56,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str) -> list[go.Scatter]:
-    """Draw what was allocated and, where it is known, what was reserved: both belong to one entry of the legend."""
+    """Draw the allocated and, if known, the reserved memory; both share one entry of the legend."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color})]
     if series["reserved_bytes"].max():

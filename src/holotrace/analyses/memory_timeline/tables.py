@@ -9,13 +9,13 @@ from holotrace.tables import View, known_columns
 
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the peak of each device, and what was allocated before and after."""
+    """Return the peak of each device, and its memory at the beginning and the end."""
     sizes = ("peak_bytes", "first_bytes", "last_bytes", "peak_reserved_bytes", "capacity_bytes")
     return known_columns(result.per_device.select("rank", "device_type", "device", *sizes, "event_count"))
 
 
 def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
-    """Return what was alive at the peak of each device, by operator."""
+    """Return the memory alive at the peak of each device, by operator."""
     devices = ("rank", "device_type", "device")
     return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
 

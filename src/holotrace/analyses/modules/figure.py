@@ -1,4 +1,4 @@
-"""Figure of the modules: the model as nested boxes, as wide as the time each module takes."""
+"""The figure of the modules: the model as nested boxes, each as wide as its time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.modules.compute import Modules, summed_modules
+from holotrace.analyses.modules.question import QUESTION
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration
 from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure, template
@@ -19,23 +20,23 @@ SHOWN_DEPTH = 6
 _EVERYTHING = "all modules"
 
 OUTLINE = "rgba(255, 255, 255, 0.6)"
-"""Seen between boxes on light and dark pages."""
+"""Visible between boxes on light and dark pages."""
 
 _ROW_HEIGHT = 58
 _MARGIN_HEIGHT = 150
-_HEADING = Heading("Which modules take the time?", "")
+_HEADING = Heading(QUESTION.question, "")
 _EXPLANATIONS = {
     "device": "Device work launched in the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer, the more of it outside modules inside",
+    "the bluer, the more of it is self time",
     "host": "Time on the host of the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer, the more of it outside modules inside",
+    "the bluer, the more of it is self time",
 }
 
 
 def plot_modules(
     result: Modules, *, side: Literal["device", "host"] | None = None, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the modules by their time on a side, by default on devices where anything ran there."""
+    """Draw the modules by their time on one side, by default on devices if anything ran there."""
     table = summed_modules(result.per_module)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No calls of modules were recorded.", theme)
@@ -55,7 +56,7 @@ def plot_modules(
 
 
 def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Add the size of each box, which holds those inside, and the share of it that no module inside takes."""
+    """Add the size of each box, with the boxes inside, and the share of its self time."""
     size = pl.col(f"{side}_total_ns") + pl.col(f"backward_{side}_total_ns").fill_null(0)
     sized = table.with_columns(size.fill_null(0).alias("size_ns"))
     around = pl.col("path").str.split(PATH_SEPARATOR).list.head(pl.col("depth")).list.join(PATH_SEPARATOR)
@@ -66,7 +67,7 @@ def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
-    """Put a box around several outermost ones; plotly's own would be dark, and empty."""
+    """Put a box around several outermost modules; plotly's own would be dark and empty."""
     outermost = shown.filter(pl.col("depth") == 0)
     if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
         return shown

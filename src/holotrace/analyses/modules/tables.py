@@ -9,7 +9,7 @@ from holotrace.tables import View, known_columns
 
 
 def times_of_modules(result: Modules) -> pl.DataFrame:
-    """Return the time of each module, summed over the ranks, each behind the module around it."""
+    """Return the time of each module, summed over the ranks, each after the module around it."""
     device = ("device_total_ns", "device_self_ns", "backward_device_total_ns")
     host = ("host_total_ns", "host_self_ns", "backward_host_total_ns")
     placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("module")
@@ -20,4 +20,4 @@ def times_of_modules(result: Modules) -> pl.DataFrame:
     )
 
 
-VIEWS = (View("Modules by their place in the model, over all ranks", times_of_modules, "host_total_ns"),)
+VIEWS = (View("Modules by their position in the model, over all ranks", times_of_modules, "host_total_ns"),)

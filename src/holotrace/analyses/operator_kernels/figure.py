@@ -1,4 +1,4 @@
-"""Figure of the operators: the device time that each causes, forward and backward."""
+"""The figure of the operators: the device time that each causes, forward and backward."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
+from holotrace.analyses.operator_kernels.question import QUESTION
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     LYING_ROWS,
@@ -21,8 +22,8 @@ from holotrace.drawing.theme import COMPUTATION, MEMORY, Theme, empty_figure
 
 _LABEL_LENGTH = 60
 _HEADING = Heading(
-    "Which operators cause the device time?",
-    "Time of the kernels that an operator launches, and of those that its backward operator launches, over all ranks",
+    QUESTION.question,
+    "Time of the kernels that an operator and its backward operator launch, over all ranks",
 )
 _DIRECTIONS = (("forward", COMPUTATION), ("backward", MEMORY))
 

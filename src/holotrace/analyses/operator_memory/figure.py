@@ -1,4 +1,4 @@
-"""Figure of the memory of operators: what each allocates itself, freed again and not."""
+"""The figure of the memory of operators: what each allocates itself, and how much is freed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.operator_memory.compute import OperatorMemory, summed_operator_memory
+from holotrace.analyses.operator_memory.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
@@ -15,18 +16,18 @@ from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, Theme, empty_fig
 from holotrace.units import size_text
 
 TOP_OPERATORS = 20
-_QUESTION = "Which operators allocate memory, and what stays?"
+_QUESTION = QUESTION.question
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _PARTS = (
     ("released again", "released_bytes", COMPUTATION),
-    ("not released until the end", "self_unreleased_bytes", COMMUNICATION),
+    ("not released by the end", "self_unreleased_bytes", COMMUNICATION),
 )
 
 
 def plot_operator_memory(
     result: OperatorMemory, *, device_type: str | None = None, top: int = TOP_OPERATORS, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by what they allocate themselves on one type of device.
+    """Draw a bar for each of the `top` operators by the memory they allocate themselves on one type of device.
 
     By default that on which most was allocated.
     """
@@ -41,7 +42,7 @@ def plot_operator_memory(
         .with_columns((pl.col("self_allocated_bytes") - stays).alias("released_bytes"))
     )
     if shown.is_empty():
-        return empty_figure(_QUESTION, f"No operator allocated memory on devices of the type {chosen}.", theme)
+        return empty_figure(_QUESTION, f"No operator allocated memory on devices of type {chosen}.", theme)
     size, unit = _unit(shown["self_allocated_bytes"].max())
     hovers = [_hover(row) for row in shown.iter_rows(named=True)]
     is_known = shown["self_unreleased_bytes"].null_count() < len(shown)

@@ -18,7 +18,7 @@ def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:
 
 
 def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
-    """Return the life of each block of memory, in time since the first one."""
+    """Return when each block of memory is allocated and released, counted from the first block."""
     first_ns = pl.min_horizontal(pl.col("allocated_ns").min(), pl.col("released_ns").min())
     moments = [(pl.col(f"{name}_ns") - first_ns).alias(f"{name}_after_ns") for name in ("allocated", "released")]
     devices = ("rank", "device_type", "device")
@@ -26,6 +26,6 @@ def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
 
 
 VIEWS = (
-    View("Operators, over all ranks and devices of a type", memory_of_operators, "self_allocated_bytes"),
+    View("Operators, over all ranks and devices of one type", memory_of_operators, "self_allocated_bytes"),
     View("Blocks of memory", memory_blocks, "block_bytes", is_detail=True),
 )

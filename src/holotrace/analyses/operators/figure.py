@@ -1,4 +1,4 @@
-"""Figure of the operators: the time of each itself, on tensor cores and elsewhere, and of those inside it."""
+"""The figure of the operators: self time of each, on tensor cores and elsewhere, and time of the operators inside it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.operators.compute import Operators, summed_operators
+from holotrace.analyses.operators.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
@@ -15,7 +16,7 @@ from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, OTHER, Theme, emp
 from holotrace.units import percent_text
 
 TOP_OPERATORS = 20
-_QUESTION = "Where do operators spend time?"
+_QUESTION = QUESTION.question
 _EXPLANATIONS = {
     "device": "Device work launched by the operator itself, and by operators inside it, over all calls and ranks",
     "host": "Time on the host of the operator itself, and of operators and calls inside it, over all calls and ranks",
@@ -23,7 +24,7 @@ _EXPLANATIONS = {
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "device": (
         ("itself, on tensor cores", "tensor_core_self_ns", MEMORY),
-        ("itself, on cores unknown", "tensor_core_unknown_self_ns", OTHER),
+        ("itself, on unknown cores", "tensor_core_unknown_self_ns", OTHER),
         ("itself, elsewhere", "ordinary_self_ns", COMPUTATION),
         ("operators inside it", "inner_ns", IDLE),
     ),
@@ -38,7 +39,7 @@ def plot_operators(
     top: int = TOP_OPERATORS,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by their own time on a side, by default on devices where known."""
+    """Draw a bar for each of the `top` operators by self time on one side, by default on devices if known."""
     table = summed_operators(result.per_operator)
     if table.is_empty():
         return empty_figure(_QUESTION, "There are no operators.", theme)

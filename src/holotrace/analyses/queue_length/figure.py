@@ -1,4 +1,4 @@
-"""Figure of the queues: how long each was empty, filled and full."""
+"""The figure of the queues: how long each was empty, waiting and full."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.queue_length.compute import QueueLength
+from holotrace.analyses.queue_length.question import QUESTION
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -20,7 +21,7 @@ from holotrace.drawing.theme import COMPUTATION, HOST_WAIT, IDLE, Theme, empty_f
 from holotrace.units import percent_text
 
 _HEADING = Heading(
-    "Does the host keep the GPUs supplied?",
+    QUESTION.question,
     "Share of the time from the first launch to the last start in which work waits for each stream",
 )
 _PARTS = (
@@ -31,10 +32,10 @@ _PARTS = (
 
 
 def plot_queue_length(result: QueueLength, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each stream: the shares of time in which its queue was empty, filled and full."""
+    """Draw one bar for each stream: the shares of time in which its queue was empty, had waiting work and was full."""
     table = result.time_weighted.filter(pl.col("window_ns") > 0)
     if table.is_empty():
-        return empty_figure(_HEADING.question, "No launch is known of any work.", theme)
+        return empty_figure(_HEADING.question, "No work has a known launch.", theme)
     waiting, full = pl.col("waiting_fraction"), pl.col("full_fraction")
     shares = table.with_columns((1 - waiting).alias("empty"), (waiting - full).alias("waiting"), full.alias("full"))
     parts = [_part(shares, name, key, color) for name, key, color in _PARTS]

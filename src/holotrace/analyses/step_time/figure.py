@@ -1,4 +1,4 @@
-"""Figure of the step time: what each step, or the mean step of each rank, was spent on."""
+"""The figure of the step time: where the time of each step went, or of the mean step of each rank."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.step_time.compute import CATEGORIES, StepTime
+from holotrace.analyses.step_time.question import QUESTION
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -31,8 +32,8 @@ from holotrace.drawing.theme import (
 )
 from holotrace.errors import UnknownRankError
 
-_QUESTION = "What did each step spend its time on?"
-_EXPLANATION = "Each moment counts for the first of these that fills it, from left to right"
+_QUESTION = QUESTION.question
+_EXPLANATION = "At any time, the first of these that runs counts, from left to right"
 _COLORS = dict(
     zip(
         CATEGORIES,
@@ -44,7 +45,7 @@ _NAMES = {"memcpy": "copy", "dataloader": "data loader", "cpu": "operators on th
 
 
 def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw the steps of one rank or, where there are several and none is named, the mean step of each.
+    """Draw the steps of one rank or, without `rank`, the mean step of each of several ranks.
 
     Raises:
         UnknownRankError: the result has no such rank.
@@ -83,7 +84,7 @@ def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Pa
 
 
 def _rows_of_steps(steps: pl.DataFrame) -> Rows:
-    """Name each step by its number; those of one number, which several threads or files may give, by their place too."""
+    """Name each step by its number; if several threads or files use the same number, add the position."""
     place = pl.int_range(pl.len()).over("step")
     suffix = pl.when(place > 0).then(pl.format(" ({})", place + 1)).otherwise(pl.lit(""))
     keys = steps.select(pl.format("{}{}", "step", suffix)).to_series().to_list()

@@ -1,4 +1,4 @@
-"""Figure of the stragglers: how much later than the first rank each one arrives at its collectives."""
+"""The figure of the stragglers: how much later than the first rank each rank arrives at its collectives."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.stragglers.compute import Stragglers
+from holotrace.analyses.stragglers.question import QUESTION
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
 from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
 from holotrace.units import percent_text
 
 _HEADING = Heading(
-    "Which rank do the others wait for?",
-    "How much later than the first rank each one arrives at a collective, on average, by its time inside",
+    QUESTION.question,
+    "How much later each rank arrives at a collective than the first, on average, judged by its time inside",
 )
 
 
@@ -22,7 +23,7 @@ _IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
 
 
 def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: its mean skew; stragglers stand out by their colour."""
+    """Draw one bar for each rank: its mean skew, with stragglers in another colour."""
     table = result.per_rank
     if table.is_empty():
         return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)

@@ -1,10 +1,11 @@
-"""Figure of the temporal breakdown: how each device's time splits into computing, other work and idling."""
+"""The figure of the temporal breakdown: how each device's time divides into computing, other work and idle time."""
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
+from holotrace.analyses.temporal_breakdown.question import QUESTION
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -18,7 +19,7 @@ from holotrace.drawing.stacked_bars import (
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, IDLE, Theme, empty_figure
 
 _HEADING = Heading(
-    "Where does each GPU's time go?",
+    QUESTION.question,
     "Share of the time between the first and the last work of the device",
 )
 _PARTS = (
@@ -29,7 +30,7 @@ _PARTS = (
 
 
 def plot_temporal_breakdown(result: TemporalBreakdown, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each device: the shares of computing, of other work only, and of idling."""
+    """Draw one bar for each device: the shares of computing, other work only, and idle time."""
     if result.per_device.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
     parts = [_part(result, name, column, color) for name, column, color in _PARTS]

@@ -1,4 +1,4 @@
-"""Figure of the user annotations: how long each one takes, alone and with those inside it."""
+"""The figure of the user annotations: self time of each, and time of those inside it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.user_annotations.compute import UserAnnotations
+from holotrace.analyses.user_annotations.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
 
 TOP_ANNOTATIONS = 20
-_QUESTION = "How long do the annotated parts take?"
+_QUESTION = QUESTION.question
 _EXPLANATIONS = {
     "gpu": "Time on the streams, over all calls and ranks: of the part itself, and of annotated parts inside it",
     "cpu": "Time on the host, over all calls and ranks: of the part itself, and of annotated parts inside it",
@@ -24,7 +25,7 @@ _EXPLANATIONS = {
 def plot_user_annotations(
     result: UserAnnotations, *, side: str | None = None, top: int = TOP_ANNOTATIONS, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` annotations of a side, by default the GPU where it has any."""
+    """Draw a bar for each of the `top` annotations of one side, by default the GPU if it has any."""
     sides = result.per_annotation.get_column("side")
     chosen = side or ("gpu" if (sides == "gpu").any() else "cpu")
     table = _over_ranks(result.per_annotation.filter(pl.col("side") == chosen)).head(top)
