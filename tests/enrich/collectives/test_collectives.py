@@ -1,4 +1,4 @@
-"""Collectives, and the key by which ranks know the same one."""
+"""Collectives, and the key that identifies one on all ranks."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ from holotrace.testing.builder import TraceBuilder
         ("", None),
     ],
 )
-def test_names_of_all_libraries_tell_the_collective_in_pytorchs_words(name, family) -> None:
-    """As the functions of torch.distributed are called; arguments and template arguments tell nothing."""
+def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, family) -> None:
+    """The names are those of torch.distributed; arguments and template arguments do not count."""
     assert collective_family(name) == family
 
 
@@ -83,15 +83,15 @@ def test_names_of_all_libraries_tell_the_collective_in_pytorchs_words(name, fami
         ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", None, "unknown"),
     ],
 )
-def test_the_args_tell_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """RCCL runs all collectives in one kernel; what neither tells is unknown."""
+def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
+    """RCCL runs all collectives in one kernel; if neither args nor name tell, the collective is unknown."""
     args = {} if collective is None else {"Collective name": collective}
     builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
     assert communication(builder.build().ranks[0])["family"].to_list() == [family]
 
 
-def test_a_collective_is_told_by_its_args() -> None:
-    """One row with all that other ranks can know it by; asked for when its launch began."""
+def test_args_describe_a_collective() -> None:
+    """One row with everything that identifies it on other ranks; requested at the start of its launch."""
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
@@ -112,13 +112,13 @@ def test_a_collective_is_told_by_its_args() -> None:
 
 
 def test_sizes_that_differ_between_ranks_do_not_count() -> None:
-    """In an all-to-all each rank gives what it has."""
+    """In an all-to-all, ranks contribute different sizes."""
     builder = TraceBuilder().collective("all_to_allv", start_us=10, duration_us=5, elements=64)
     assert collectives(builder.build().ranks[0])["content"].to_list() == ["Float "]
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
-    """`nccl:` hands work over and never counts; `gloo:` does where no device communicates."""
+    """`nccl:` launches work and never counts; `gloo:` counts if no device communicates."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     found = collectives(builder.build().ranks[0])
@@ -129,7 +129,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """A number of a process says nothing on another."""
+    """Processes number groups independently."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(
@@ -138,8 +138,8 @@ def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
     assert collectives(builder.build().ranks[0])["group"].to_list() == ["all", None]
 
 
-def test_several_operations_with_one_number_have_places() -> None:
-    """Coalesced collectives share a sequence number; they are told apart by their order."""
+def test_operations_with_the_same_number_are_ordered() -> None:
+    """Coalesced collectives share a sequence number; their order distinguishes them."""
     builder = TraceBuilder()
     for start in (0, 10):
         builder.collective(start_us=start, duration_us=1, sequence=4)
@@ -163,15 +163,15 @@ def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
 
 
 def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
-    """NCCL sends and receives in an all-to-all; kind, type and size are those of the call."""
+    """NCCL sends and receives in an all-to-all; kind, type and size come from the call."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
     found = communication(builder.build().ranks[0])
     assert found.select("family", "dtype", "byte_count").rows() == [("all_to_all", "long int", 192)]
 
 
-def test_a_host_call_with_args_goes_before_an_annotation() -> None:
-    """`record_param_comms` also knows group and sequence, which make the kernel comparable by more than order."""
+def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
+    """`record_param_comms` also has group and sequence, which match the kernel by more than order."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",
@@ -187,8 +187,8 @@ def test_a_host_call_with_args_goes_before_an_annotation() -> None:
     assert found.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7, False)]
 
 
-def test_what_nobody_describes_is_null() -> None:
-    """Neither type nor size of 0; the call on another thread says nothing."""
+def test_without_a_description_type_and_size_are_null() -> None:
+    """Not 0; a call on another thread does not describe the kernel."""
     builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
     shapes = {"Input Dims": [[6]], "Input type": ["float"]}
     builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
@@ -197,12 +197,12 @@ def test_what_nobody_describes_is_null() -> None:
 
 
 def test_sends_are_communication_without_a_key() -> None:
-    """They are in the table and cannot be matched."""
+    """They are in the table but cannot be matched."""
     found = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
     assert found.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
 
 
-def test_host_collectives_stand_beside_kernels() -> None:
+def test_host_collectives_are_listed_besides_kernels() -> None:
     """A job may use both: gloo on the host while NCCL runs on the device."""
     builder = TraceBuilder().annotation("gloo:broadcast", start_us=0, duration_us=5)
     builder.collective(start_us=0, duration_us=5)

@@ -36,7 +36,7 @@ from holotrace.enrich.collectives.element_types import common_type, element_byte
     ],
 )
 def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
-    """Whether c10, C++ or nobody wrote it."""
+    """Written by c10, by C++, or unknown."""
     assert (type_name(written), element_bytes(written)) == (name, size)
 
 
@@ -51,11 +51,11 @@ def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
     ],
 )
 def test_tensors_of_known_types_are_counted(dims, types, size, common) -> None:
-    """A scalar tensor is one element; the types within a list of tensors are not told."""
+    """A scalar tensor is one element; the types in a list of tensors are unknown."""
     assert input_bytes(json.dumps(dims), json.dumps(types)) == size
     assert common_type(json.dumps(types)) == common
 
 
-def test_what_was_not_recorded_is_not_known() -> None:
-    """Null is no size of 0."""
+def test_without_a_recording_the_size_is_unknown() -> None:
+    """Null, not 0."""
     assert (input_bytes(None, "[]"), input_bytes("[]", None), common_type(None)) == (None, None, None)

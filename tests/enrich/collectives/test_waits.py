@@ -33,8 +33,8 @@ def test_only_the_longest_waits_are_returned() -> None:
         assert table.select("rank", "start_ns").rows() == [(0, 0), (1, 60_000)]
 
 
-def test_a_rank_alone_waits_for_nobody() -> None:
-    """An empty table, and no error, also where nothing communicates."""
+def test_a_single_rank_has_no_waits() -> None:
+    """An empty table without an error, even if nothing communicates."""
     assert longest_waits(collectives().select([0]), shortest_ns=1, most=20).table.is_empty()
     alone = TraceBuilder().kernel("k", start_us=0, duration_us=10).build()
     assert longest_waits(alone, shortest_ns=1, most=20).table.is_empty()

@@ -1,4 +1,4 @@
-"""The graph of events: its tables, and what it does with times that contradict each other."""
+"""The graph of events: its tables, and contradicting times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def small() -> TraceBuilder:
 
 
 def test_tables_have_the_declared_types() -> None:
-    """Also where the window holds nothing."""
+    """Even if the window is empty."""
     full, empty = graph_of(small()), graph_of(TraceBuilder().step(1, 0, 40))
     for graph in (full, empty):
         assert graph.nodes.schema == {"activity": pl.UInt32, "is_start": pl.Boolean, "time_ns": pl.Int64}
@@ -76,8 +76,8 @@ def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
     assert graph.contradicted_count == 0
 
 
-def test_every_node_but_the_first_is_held_up_by_an_edge_into_it() -> None:
-    """The binding edges lead back to the beginning from everywhere."""
+def test_every_node_but_the_first_has_a_binding_edge() -> None:
+    """The binding edges lead from every node back to the start of the window."""
     graph = graph_of(small())
     binding = graph.binding.to_list()
 
@@ -85,7 +85,7 @@ def test_every_node_but_the_first_is_held_up_by_an_edge_into_it() -> None:
     assert [graph.edges["target"][edge] for edge in binding[1:]] == list(range(1, len(graph.nodes)))
 
 
-def test_times_that_make_a_cycle_do_not_make_the_graph_one() -> None:
+def test_contradicting_times_cause_no_cycle() -> None:
     """Copy a of 1 µs precedes its call of 5 µs, which follows the end of the call that waited for copy b after a."""
     graph = graph_of(
         TraceBuilder()
@@ -102,7 +102,7 @@ def test_times_that_make_a_cycle_do_not_make_the_graph_one() -> None:
 
 
 def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph() -> None:
-    """Its launch counts for a replay, and takes no time on the path."""
+    """A replay respects its launch, which takes no time on the path."""
     graph = graph_of(TraceBuilder().step(1, 0, 40).kernel("gemm", start_us=4, duration_us=3, launch_us=5))
     launch = graph.edges.filter(pl.col("type") == EdgeType.LAUNCH)
 
@@ -112,7 +112,7 @@ def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph()
 
 @pytest.mark.parametrize("name", ["alexnet", "simple_add"])
 def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
-    """Where the profiler wrote waits down, they can be hidden: what is then inferred is one of them."""
+    """Hide recorded waits: every inferred wait is one of them."""
     (rank_trace,) = open_trace(real_traces / "critical_path" / name, cache=False).ranks.values()
     whole = path_window(rank_trace, annotation="")
     recorded = event_graph(rank_trace, whole)

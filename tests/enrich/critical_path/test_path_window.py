@@ -1,4 +1,4 @@
-"""Which part of a recording a critical path reaches over."""
+"""The window of a critical path."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def steps() -> TraceBuilder:
 def test_a_window_is_a_step_an_annotation_a_range_or_everything(
     options: dict[str, object], name: str, start_us: int, end_us: int
 ) -> None:
-    """Without a wish it is the last step that another one follows."""
+    """By default, it is the last step that another one follows."""
     found = window_of(steps(), **options)
 
     assert (found.name, found.start_ns, found.end_ns) == (name, start_us * 1_000, end_us * 1_000)
 
 
 def test_the_only_step_is_the_window() -> None:
-    """There is none that another one follows."""
+    """No other step follows it."""
     assert window_of(TraceBuilder().step(3, 10, 5)).name == "ProfilerStep#3"
 
 
@@ -61,7 +61,7 @@ def test_without_steps_it_is_the_whole_recording() -> None:
     assert window_of(builder) == PathWindow("whole recording", 3_000, 13_000)
 
 
-def test_an_exact_name_comes_before_a_part_of_names() -> None:
+def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
     """`forward` is also a part of `forward_hook`, which began first."""
     builder = (
         TraceBuilder()
@@ -89,14 +89,14 @@ def test_an_exact_name_comes_before_a_part_of_names() -> None:
         ({"time_range_ns": (0, 10), "annotation": "forward"}, "give either"),
     ],
 )
-def test_a_window_that_is_not_there_is_an_error_that_says_what_is(options: dict[str, object], message: str) -> None:
-    """Names that are near, how many instances, which steps, and how long the recording is."""
+def test_an_unknown_window_is_an_error_that_lists_what_exists(options: dict[str, object], message: str) -> None:
+    """Similar names, the number of instances, the steps, or the times of the recording."""
     with pytest.raises(InvalidOptionError, match=re.escape(message)):
         window_of(steps(), **options)
 
 
-def test_many_steps_are_not_all_listed() -> None:
-    """Of 30 steps the first nine and the last are named."""
+def test_only_some_of_many_steps_are_listed() -> None:
+    """Of 30 steps, the first nine and the last."""
     builder = TraceBuilder()
     for number in range(30):
         builder.step(number, number * 10, 5)

@@ -1,4 +1,4 @@
-"""What a window would take if something were different."""
+"""Predicted lengths of a window."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu begins when its call ends at 21 µs; without launches, gemm begins at the call of 5 µs."""
+    """Without gemm, relu begins when its call ends at 21 µs; without launches, gemm begins at the call at 5 µs."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
 def test_time_of_unknown_cause_stays_without_launches() -> None:
-    """The first kernel of the device begins 386 µs after its call: only the call of 4 µs is an overhead for certain."""
+    """The first kernel of the device begins 386 µs after its call; only the call of 4 µs is certainly overhead."""
     builder = TraceBuilder().step(1, 0, 40)
     builder.kernel("decode", start_us=400, duration_us=20, launch_us=10, launch_duration_us=4)
     assert (predicted_us(builder), predicted_us(builder, NoLaunchOverhead())) == (420, 416)
 
 
-def test_a_prediction_never_passes_what_the_host_needs() -> None:
-    """Kernels that take no time leave the 40 µs of the host."""
+def test_a_prediction_never_undercuts_the_host() -> None:
+    """If kernels take no time, the 40 µs of the host remain."""
     assert predicted_us(gpu_bound(), Remove(pl.col("device").is_not_null())) == 40
 
 
-def test_host_ranges_change_outside_of_inner_ranges() -> None:
-    """Of `outer` 10 + 20 µs are its own; half of them are saved, and `inner` stays as it is."""
+def test_host_ranges_change_outside_inner_ranges() -> None:
+    """`outer` has 10 + 20 µs of self time, of which half is saved; `inner` does not change."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -94,7 +94,7 @@ def test_host_ranges_change_outside_of_inner_ranges() -> None:
     assert predicted_us(builder, Remove(is_named("inner"))) == 30
 
 
-def test_a_wait_that_is_over_sooner_lets_the_host_go_on() -> None:
+def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
     """The host waits for gemm until 62 µs, works until 100 µs; with half of gemm it waits 26 µs less."""
     builder = (
         TraceBuilder()
@@ -133,7 +133,7 @@ def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
     assert predicted_us(exposed_communication(), PerfectOverlap(), Scale(pl.col("kernel_kind") == 1, 0.1)) == 45
 
 
-def test_what_is_saved_is_told() -> None:
+def test_savings_are_reported() -> None:
     """50 of 211 µs."""
     answer = what_if(path_graph(gpu_bound()), [Scale(is_named("gemm"), 0.5)])
 
@@ -151,12 +151,12 @@ def test_what_is_saved_is_told() -> None:
     ],
 )
 def test_a_change_of_nothing_or_to_less_than_nothing_is_an_error(change: Change, message: str) -> None:
-    """A prediction without a change would look like an answer."""
+    """A prediction without a change would look like a result."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 
 
-def test_times_that_contradict_too_much_allow_no_prediction() -> None:
+def test_large_contradictions_prevent_a_prediction() -> None:
     """Each kernel begins 40 µs before the call that launched it, and the host waits for each: it cannot be replayed."""
     builder = TraceBuilder().step(1, 0, 300)
     for place in range(3):

@@ -1,4 +1,4 @@
-"""What counts as work on a device."""
+"""Device work."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
     assert rank_trace.texts(work["name"]).to_list() == ["Memcpy HtoD", "gemm"]
 
 
-def test_waiting_markers_annotations_and_host_rows_are_no_work() -> None:
+def test_waits_markers_annotations_and_host_rows_are_not_work() -> None:
     """Sync rows with a stream, GPU annotations, CUDA events and Triton operators with a stream occupy no device."""
     rank_trace = only_rank(
         TraceBuilder()
@@ -68,7 +68,7 @@ def test_waiting_markers_annotations_and_host_rows_are_no_work() -> None:
     assert rank_trace.texts(work["name"]).to_list() == ["gemm"]
 
 
-def test_mtia_waits_are_no_work_and_its_programs_are() -> None:
+def test_mtia_programs_are_work_and_waits_are_not() -> None:
     """Of the rows of an MTIA queue, the wait and the record are left out."""
     builder = TraceBuilder()
     for place, name in enumerate(["event_wait", "merge", "event_record", "dma_request", "pe_exe"]):
@@ -83,7 +83,7 @@ def test_mtia_waits_are_no_work_and_its_programs_are() -> None:
 
 
 def test_amd_work_on_stream_0_counts() -> None:
-    """ROCm's default stream is 0, which is a stream like any other."""
+    """ROCm's default stream, 0, counts like any other."""
     rank_trace = only_rank(TraceBuilder().kernel("Cijk_Alik", start_us=0, duration_us=2, stream=0))
 
     assert device_work(rank_trace)["stream"].to_list() == [0]
@@ -98,7 +98,7 @@ def test_a_selection_of_events_selects_the_work() -> None:
 
 
 def test_without_device_rows_the_table_is_empty_but_typed() -> None:
-    """A rank of operators alone has a table without rows."""
+    """A rank with only operators."""
     work = device_work(only_rank(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)))
 
     assert work.height == 0
@@ -123,7 +123,7 @@ def test_work_divides_by_device_and_kind() -> None:
 
 
 def test_ranks_without_work_become_findings() -> None:
-    """As long as one rank has work, the others are named and left out."""
+    """If one rank has work, the others are named and left out."""
     nothing = NoDeviceWork(rank=1, source="b.json", cpu_events=18_204)
 
     found, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
@@ -132,8 +132,8 @@ def test_ranks_without_work_become_findings() -> None:
     assert findings == ("rank 1 has no GPU kernels and is left out (b.json: 18,204 CPU events)",)
 
 
-def test_no_work_at_all_is_an_error_that_says_what_was_found() -> None:
-    """The message names the analysis, a rank, its file, and what the file holds instead."""
+def test_a_job_without_device_work_is_an_error() -> None:
+    """The message names the analysis, a rank, its file, and the events of the file."""
     rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
 
     with pytest.raises(MissingDataError) as caught:

@@ -1,4 +1,4 @@
-"""What the devices of a rank are."""
+"""Devices of a rank."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from holotrace.testing.builder import TraceBuilder
 GPU = {"id": 1, "name": "GPU-B", "totalGlobalMem": 80_000, "computeMajor": 9, "computeMinor": 0}
 
 
-def test_a_device_is_found_by_its_number_and_not_by_its_place() -> None:
-    """A job that sees only its own device lists one, whose number is 1; device 3 is not described."""
+def test_properties_are_found_by_device_number() -> None:
+    """A job that sees only its own device lists device 1; device 3 has no description."""
     builder = TraceBuilder().header(deviceProperties=[GPU])
     for device in (3, 1):
         builder.kernel("k", start_us=0, duration_us=1, device=device)
     assert devices_of_rank(builder.build().ranks[0]).rows() == [(1, "GPU-B", 80_000, "9.0"), (3, None, None, None)]
 
 
-def test_without_numbers_the_place_counts() -> None:
-    """As files of 2021 have it; values of other types are not known."""
+def test_without_numbers_the_position_counts() -> None:
+    """As in files of 2021; values of unexpected types count as unknown."""
     builder = TraceBuilder().header(deviceProperties=[{"name": "GPU-A"}, {"name": 7, "totalGlobalMem": "much"}])
     rank_trace = builder.kernel("k", start_us=0, duration_us=1).build().ranks[0]
     assert described_devices(rank_trace, [0, 1]).rows() == [(0, "GPU-A", None, None), (1, None, None, None)]

@@ -1,4 +1,4 @@
-"""The longest times in which a device is idle."""
+"""The longest idle gaps of a device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_gap_knows_when_the_next_work_was_launched() -> None:
-    """Device 0 is idle from 10 to 60 µs; its next kernel was launched at 5 µs, that of device 1 by nobody."""
+    """Device 0 is idle from 10 to 60 µs; its next kernel was launched at 5 µs. Device 1 has no recorded launch."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -34,5 +34,5 @@ def test_only_the_longest_gaps_are_returned() -> None:
 
 
 def test_a_rank_without_device_work_has_no_gaps() -> None:
-    """An empty table, and no error."""
+    """An empty table without an error."""
     assert longest_idle_gaps(TraceBuilder().build().ranks[0], shortest_ns=0, most=20).is_empty()

@@ -1,4 +1,4 @@
-"""Which host call launched which device row."""
+"""The launch of each device row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLUMNS = ["event_index", "launch_index", "launch_name", "launch_start_ns", "lau
 
 
 def rows_of(builder: TraceBuilder) -> list[tuple[int | None, ...]]:
-    """Build the trace and return its launches without their names, which are those of the calls."""
+    """Build the trace and return its launches without their names."""
     (rank_trace,) = builder.build().ranks.values()
     table = launches(rank_trace)
     assert table.columns == COLUMNS
@@ -32,7 +32,7 @@ def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
 
 
 def test_one_graph_launch_owns_all_its_kernels() -> None:
-    """A CUDA graph is one call and many rows with its correlation."""
+    """A CUDA graph is one call with many rows of its correlation."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=1, duration_us=3, correlation=9)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + place, duration_us=1, correlation=9)
@@ -42,7 +42,7 @@ def test_one_graph_launch_owns_all_its_kernels() -> None:
 
 @pytest.mark.parametrize("correlation", [None, 0, -1, 77])
 def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlation: int | None) -> None:
-    """No correlation, 0 and -1 join nothing, and neither does one that no host call carries."""
+    """A missing correlation, 0, -1, and a correlation without a host call match nothing."""
     builder = (
         TraceBuilder()
         .runtime("cudaDeviceSynchronize", start_us=0, duration_us=1, correlation=0)
@@ -53,8 +53,8 @@ def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlatio
     assert rows_of(builder) == [(2, None, None, None)]
 
 
-def test_device_rows_and_operators_launch_nothing() -> None:
-    """A sync row, another kernel and an operator may carry the same number; only runtime and driver calls count."""
+def test_only_calls_launch_work() -> None:
+    """A sync row, another kernel and an operator may have the same number; only runtime and driver calls count."""
     builder = (
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=1, correlation=5)
@@ -67,7 +67,7 @@ def test_device_rows_and_operators_launch_nothing() -> None:
 
 
 def test_sync_rows_have_no_launch_of_their_own() -> None:
-    """A wait is no work, so it has no row here."""
+    """A wait is not work, so it has no row here."""
     builder = (
         TraceBuilder()
         .runtime("cudaStreamSynchronize", start_us=0, duration_us=9, correlation=5)
@@ -91,7 +91,7 @@ def test_driver_amd_and_mtia_calls_launch() -> None:
 
 
 def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
-    """CudaLaunchKernel 1..5 contains cuLaunchKernel 2..4 with the same correlation: the former is the launch."""
+    """CudaLaunchKernel 1..5 contains cuLaunchKernel 2..4 with the same correlation; the former is the launch."""
     builder = (
         TraceBuilder()
         .runtime("cuLaunchKernel", start_us=2, duration_us=2, correlation=5)
@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """In a file of two processes both number from 1; the external id tells their launches apart."""
+    """In a file of two processes, both number from 1; the external id distinguishes their launches."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -116,7 +116,7 @@ def test_the_call_of_the_same_operator_is_preferred() -> None:
 
 
 def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
-    """Of the calls at 1, 5 and 30 µs the kernel at 10 µs gets the one at 5."""
+    """Of the calls at 1, 5 and 30 µs, the kernel at 10 µs gets the call at 5."""
     builder = TraceBuilder()
     for start in (1, 5, 30):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=5)
@@ -133,7 +133,7 @@ def test_a_kernel_may_begin_before_its_only_call() -> None:
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Sorted by the start of the device row, whatever the order of the file, also where some are ambiguous."""
+    """Sorted by the start of the device row, in any order of the file, even if some are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -147,8 +147,8 @@ def test_rows_come_in_the_order_of_the_work() -> None:
     assert rows_of(builder) == [(5, 0, 0, 1_000), (4, None, None, None), (3, 2, 2_000, 3_000)]
 
 
-def test_work_with_its_launches_leaves_out_what_only_waits() -> None:
-    """The wait of an MTIA queue has a launch, and is no work; what follows it keeps its own launch."""
+def test_work_with_its_launches_excludes_waits() -> None:
+    """The wait of an MTIA queue has a launch but is not work; the next row keeps its own launch."""
     builder = TraceBuilder().runtime("runFunction", start_us=1, duration_us=1, correlation=4)
     for place, name in enumerate(["event_wait", "merge"]):
         args = {"stream": 108, "correlation": 4}
@@ -169,13 +169,13 @@ def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:
-    """Where that is not known, no earlier than it began."""
+    """If the launch is unknown, at its own start."""
     builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
     assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
 
 
-def test_a_stream_works_in_order_so_what_comes_before_its_first_launch_was_asked_for_before_the_recording() -> None:
-    """On stream 20 two kernels of unknown launch come before one that was launched; stream 7 goes on independently."""
+def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
+    """On stream 20, two kernels with unknown launches precede a launched one; stream 7 is independent."""
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
         "left 2", start_us=10, duration_us=9, stream=20
@@ -186,15 +186,15 @@ def test_a_stream_works_in_order_so_what_comes_before_its_first_launch_was_asked
     assert asked_us(builder) == {"left 1": None, "early": 1, "left 2": None, "first": 3, "lost": 50}
 
 
-def test_on_a_stream_without_launches_only_what_begins_before_all_launches_is_from_before() -> None:
-    """Some versions do not record the calls by which NCCL launches, so that all of its stream is unknown."""
+def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
+    """Some versions do not record NCCL's launches, so all launches of its stream are unknown."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 
     assert asked_us(builder) == {"left": None, "gemm": 10, "later": 40}
 
 
-def test_without_any_launch_the_start_tells_all() -> None:
+def test_without_any_launch_the_start_counts() -> None:
     """The host was not recorded."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
     assert asked_us(builder) == {"a": 0, "b": 8}

@@ -1,4 +1,4 @@
-"""Who waits for whom."""
+"""Synchronisation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def only_rank(builder: TraceBuilder):
 
 
 def two_streams() -> TraceBuilder:
-    """Stream 20 waits for what stream 7 had been given at 3 µs; rows 0 to 9.
+    """Stream 20 waits for the work launched into stream 7 before 3 µs; rows 0 to 9.
 
-    Row 1 is the kernel of 0 µs on stream 7, row 7 the kernel that waits on stream 20, row 9 one launched on stream 7
+    Row 1 is the kernel of 0 µs on stream 7, row 7 the kernel that waits on stream 20, row 9 a kernel launched on stream 7
     after the record.
     """
     return (
@@ -44,8 +44,8 @@ def two_streams() -> TraceBuilder:
     )
 
 
-def test_a_stream_waits_for_what_was_launched_before_the_record() -> None:
-    """Not for the kernel that was launched between record and wait, and the next launched kernel waits."""
+def test_a_stream_waits_for_work_launched_before_the_record() -> None:
+    """It does not wait for the kernel launched between record and wait; the next launched kernel waits."""
     assert stream_waits(only_rank(two_streams())).to_dicts() == [
         {
             "event_index": 8,
@@ -60,8 +60,8 @@ def test_a_stream_waits_for_what_was_launched_before_the_record() -> None:
     ]
 
 
-def test_without_the_record_the_wait_takes_what_was_launched_before_the_call() -> None:
-    """Older profilers write the stream that is waited for and no record; then the record counts as made just before."""
+def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
+    """Older profilers write the stream but no record; then the record counts as made just before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -75,7 +75,7 @@ def test_without_the_record_the_wait_takes_what_was_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """The record of 3 µs is known by its correlation, the one of 20 µs by its name alone."""
+    """The record of 3 µs is recognised by its correlation, the record of 20 µs by its name alone."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -85,7 +85,7 @@ def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
 
 
 def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
-    """Since 2025 the profiler writes a device row for each record, whatever the call is called."""
+    """Since 2025 the profiler writes a device row for each record, for any name of the call."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -126,8 +126,8 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 
 @pytest.mark.parametrize("row", [7, None])
-def test_a_device_is_waited_for_on_all_its_streams(row: int | None) -> None:
-    """Also where the profiler wrote no row for the wait; a kernel launched later is not waited for."""
+def test_a_device_wait_covers_all_streams(row: int | None) -> None:
+    """Even without a row for the wait; a kernel launched later does not count."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -142,7 +142,7 @@ def test_a_device_is_waited_for_on_all_its_streams(row: int | None) -> None:
 
 
 def test_the_host_waits_for_an_event_up_to_its_record() -> None:
-    """The kernel launched after the record is not waited for."""
+    """The kernel launched after the record does not count."""
     builder = (
         TraceBuilder()
         .kernel("before", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -162,8 +162,8 @@ def test_the_host_waits_for_an_event_up_to_its_record() -> None:
     assert waits_of(builder) == [(5, 6, "event", 7, 2, 1)]
 
 
-def test_without_rows_a_stream_is_guessed_from_what_ended_before_the_call() -> None:
-    """Stream 20 runs on after the call returned at 21 µs, so it waited for stream 7."""
+def test_without_rows_the_stream_is_inferred_from_work_that_ended_before_the_call() -> None:
+    """Stream 20 is still busy when the call returns at 21 µs, so the call waited for stream 7."""
     builder = (
         TraceBuilder()
         .kernel("waited for", start_us=10, duration_us=10, stream=7, launch_us=0)
@@ -175,14 +175,14 @@ def test_without_rows_a_stream_is_guessed_from_what_ended_before_the_call() -> N
 
 
 def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
-    """The call is there, what it waits for is not."""
+    """The call has a row, without work it waits for."""
     assert waits_of(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=15)) == [
         (0, None, "device", None, None, None)
     ]
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """The copy of 2 µs returned at once; that of 20 µs after the copy had ended. A kernel blocks no call."""
+    """The call of 2 µs returned at once; that of 20 µs, after the copy had ended. Kernels never block calls."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)
@@ -193,14 +193,14 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
     assert waits_of(builder) == [(2, None, "copy", 7, None, 3)]
 
 
-def test_it_is_known_whether_waits_were_recorded() -> None:
-    """Only rows of the profiler count, not names of calls."""
+def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
+    """Names of calls do not count."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 
 
 def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
-    """Nothing recorded is no error."""
+    """Without an error."""
     empty, full = only_rank(TraceBuilder()), only_rank(two_streams())
     for table in (event_records, stream_waits, host_synchronisations):
         assert table(empty).is_empty()
@@ -208,7 +208,7 @@ def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
 
 
 def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
-    """In event_sync both event waits name one record, and each wait of the host finds work."""
+    """In event_sync, both event waits name the same record, and every wait of the host has work."""
     (rank_trace,) = open_trace(real_traces / "critical_path" / "event_sync", cache=False).ranks.values()
     table = host_synchronisations(rank_trace)
 

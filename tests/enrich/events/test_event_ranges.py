@@ -28,8 +28,8 @@ def test_events_of_some_kinds_come_in_file_order() -> None:
     assert events.rows() == [(8_000, 1), (7_000, 2), (4_000, 3)]
 
 
-def test_no_events_of_a_kind_are_no_rows() -> None:
-    """An empty choice has the columns asked for."""
+def test_without_events_of_a_kind_there_are_no_rows() -> None:
+    """The empty table has the requested columns."""
     events = event_ranges(_rank_trace(), [EventKind.DRIVER], ["start_ns", "end_ns"])
 
     assert (events.columns, events.height) == (["start_ns", "end_ns"], 0)

@@ -7,8 +7,8 @@ import polars as pl
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 
 
-def test_rows_of_events_finds_what_is_there():
-    """Events 3 and 5 are rows 1 and 0 of a table; event 4 and null are nowhere."""
+def test_rows_of_events_that_exist():
+    """Events 3 and 5 are rows 1 and 0 of a table; event 4 and null have no row."""
     stacks = pl.DataFrame({"event_index": [5, 3]}, schema={"event_index": pl.UInt32})
 
     rows = rows_of_events(stacks, pl.Series([3, 4, None, 5], dtype=pl.UInt32))
@@ -18,8 +18,8 @@ def test_rows_of_events_finds_what_is_there():
     assert rows_of_events(stacks.clear(), pl.Series([3], dtype=pl.UInt32)).tolist() == [-1]
 
 
-def test_the_columns_of_events_stand_for_a_join():
-    """Of events 4, null and 3 the last is there, in row 1."""
+def test_columns_of_events_equal_a_join():
+    """Of events 4, null and 3, only the last exists, in row 1."""
     table = pl.DataFrame({"event_index": [5, 3], "bytes": [50, 30]}, schema_overrides={"event_index": pl.UInt32})
 
     found = of_events(table, pl.Series([4, None, 3], dtype=pl.UInt32))

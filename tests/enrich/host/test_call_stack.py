@@ -1,4 +1,4 @@
-"""What was called from where."""
+"""Call stacks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CALLS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12), st.integers(0,
 
 
 def stacks_of(builder):
-    """Return the columns of the stack of rank 0 that the tests look at."""
+    """Return the tested columns of the call stacks of rank 0."""
     return call_stacks(builder.build().ranks[0]).select("event_index", "parent_row", "depth", "is_overlapping")
 
 
-def test_calls_lie_in_operators_and_operators_in_annotations():
+def test_calls_are_inside_operators_inside_annotations():
     """ProfilerStep 0..100 around aten::linear 10..50 around aten::mm 20..40 around a launch 25..26."""
     builder = (
         TraceBuilder()
@@ -32,7 +32,7 @@ def test_calls_lie_in_operators_and_operators_in_annotations():
 
 
 def test_threads_do_not_mix():
-    """At one time on two threads: neither contains the other, though one is longer."""
+    """Two simultaneous ranges on two threads; neither contains the other."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=40, thread=1)
@@ -43,7 +43,7 @@ def test_threads_do_not_mix():
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
-    """A 0..10, B 5..15, C 12..14: B is a sibling of A, C lies in B."""
+    """A 0..10, B 5..15, C 12..14: B is a sibling of A, C is inside B."""
     builder = (
         TraceBuilder()
         .operator("A", start_us=0, duration_us=10)
@@ -80,7 +80,7 @@ def test_stacks_are_what_the_definition_says(calls):
 
 
 def test_a_trace_without_calls_has_empty_stacks():
-    """Only a kernel: no row, but every column."""
+    """Only a kernel: no rows, but all columns."""
     stacks = call_stacks(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0])
 
     assert stacks.height == 0

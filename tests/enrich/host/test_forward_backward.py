@@ -1,4 +1,4 @@
-"""Which forward operator each backward operator computes the gradient of."""
+"""The forward operator of each backward operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def numbered(sequence, forward_thread=0):
 
 @pytest.mark.parametrize("category", ["fwdbwd", "forward_backward"])
 def test_arrows_lead_from_forward_to_backward(category):
-    """The ends of the arrow lie where the operators begin, whatever the category was called in the file's year."""
+    """The ends of the arrow are the starts of the operators, for the category names of all years."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5)
@@ -37,7 +37,7 @@ def test_arrows_lead_from_forward_to_backward(category):
     assert links_of(arrow(builder, category, 0, 50)) == [(1, 0)]
 
 
-def test_of_operators_that_begin_together_the_numbered_pair_is_linked():
+def test_sequence_numbers_choose_between_operators_with_equal_starts():
     """aten::linear and aten::t begin at 0; the arrow means the one with the sequence number of the backward operator."""
     builder = (
         TraceBuilder()
@@ -49,7 +49,7 @@ def test_of_operators_that_begin_together_the_numbered_pair_is_linked():
     assert links_of(arrow(builder, "fwdbwd", 0, 50)) == [(2, 0)]
 
 
-def test_sequence_numbers_stand_in_for_arrows():
+def test_sequence_numbers_replace_arrows():
     """The last forward operator with the number to begin; both parts of the backward step lead to it."""
     builder = (
         TraceBuilder()
@@ -69,7 +69,7 @@ def test_sequence_numbers_stand_in_for_arrows():
     assert links_of(builder) == [(2, 1), (3, 1)]
 
 
-def test_a_number_used_again_means_the_forward_operator_before():
+def test_a_reused_number_means_the_preceding_forward_operator():
     """Step 2 counts from 4 again: each backward operator belongs to the forward operator of its own step."""
     builder = TraceBuilder()
     for begin in (0, 100):
@@ -79,7 +79,7 @@ def test_a_number_used_again_means_the_forward_operator_before():
     assert links_of(builder) == [(1, 0), (3, 2)]
 
 
-def test_what_runs_inside_a_backward_operator_is_no_forward_operator():
+def test_operators_inside_a_backward_operator_are_not_forward_operators():
     """The backward thread counts from 4 as well: aten::zeros inside MulBackward0 is not what AddmmBackward0 belongs to."""
     builder = (
         TraceBuilder()
@@ -94,7 +94,7 @@ def test_what_runs_inside_a_backward_operator_is_no_forward_operator():
 
 
 def test_operators_without_numbers_have_no_link():
-    """-1 is how the profiler writes that there is no sequence number."""
+    """The profiler writes -1 if there is no sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5, args=numbered(-1))

@@ -1,4 +1,4 @@
-"""The trees of the host, and what of the device belongs to them."""
+"""The host trees, and the device work of their nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
     return [(names.get(node), names.get(operator)) for node, operator in owners.iter_rows()]
 
 
-def test_modules_contain_operators_and_other_functions_are_no_nodes():
+def test_modules_are_nodes_and_other_functions_are_not():
     """Linear_0 and aten::mm begin and end together, so the module is outside; functional.py is left out."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
@@ -38,7 +38,7 @@ def test_modules_contain_operators_and_other_functions_are_no_nodes():
     ]
 
 
-def test_names_tell_steps_loaders_and_optimizers_even_among_operators():
+def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
     """Files of 2021 list them as operators, and DDP's wrapper too; only aten::mm counts."""
     builder = (
         TraceBuilder()
@@ -60,8 +60,8 @@ def test_names_tell_steps_loaders_and_optimizers_even_among_operators():
     ]
 
 
-def test_an_annotation_inside_an_operator_is_no_node():
-    """The annotation around aten::linear stays; that inside it goes, with what it launched to aten::linear."""
+def test_an_annotation_inside_an_operator_is_not_a_node():
+    """The annotation around aten::linear stays; work of the annotation inside it belongs to aten::linear."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=50)
@@ -75,7 +75,7 @@ def test_an_annotation_inside_an_operator_is_no_node():
     assert owners_of(builder) == [("aten::linear", "aten::linear")]
 
 
-def test_what_outlives_its_sibling_takes_only_the_rest_from_the_parent():
+def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
     """aten::a 2..10 and aten::b 8..15 overlap in aten::linear: b takes 5 of its 7 µs."""
     builder = (
         TraceBuilder()
@@ -87,7 +87,7 @@ def test_what_outlives_its_sibling_takes_only_the_rest_from_the_parent():
     assert nodes_of(builder, "parent", "of_parent_ns")[1:] == [("aten::a", 0, 8_000), ("aten::b", 0, 5_000)]
 
 
-def test_a_driver_call_inside_a_runtime_call_takes_nothing_of_its_own():
+def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
     """CudaLaunchKernel 1..6 around cuLaunchKernel 2..5 within aten::mm."""
     builder = (
         TraceBuilder()
@@ -99,7 +99,7 @@ def test_a_driver_call_inside_a_runtime_call_takes_nothing_of_its_own():
     assert runtime_owner(builder.build().ranks[0]).rows() == [(1, 0, 5_000), (2, 0, 0)]
 
 
-def test_an_operator_inside_a_call_takes_nothing_more():
+def test_an_operator_inside_a_call_subtracts_nothing_more():
     """The call within aten::outer takes its 8 µs; aten::inner within the call is part of them."""
     builder = (
         TraceBuilder()
@@ -111,7 +111,7 @@ def test_an_operator_inside_a_call_takes_nothing_more():
     assert nodes_of(builder, "parent", "of_parent_ns") == [("aten::outer", -1, 10_000), ("aten::inner", 0, 0)]
 
 
-def test_work_launched_under_an_annotation_alone_has_a_node_and_no_operator():
+def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
     """A custom kernel launched from the program, within a record_function."""
     builder = (
         TraceBuilder()
@@ -123,7 +123,7 @@ def test_work_launched_under_an_annotation_alone_has_a_node_and_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """The launch was not recorded; a kernel without any id belongs to nothing."""
+    """The launch was not recorded; a kernel without an id belongs to no operator."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})
@@ -134,7 +134,7 @@ def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
     assert owners_of(builder) == [("aten::mm", "aten::mm"), (None, None)]
 
 
-def test_threads_of_two_processes_stay_apart():
+def test_threads_of_two_processes_are_separate():
     """Thread 1 of two processes: the operator of the other process contains nothing here."""
     builder = TraceBuilder().operator("aten::mm", start_us=5, duration_us=2)
     builder.event(ph="X", cat="cpu_op", name="aten::outer", pid=77, tid=1, ts=0, dur=50)

@@ -24,7 +24,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 
 @given(ranges, moments)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """On the thread of the event, however the ranges overlap; of those that begin at once, the shortest."""
+    """On the thread of the event, for overlapping ranges, too; of equal starts, the shortest."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)
@@ -45,7 +45,7 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
 
 
 def test_blocks_are_pairs_of_rows() -> None:
-    """Allocated in row 0 and freed in row 2; row 1 is never freed, row 3 frees what was there before."""
+    """Allocated in row 0 and freed in row 2; row 1 is never freed, row 3 frees an earlier block."""
     builder = TraceBuilder()
     for time, size, address in ((1, 8, 1), (2, 4, 2), (3, -8, 1), (4, -9, 3)):
         with_memory(builder, 1, time, Bytes=size, Addr=address)
@@ -69,12 +69,12 @@ def test_blocks_are_pairs_of_rows() -> None:
     ],
 )
 def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
-    """Those of c10::DeviceType as `torch.device` prints them, and there GPUs of HIP are cuda; new ones are numbers."""
+    """The names of `torch.device`, in which GPUs of HIP are cuda; new types are numbers."""
     builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
     assert memory_events(builder.build().ranks[0])["device_type"].to_list() == [name]
 
 
-def test_a_device_the_file_does_not_name_is_no_other_device() -> None:
+def test_a_device_without_a_name_stays_separate() -> None:
     """Type unknown; the id is -1."""
     builder = TraceBuilder().event(
         ph="i", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=1, args={"Bytes": 4}

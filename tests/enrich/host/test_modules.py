@@ -1,4 +1,4 @@
-"""Which nn.Module each operator belongs to."""
+"""The nn.Module of each operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def frame(builder, name, start, duration):
 
 
 def test_the_innermost_module_counts_and_other_functions_do_not():
-    """Block_0 around Linear_1 around a plain function around aten::mm; aten::add lies in Block_0 alone."""
+    """Block_0 around Linear_1 around a plain function around aten::mm; aten::add is only inside Block_0."""
     builder = frame(TraceBuilder(), "nn.Module: Block_0", 0, 100)
     frame(frame(builder, "nn.Module: Linear_1", 10, 50), "functional.py(1): linear", 11, 40)
     builder.operator("aten::mm", start_us=12, duration_us=5)
@@ -66,8 +66,8 @@ def forward(*sequences):
     return builder
 
 
-def test_a_part_is_what_autograd_evaluates_around_the_backward_operator():
-    """The function, not the operator inside it; an annotation around all of it is none."""
+def test_a_part_is_the_function_that_autograd_evaluates():
+    """It is not the operator inside the function, nor an annotation around it."""
     builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
     builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))
@@ -83,7 +83,7 @@ def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
 
 
 def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
-    """Checkpointing computes gradients of the recomputed part within its own: nothing counts twice."""
+    """Checkpointing computes gradients of the recomputed part inside its own; nothing counts twice."""
     builder = forward(4, 5)
     builder.operator(f"{FUNCTION}CheckpointBackward", start_us=100, duration_us=90, thread=2, args=numbered(4, 1))
     builder.operator(f"{FUNCTION}Op5Backward0", start_us=150, duration_us=20, thread=2, args=numbered(5, 1))
@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """One stands before all parts of thread 2, one behind op4, and one alone on thread 3."""
+    """One precedes all parts of thread 2, one follows op4, and one is alone on thread 3."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
@@ -107,7 +107,7 @@ def test_accumulations_belong_to_the_part_before_them_on_their_thread():
     ]
 
 
-def test_without_links_there_is_no_part():
-    """Nothing was numbered, and nothing was recorded at all."""
+def test_without_links_there_are_no_parts():
+    """Without sequence numbers, and without events."""
     assert passes_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
     assert passes_of(TraceBuilder()) == []

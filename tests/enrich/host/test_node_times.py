@@ -1,4 +1,4 @@
-"""How long the nodes of the host trees took."""
+"""Times of the nodes of the host trees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def linear() -> TraceBuilder:
     )
 
 
-def test_own_time_is_what_children_and_calls_leave():
+def test_self_time_excludes_children_and_calls():
     """aten::linear: 50 - 20 of aten::mm - 3 of its call; aten::mm: 20 - 2 - 1."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
@@ -46,7 +46,7 @@ def test_own_time_is_what_children_and_calls_leave():
 
 
 def test_device_time_is_summed_over_streams_and_children():
-    """aten::mm launched 8 + 1 µs, partly at once; aten::linear 4 µs and these."""
+    """aten::mm launched 8 + 1 µs, partly in parallel; aten::linear, 4 µs more."""
     assert times_of(linear(), "device_total_ns", "device_self_ns") == {
         "aten::linear": (13_000, 4_000),
         "aten::mm": (9_000, 9_000),
@@ -84,12 +84,12 @@ def test_eligible_are_names_users_and_operators_around_them():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return a rank of each trace that the TensorBoard plugin was asked about, odd ones among them."""
+    """Return a rank of each trace with plugin goldens, including odd ones."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 
 def test_no_time_is_lost_or_made_up(real):
-    """What nodes and calls take adds up to the outermost nodes, and device work to what ran, each once."""
+    """Self times sum to the outermost nodes, and device times to all device work."""
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)
     called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()
@@ -104,7 +104,7 @@ def test_no_time_is_lost_or_made_up(real):
 
 
 def test_both_attributions_have_the_same_columns(real):
-    """Code that reads the tables of one reads those of the other."""
+    """Code for the tables of one works for the other."""
     ours, plugins = attribution_of(None), attribution_of("torch_tb_profiler")
 
     assert ours.host_nodes(real).schema == plugins.host_nodes(real).schema
@@ -112,7 +112,7 @@ def test_both_attributions_have_the_same_columns(real):
     assert ours.node_times(real).schema == plugins.node_times(real).schema
 
 
-def test_nodes_stand_behind_what_contains_them(real):
+def test_nodes_come_after_the_nodes_that_contain_them(real):
     """Parents first, subtrees together, children inside their parents."""
     nodes = host_nodes(real)
     parent = nodes["parent"].to_numpy()

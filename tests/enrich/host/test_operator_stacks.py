@@ -1,4 +1,4 @@
-"""From which line of Python each operator was called."""
+"""The Python call stack of each operator."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def stacks_of(builder: TraceBuilder) -> dict[int, str]:
     return {event: found.texts[stack] for event, stack in found.stack_of.iter_rows()}
 
 
-def test_recorded_stacks_are_taken_as_they_are():
-    """Two operators with one stack, one without, and one with an empty text, which is none."""
+def test_recorded_stacks_are_used_unchanged():
+    """Two operators with the same stack, one without, and one with an empty text, which counts as none."""
     builder = TraceBuilder()
     for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
         builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})
@@ -37,7 +37,7 @@ def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
     assert stacks_of(builder) == {3: "g;main", 4: "main", 5: "h;main"}
 
 
-def test_functions_that_begin_together_are_told_apart_by_depth():
+def test_depth_orders_functions_with_equal_starts():
     """Main and g begin at 0 with the operator; the file has the inner one first."""
     builder = frame(frame(TraceBuilder(), "g", 0, 20), "main", 0, 100)
     builder.operator("aten::a", start_us=0, duration_us=5)
@@ -46,15 +46,15 @@ def test_functions_that_begin_together_are_told_apart_by_depth():
 
 
 def test_an_operator_that_outlives_a_function_was_not_called_from_it():
-    """G ends at 12, the operator at 20: it lies in main alone."""
+    """G ends at 12, the operator at 20; the operator is only inside main."""
     builder = frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 2)
     builder.operator("aten::a", start_us=11, duration_us=9)
 
     assert stacks_of(builder) == {2: "main"}
 
 
-def test_equal_stacks_are_kept_once_and_names_alone_do_not_make_them_equal():
-    """G is called twice from main and once from h: two texts, not one and not three."""
+def test_equal_stacks_are_stored_once():
+    """G is called twice from main and once from h: two distinct texts."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 50), "g", 5, 5), "g", 15, 5)
     frame(frame(builder, "h", 60, 20), "g", 65, 5)
     for start in (6, 16, 66):
@@ -66,7 +66,7 @@ def test_equal_stacks_are_kept_once_and_names_alone_do_not_make_them_equal():
 
 
 def test_only_recorded_stacks_are_the_file_s_own():
-    """The plugin knew no other ones."""
+    """The plugin used only these."""
     builder = frame(TraceBuilder(), "main", 0, 100).operator("aten::a", start_us=5, duration_us=5)
 
     assert recorded_stacks(builder.build().ranks[0]).stack_of.is_empty()

@@ -1,4 +1,4 @@
-"""Which operator each piece of device work belongs to."""
+"""The operator of each piece of device work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def operators_of(builder):
-    """Return the rows of rank 0 without the names of the operators, which are those of the events."""
+    """Return the rows of rank 0 without the names of the operators."""
     rank_trace = builder.build().ranks[0]
     table = launching_operator(rank_trace)
     names = rank_trace.table("events", ["name"])["name"]
@@ -28,7 +28,7 @@ def test_a_kernel_has_an_innermost_and_an_outermost_operator():
     assert operators_of(builder) == [(4, 3, 2, 0)]
 
 
-def test_an_operator_on_another_thread_has_launched_nothing():
+def test_an_operator_on_another_thread_does_not_count():
     """aten::add runs on thread 2 while thread 1 launches within aten::mm."""
     builder = (
         TraceBuilder()
@@ -64,8 +64,8 @@ def test_any_call_with_the_correlation_is_a_launch():
     assert operators_of(builder) == [(2, 1, 0, 0), (4, 3, 0, 0)]
 
 
-def test_the_external_id_stands_in_for_the_stack():
-    """A launch on a thread of its own carries the external id of the operator on the first thread."""
+def test_the_external_id_replaces_the_stack():
+    """A launch on its own thread has the external id of the operator on the first thread."""
     known = {"External id": 77}
     builder = (
         TraceBuilder()
@@ -79,12 +79,12 @@ def test_the_external_id_stands_in_for_the_stack():
 
 
 def test_no_device_work_gives_no_row():
-    """Operators alone."""
+    """Only operators."""
     assert operators_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
 
 
 def test_no_host_events_give_nulls():
-    """A kernel alone, with a correlation nobody else has."""
+    """Only a kernel, with a correlation without a call."""
     assert operators_of(TraceBuilder().kernel("gemm", start_us=0, duration_us=5, correlation=3)) == [
         (0, None, None, None)
     ]

@@ -1,4 +1,4 @@
-"""What keeps the traces of a folder from being one whole job, and what does not."""
+"""Reasons why the traces of a folder may not be one whole job."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **head
 
 
 def said(builder: TraceBuilder) -> tuple[str, ...]:
-    """Return what is said of a job."""
+    """Return the reasons for a job."""
     return wholeness(builder.build()).sentences
 
 
 def opened(folder: Path) -> tuple[str, ...]:
-    """Return what is said of a folder."""
+    """Return the reasons for a folder."""
     return wholeness(holotrace.open_trace(folder, cache=False)).sentences
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
-def test_nothing_is_said_of_a_job(ranks) -> None:
-    """However many ranks it has."""
+def test_a_job_gives_no_reasons(ranks) -> None:
+    """With any number of ranks."""
     assert said(job(ranks)) == ()
 
 
 @pytest.mark.parametrize("name", SINGLE_JOBS)
-def test_nothing_is_said_of_a_real_job(real_traces, name) -> None:
-    """Neither of clocks that differ a little, nor of sampled ranks, spans, hosts or devices without a name."""
+def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
+    """Clocks that differ a little, sampled ranks, spans, hosts and devices without a name are no reasons."""
     assert opened(real_traces / name) == ()
 
 
-def test_traces_of_other_times_are_no_job() -> None:
-    """More than seconds apart, which is what clocks may differ by."""
+def test_traces_of_different_times_are_not_one_job() -> None:
+    """They are further apart than the seconds by which clocks differ."""
     assert said(job(apart_us=9 * SECOND_US)) == ()
     (sentence,) = said(job(apart_us=60 * SECOND_US))
     times = "2023-11-14 22:13:20 UTC (rank 0), 2023-11-14 22:14:20 UTC (rank 1)"
@@ -91,7 +91,7 @@ def test_a_long_recording_joins_the_others() -> None:
         ),
     ],
 )
-def test_what_a_job_has_in_common_tells_others_apart(header, sentence) -> None:
+def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     """Each difference is named with its ranks."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
@@ -109,22 +109,22 @@ def test_what_a_job_has_in_common_tells_others_apart(header, sentence) -> None:
         {"traceName": "x.json"},
     ],
 )
-def test_what_is_not_known_tells_nothing(header) -> None:
-    """Nor does a host: ranks of a job run on many."""
+def test_unknown_properties_are_no_reason(header) -> None:
+    """Nor are hosts: ranks of a job run on many."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert said(builder) == ()
 
 
-def test_of_many_groups_the_first_are_named() -> None:
-    """A folder of single-GPU runs, one a minute."""
+def test_only_the_first_of_many_groups_are_named() -> None:
+    """A folder of single-GPU runs, one per minute."""
     (sentence,) = said(job(ranks=20, apart_us=60 * SECOND_US))
     assert sentence.endswith(f"(rank {MOST_NAMED - 1}), {20 - MOST_NAMED} more.")
 
 
 @pytest.mark.parametrize(("first", "second"), [("diff/control", "diff/test"), ("dlrm_8rank", "ddp_gloo_4rank")])
-def test_real_jobs_in_one_folder_are_told_apart(real_traces, tmp_path, first, second) -> None:
-    """By time, and by what the files say of their jobs."""
+def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first, second) -> None:
+    """By time, and by the properties of their jobs."""
     for name in (first, second):
         for path in (real_traces / name).iterdir():
             shutil.copy(path, tmp_path / path.name)
@@ -134,7 +134,7 @@ def test_real_jobs_in_one_folder_are_told_apart(real_traces, tmp_path, first, se
 
 
 @pytest.mark.parametrize("form", ["plain", "gzip"])
-def test_a_file_that_is_cut_off_is_named_with_its_place(tmp_path, form) -> None:
+def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> None:
     """In the middle of an event, or of the compressed stream."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
@@ -150,7 +150,7 @@ def test_a_file_that_is_cut_off_is_named_with_its_place(tmp_path, form) -> None:
 
 
 def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
-    """Also where no event is broken: what the profiler writes behind them is missing."""
+    """Even if no event is broken: the text that the profiler writes after the events is missing."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"}", 0, content.rindex(b"]")) + 1])
@@ -159,12 +159,12 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """As tools leave it that add events while they run."""
+    """Tools that append events while they run leave it open."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 
 
-def test_of_many_files_that_are_cut_off_the_first_are_named(tmp_path) -> None:
+def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
     """The others are counted."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
@@ -184,7 +184,7 @@ def test_of_many_files_that_are_cut_off_the_first_are_named(tmp_path) -> None:
     ids=["cut in its first block", "empty", "a hole", "cut in its header"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
-    """Where it is called like a trace and holds nothing that is whole."""
+    """Its name is that of a trace, but it contains no complete event."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     (sentence,) = opened(tmp_path)
@@ -195,15 +195,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
 @pytest.mark.parametrize(
     ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
 )
-def test_other_files_are_not_missed(tmp_path, name, content) -> None:
-    """Beside traces lie all sorts of things."""
+def test_other_files_are_ignored(tmp_path, name, content) -> None:
+    """Folders contain other files besides traces."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert opened(tmp_path) == ()
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Recordings of one process are called alike but for their numbers; these are not."""
+    """Names of recordings of one process differ only in numbers; these differ in more."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")
@@ -219,16 +219,16 @@ def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
         ("trace_rank0_step10.json", "trace_rank0_step20.json"),
     ],
 )
-def test_recordings_of_one_process_are_no_doubt(tmp_path, names) -> None:
-    """The spans that a profiler schedule writes, of which the newest is taken."""
+def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> None:
+    """A profiler schedule writes several spans; the newest is used."""
     for name in names:
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / name)
     assert opened(tmp_path) == ()
 
 
-def test_a_store_says_the_same(tmp_path) -> None:
-    """Of files that are cut off, unreadable, or other recordings of a rank: when they are gone, it is all that says so."""
+def test_a_store_gives_the_same_reasons(tmp_path) -> None:
+    """About files that are cut off, unreadable, or other recordings of a rank; without the files, only the store knows."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

@@ -28,7 +28,7 @@ THREADS = 608 * 256
 
 
 def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, int] = (256, 1, 1)) -> TraceBuilder:
-    """Return a launch whose shape the file writes beside the call, the kernel, or both."""
+    """Return a launch with its shape in the call, the kernel, or both."""
     shape = {"grid": grid, "block": list(block)}
     builder = TraceBuilder().header(deviceProperties=[MI300])
     args = {"call": (shape, {}), "kernel": ({}, shape), "both": (shape, shape)}[where]
@@ -49,22 +49,22 @@ def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, i
         ("cudaLaunchKernel", [608, 1, 1]),
     ],
 )
-def test_the_grid_counts_blocks_whoever_launches_and_wherever_it_stands(call: str, grid: list[int], where: str) -> None:
-    """608 blocks of 256 threads on 304 compute units: 2 each, and 512 of 2,048 threads."""
+def test_the_grid_counts_blocks_for_every_launching_call(call: str, grid: list[int], where: str) -> None:
+    """608 blocks of 256 threads on 304 compute units: 2 blocks and 512 of 2,048 threads per unit."""
     row = kernel_calls(launched(call, grid, where=where).build().ranks[0]).row(0, named=True)
 
     assert [row[name] for name in (*GRID, *BLOCK)] == [608, 1, 1, 256, 1, 1]
     assert (row["blocks_per_sm"], row["occupancy_fraction"], row["is_estimated"]) == (2.0, 0.25, True)
 
 
-def test_a_last_block_that_is_not_full_counts() -> None:
-    """Each direction by itself: 1,000 threads in blocks of 256, and 3 in blocks of 2."""
+def test_a_partial_last_block_counts() -> None:
+    """In each dimension: 1,000 threads in blocks of 256, and 3 in blocks of 2."""
     builder = launched("hipExtModuleLaunchKernel", [1_000, 3, 1], block=(256, 2, 1), where="both")
 
     assert kernel_calls(builder.build().ranks[0]).select(GRID).row(0) == (4, 2, 1)
 
 
-def test_a_shape_of_zeros_is_not_known() -> None:
+def test_a_shape_of_zeros_is_unknown() -> None:
     """Kineto writes it for launches whose arguments it does not read, such as those on several devices."""
     call = "hipExtLaunchMultiKernelMultiDevice"
     row = kernel_calls(launched(call, [0, 0, 0], block=(0, 0, 0), where="both").build().ranks[0]).row(0, named=True)
@@ -72,8 +72,8 @@ def test_a_shape_of_zeros_is_not_known() -> None:
     assert (row["blocks_per_sm"], row["occupancy_fraction"], row["is_estimated"]) == (None, None, False)
 
 
-def test_the_shape_stays_where_the_launch_is_not_selected() -> None:
-    """The launch says that the grid counts threads, even where only the kernel is asked about."""
+def test_the_shape_remains_if_the_launch_is_not_selected() -> None:
+    """The launch tells that the grid counts threads, even if only the kernel is selected."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert kernel_calls(rank_trace.where(without_calls))["grid_x"].to_list() == [608]
@@ -88,7 +88,7 @@ def test_the_plugin_shows_the_grid_as_written() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
-    """Two CPUs come first, so GPU 0 is device 2, or 9 for GPU 7: it has what all listed GPUs have."""
+    """Two CPUs come first, so GPU 0 is device 2 and GPU 7 is device 9; it has the properties that all listed GPUs share."""
     gpus = [{**MI300, "id": number} for number in range(count)]
     builder = launched("hipLaunchKernel", [608, 1, 1], where="both").header(deviceProperties=gpus)
     shape = {"grid": [304, 1, 1], "block": [256, 1, 1]}
@@ -99,7 +99,7 @@ def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["models/mi300_bert", "inference/vllm_prefilldecode_piecewise/graph_execution"])
 def test_the_blocks_of_real_kernels(name: str, real_traces: Path) -> None:
-    """Read without our reader: those of hipExtModuleLaunchKernel are a 256th of what the file writes."""
+    """Read without our reader; grids of hipExtModuleLaunchKernel are divided by 256."""
     path = real_traces / f"{name}.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     calls = {each["args"].get("correlation"): each["name"] for each in events if each.get("cat") == "cuda_runtime"}

@@ -1,4 +1,4 @@
-"""What a kernel's name, its event kind and its arguments say about what it does."""
+"""The kind of a kernel, from its name, event kind and arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMPUTATION, COMMUNICATION, MEMORY, OTHER = KernelKind
 
 @pytest.fixture(autouse=True)
 def _no_rules_of_other_tests(monkeypatch):
-    """Start and end with the rules that ship."""
+    """Start and end with the rules that come with holotrace."""
     monkeypatch.delenv(RULES_VARIABLE, raising=False)
     yield
     remove_added_rules()
@@ -227,7 +227,7 @@ def test_kernels_of_every_communication_library_communicate(name: str) -> None:
     ],
 )
 def test_other_kernels_compute(name: str) -> None:
-    """What sorts, permutes, gathers, reduces or combines on one device only, and what only prepares an exchange."""
+    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange."""
     assert kind_of_name(name) is COMPUTATION
 
 
@@ -267,19 +267,19 @@ def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
     assert kind_of_name(name, EventKind.ACCELERATOR) is kind
 
 
-def test_mtia_names_say_nothing_about_gpu_kernels() -> None:
+def test_mtia_rules_do_not_apply_to_gpu_kernels() -> None:
     """A CUDA kernel called packet_sort or dma_gather computes."""
     assert [kind_of_name(name) for name in ("packet_sort", "dma_gather", "event_wait")] == [COMPUTATION] * 3
 
 
-def test_every_rule_says_why() -> None:
-    """A rule without its source cannot be judged by the next reader; libraries that communicate are linked."""
+def test_every_rule_has_a_reason() -> None:
+    """Readers can judge a rule only with its source; rules for communication link to their library."""
     assert all(rule.reason for rule in RULES)
     assert all("https://" in rule.reason for rule in RULES if rule.kind is COMMUNICATION)
 
 
 def test_a_hostile_name_is_classified_at_once() -> None:
-    """Only its beginning is read, and no rule takes time that grows with the square of it."""
+    """Only its beginning is read, and no rule takes quadratic time."""
     began = time.process_time()
     for part in ("dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"):
         kind_of_name(part * 1_000_000)
@@ -287,7 +287,7 @@ def test_a_hostile_name_is_classified_at_once() -> None:
 
 
 def test_the_event_kind_decides_before_the_name() -> None:
-    """A row of the copy category is memory whatever it is called, and a kernel called Memcpy is memory too."""
+    """A row of the copy category is memory under any name, and a kernel named Memcpy is memory, too."""
     trace = (
         TraceBuilder()
         .copy("ncclMemcpy", start_us=0, duration_us=1)
@@ -301,7 +301,7 @@ def test_the_event_kind_decides_before_the_name() -> None:
 
 
 def test_collective_arguments_make_a_kernel_communicate() -> None:
-    """A custom all-reduce of unknown name is recognised by the arguments the profiler gave it."""
+    """The arguments identify a custom all-reduce with an unknown name."""
     trace = (
         TraceBuilder()
         .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})
@@ -314,7 +314,7 @@ def test_collective_arguments_make_a_kernel_communicate() -> None:
 
 
 def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
-    """Users overrule the table, and themselves."""
+    """Users override the table, and their own earlier rules."""
     add_rule("^gemm", "communication", reason="a fused gemm and all-reduce")
     assert kind_of_name("gemm_ar") is COMMUNICATION
 
@@ -325,8 +325,8 @@ def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
     assert kind_of_name("gemm_ar") is None
 
 
-def test_an_added_rule_holds_for_traces_already_analysed() -> None:
-    """Who sees a misjudged kernel adds a rule and asks again, without opening the trace anew."""
+def test_an_added_rule_applies_to_traces_already_analysed() -> None:
+    """To correct a misjudged kernel, add a rule and repeat the analysis, without reopening the trace."""
     rank_trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks[0]
     assert device_work(rank_trace)["kernel_kind"].to_list() == [COMPUTATION]
 
@@ -342,7 +342,7 @@ def _kinds(rank_trace) -> list[int]:
 
 
 def test_added_rules_travel_to_worker_processes() -> None:
-    """The same answer in-process and in a pool of processes, which know nothing of `add_rule`."""
+    """In-process and in a pool of processes, in which `add_rule` was never called."""
     trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build()
     add_rule("my_ring", "communication")
 
@@ -380,7 +380,7 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
         ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is no kind of kernel"),
     ],
 )
-def test_a_bad_file_of_rules_is_refused_with_the_place(tmp_path, text: str, part: str) -> None:
+def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, text: str, part: str) -> None:
     """The message names the file and the number of the rule."""
     path = tmp_path / "rules.json"
     path.write_text(text)
@@ -411,7 +411,7 @@ def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None
 
 
 def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
-    """Ten thousand calls of one kernel cost one look at the rules."""
+    """Ten thousand calls of one kernel apply the rules once."""
     looked_at: list[str] = []
 
     def classifier(_event_kind):

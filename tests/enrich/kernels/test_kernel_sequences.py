@@ -18,7 +18,7 @@ def test_sequences_keep_the_order_of_the_rows():
 
 
 def test_texts_are_the_names_joined():
-    """Also of a sequence with one name twice, and of no sequence at all."""
+    """Also for a sequence with a repeated name, and for no sequence."""
     rank_trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0]
     gemm = rank_trace.table("events", ["name"])["name"].item()
 

@@ -1,4 +1,4 @@
-"""Which kernels run on tensor or matrix cores, and which operators could."""
+"""Kernels that run on tensor or matrix cores, and operators that could."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ UNKNOWN = (
 
 @pytest.fixture(autouse=True)
 def _no_rules_of_other_tests(monkeypatch):
-    """Start and end with the rules that ship."""
+    """Start and end with the rules that come with holotrace."""
     monkeypatch.delenv(RULES_VARIABLE, raising=False)
     yield
     remove_added_rules()
@@ -140,27 +140,27 @@ def _no_rules_of_other_tests(monkeypatch):
         *((name, None) for name in UNKNOWN),
     ],
 )
-def test_names_tell_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """From Volta to Blackwell, and CDNA; what multiplies no matrices; every other name is unknown."""
+def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
+    """From Volta to Blackwell, and CDNA; kernels that multiply no matrices; all other names are unknown."""
     assert answer_of_name(name) is uses
 
 
 @pytest.mark.parametrize("part", ["aiter", "matmul_", "Cijk_", "Cijk_MT1x1x1_", "ck_tile::", "fp8_", "pa_", "xxxx"])
-def test_endless_names_take_no_endless_time(part: str) -> None:
-    """Names come from the traced program; of 200,000 characters the first 8,000 are looked at."""
+def test_long_names_take_little_time(part: str) -> None:
+    """Names come from the traced program; only the first 8,000 of 200,000 characters are read."""
     began = time.process_time()
     assert answer_of_name(part * (200_000 // len(part))) is not True
     assert time.process_time() - began < 1
 
 
 def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
-    """A table of patterns without sources could not be kept up."""
+    """Patterns without sources cannot be maintained."""
     assert active_rules() == RULES
     assert all(rule.reason for rule in RULES)
 
 
 def test_kernels_in_file_order_null_where_the_name_does_not_tell() -> None:
-    """Copies have no row; the plugin's list knows nothing of Hopper and answers always."""
+    """Copies have no row; the plugin's list lacks Hopper and always answers."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)
@@ -195,15 +195,15 @@ NOT = ("aten::relu", "aten::mm_x", "my::aten::mm", "aten::conv1d_weight_norm", "
 
 
 def test_operators_that_could_use_tensor_cores() -> None:
-    """The plugin knew the first list alone; whole names only."""
+    """The plugin knew only the first list; only whole names match."""
     names = pl.Series([*OLD, *NEW, *NOT])
 
     assert names.filter(is_tensor_core_eligible(names)).to_list() == [*OLD, *NEW]
     assert names.filter(plugin_is_eligible(names)).to_list() == list(OLD)
 
 
-def test_the_last_added_rule_decides_and_can_be_taken_back() -> None:
-    """Before all others; what was remembered for the old rules does not stay."""
+def test_the_last_added_rule_decides_until_removed() -> None:
+    """It has priority over all others; results for the old rules are not used."""
     (rank_trace,) = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -216,7 +216,7 @@ def test_the_last_added_rule_decides_and_can_be_taken_back() -> None:
 
 
 def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None:
-    """The kind of a kernel tells too, under the rules as they are at the call."""
+    """The kind of a kernel counts, too, under the rules in force at the call."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -236,14 +236,14 @@ def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None
         ("gemm", ["tensor"], "none of: tensor, ordinary, unknown"),
     ],
 )
-def test_a_wrong_rule_says_what_is_wrong(pattern, cores, message) -> None:
-    """Of a call, and of a file with its number."""
+def test_an_invalid_rule_is_refused_with_the_reason(pattern, cores, message) -> None:
+    """From a call, and from a file, with the number of the rule."""
     with pytest.raises(InvalidOptionError, match=message):
         add_rule(pattern, cores)
 
 
 def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
-    """The environment names it; they come before those that ship."""
+    """The environment names the file; its rules have priority over those that come with holotrace."""
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"rules": [{"pattern": "^relu", "cores": "tensor"}]}), encoding="utf-8")
     monkeypatch.setenv(RULES_VARIABLE, str(path))
@@ -258,7 +258,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
 
 
 def test_rules_travel_to_other_processes() -> None:
-    """A worker starts with the rules that ship."""
+    """A worker starts with the rules that come with holotrace."""
     add_rule("^my_gemm", "tensor")
     trace = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build()
     with processes(1) as executor:

@@ -28,12 +28,12 @@ def names_where(selection) -> set[str]:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel that runs in step 2 and was launched in step 1 is one of step 1; what is in no step is in none."""
+    """A kernel that runs in step 2 but was launched in step 1 belongs to step 1; events outside steps belong to none."""
     assert names_where(partial(in_steps, steps=[1])) == {"early", "late"}
     assert names_where(partial(in_steps, steps=[1, 2])) == {"early", "late", "inside", "elsewhere"}
     assert names_where(partial(in_steps, steps=[9])) == set()
 
 
-def test_the_host_serves_every_device() -> None:
-    """Of device work only that of the devices asked for is kept, of the host everything."""
+def test_host_events_are_kept_for_every_device() -> None:
+    """Device work is kept only for the requested devices; host events are all kept."""
     assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

@@ -1,4 +1,4 @@
-"""Which step each event belongs to."""
+"""The step of each event."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
-    """It is what ran on its stream before the first work whose launch was recorded, whichever step runs by then."""
+    """It is work that ran on its stream before the first recorded launch, during any step."""
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
 

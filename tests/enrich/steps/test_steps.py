@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 def kept(builder: TraceBuilder) -> list[str]:
     """Build the trace and return the names of the events before the last step, in file order.
 
-    Device work that is asked for alone is the same.
+    Checks that device work alone is filtered equally.
     """
     (rank_trace,) = builder.build().where(before_last_step).ranks.values()
     events = rank_trace.table("events")
@@ -31,8 +31,8 @@ def test_steps_are_the_announced_ranges_with_their_numbers() -> None:
     assert steps(rank_trace).drop("track_id").rows() == [(11, 10_000, 25_000), (12, 30_000, 50_000)]
 
 
-def test_steps_on_the_device_are_none() -> None:
-    """The profiler repeats the steps as GPU annotations, which begin and end later; old files write cpu_op."""
+def test_step_ranges_on_the_device_do_not_count() -> None:
+    """The profiler repeats steps as GPU annotations, with later starts and ends; old files write cpu_op."""
     builder = (
         TraceBuilder()
         .gpu_annotation("ProfilerStep#7", start_us=40, duration_us=10)
@@ -45,7 +45,7 @@ def test_steps_on_the_device_are_none() -> None:
 
 
 def test_a_trace_without_steps_has_an_empty_table() -> None:
-    """Nothing announced, no rows, the same columns."""
+    """No rows, but the same columns."""
     (rank_trace,) = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build().ranks.values()
 
     table = steps(rank_trace)
@@ -64,8 +64,8 @@ def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
     assert kept(builder) == ["aten::mm", *(f"ProfilerStep#{number}" for number in numbers)]
 
 
-def test_host_events_of_the_last_step_and_after_go() -> None:
-    """What begins before the last step stays, also before the first and between steps; one at its start goes."""
+def test_host_events_from_the_last_step_on_are_dropped() -> None:
+    """Events that begin before the last step stay, also before the first and between steps; one at its start is dropped."""
     builder = (
         TraceBuilder()
         .operator("before", start_us=0, duration_us=1)
@@ -80,7 +80,7 @@ def test_host_events_of_the_last_step_and_after_go() -> None:
 
 
 def test_device_work_follows_its_launch() -> None:
-    """Launched in step 1 and running in step 2 stays; launched in step 2 goes, whatever the device's clock says."""
+    """Work launched in step 1 that runs in step 2 stays; work launched in step 2 is dropped, for any device clock."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -93,7 +93,7 @@ def test_device_work_follows_its_launch() -> None:
 
 
 def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_step() -> None:
-    """Its own start is all that is known of it; the same holds for waits and GPU annotations."""
+    """Only its own start is known; the same holds for waits and GPU annotations."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -109,7 +109,7 @@ def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_ste
 
 
 def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
-    """The GPU range of step 2 begins long after the host's; only the host's counts."""
+    """The GPU range of step 2 begins long after the range on the host; only the host counts."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -122,7 +122,7 @@ def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
 
 
 def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
-    """Thread 1 announces step 2 at 30 µs, thread 2 at 34: both announcements and what is between them go."""
+    """Thread 1 announces step 2 at 30 µs, thread 2 at 34; both, and the events between them, are dropped."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -136,7 +136,7 @@ def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
 
 
 def test_each_rank_has_its_own_boundary() -> None:
-    """Clocks of ranks differ; the last step is cut off each rank by its own announcement."""
+    """Clocks of ranks differ; each rank drops its own last step."""
     builder = TraceBuilder()
     for rank, offset in ((0, 0), (1, 1000)):
         builder.rank(rank).step(1, offset + 10, 10).step(2, offset + 30, 10)
@@ -146,8 +146,8 @@ def test_each_rank_has_its_own_boundary() -> None:
     assert [each.table("events").height for each in trace.ranks.values()] == [2, 2]
 
 
-def test_events_written_as_begin_and_end_keep_their_places() -> None:
-    """Rows of B/E pairs stand out of order in the table; the mask still hits the right ones."""
+def test_the_selection_fits_events_written_as_begin_and_end() -> None:
+    """B/E pairs are out of order in the table; the mask still fits them."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)
@@ -173,23 +173,23 @@ def test_windows_are_the_steps_over_all_threads() -> None:
     assert windows_of(builder) == [(1, 10, 20), (2, 30, 44)]
 
 
-def test_an_annotation_stands_in_for_steps() -> None:
-    """Its ranges are numbered from 0 as they begin; an unknown one has none."""
+def test_an_annotation_replaces_steps() -> None:
+    """Its ranges are numbered from 0 by start; an unknown annotation has no ranges."""
     builder = TraceBuilder().step(1, 0, 90).annotation("part", start_us=40, duration_us=5)
     builder.annotation("part", start_us=10, duration_us=5).annotation("part 2", start_us=20, duration_us=5)
     assert windows_of(builder, "part") == [(0, 10, 15), (1, 40, 45)]
     assert windows_of(builder, "nothing") == []
 
 
-def test_the_whole_trace_stands_in_where_there_are_no_steps() -> None:
-    """From the first start to the last end; nothing where there are no events."""
+def test_without_steps_the_whole_trace_is_the_window() -> None:
+    """From the first start to the last end; without events, no window."""
     builder = TraceBuilder().operator("a", start_us=5, duration_us=1).kernel("b", start_us=20, duration_us=7)
     assert windows_of(builder) == [(0, 5, 27)]
     assert windows_of(TraceBuilder()) == []
 
 
-def test_a_moment_lies_in_the_window_that_began_last() -> None:
-    """Half-open; unknown moments and those outside lie in none."""
+def test_a_time_belongs_to_the_window_that_began_last() -> None:
+    """Windows are half-open; null and times outside belong to none."""
     found = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
     moments = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
     assert window_of(found, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
@@ -220,7 +220,7 @@ def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> N
 
 
 def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
-    """Triton launches by cuLaunchKernelEx; it begins in the step."""
+    """Triton launches with cuLaunchKernelEx, which begins in the step."""
     builder = TraceBuilder().step(1, 0, 10)
     builder.kernel("t", start_us=20, duration_us=5, launch_us=9, launch_duration_us=4, launch_name="cuLaunchKernelEx")
 
@@ -229,7 +229,7 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 
 @pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
-    """Ten, then eight, then none: the third launched nothing; with seven the second was cut short as well."""
+    """Launches of ten, eight and none: the third is dropped; with seven, the second is dropped, too."""
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):
         for place in range(count):
@@ -240,7 +240,7 @@ def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: 
 
 
 def test_steps_without_any_device_work_stay_as_they_are() -> None:
-    """Nothing was cut short on the CPU."""
+    """On a CPU, nothing was cut short."""
     assert extended(TraceBuilder().step(1, 0, 10).step(2, 12, 10)) == [(1, 0, 10), (2, 12, 22)]
 
 
@@ -254,8 +254,8 @@ def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
     assert extended(builder, "nothing") == []
 
 
-def test_device_work_before_the_last_step_is_found_without_all_events(monkeypatch) -> None:
-    """A question about kernels does not go through the host's events, which are most of a trace."""
+def test_selecting_device_work_does_not_read_all_events(monkeypatch) -> None:
+    """An analysis of kernels does not read host events, which are most of a trace."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)

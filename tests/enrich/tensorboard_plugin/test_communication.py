@@ -41,7 +41,7 @@ def call(external_id: int | None, name: str = "nccl:all_reduce", **placement: in
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> None:
-    """Names, ids, steps apart, and every interval to the microsecond."""
+    """Names, ids, and every interval to the microsecond, step by step."""
     (file,) = real_traces.glob(REAL[run])
     (internals,) = (goldens / "tb" / run).glob("internals.json*")
     content = internals.read_bytes()
@@ -73,7 +73,7 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
-    """Host interval and kernel are both ranges of it; names of kernels do not count."""
+    """Host interval and kernel are both ranges of the node; names of kernels do not count."""
     builder = call(3, start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     builder.kernel("ncclDevKernel_AllReduce", start_us=50, duration_us=9, args={"External id": 4})
@@ -90,7 +90,7 @@ def test_kernels_count_only_with_nccl() -> None:
 
 
 def test_two_libraries_leave_no_node() -> None:
-    """The plugin cannot tell them apart."""
+    """The plugin cannot distinguish them."""
     builder = call(3, start_us=10, duration_us=5).operator("gloo:reduce", start_us=20, duration_us=5)
     assert communication_nodes(one_rank(builder)).is_empty()
 
@@ -109,7 +109,7 @@ def test_of_events_with_one_id_the_last_counts() -> None:
 
 
 def test_six_types_have_a_size() -> None:
-    """Of a double, a list of tensors, and what was not recorded, the size is 0; a scalar is one element."""
+    """A double, a list of tensors, and inputs that were not recorded have size 0; a scalar is one element."""
     builder = TraceBuilder()
     inputs = (
         ([[4, 5], []], ["c10::Half", "long int"]),
@@ -123,7 +123,7 @@ def test_six_types_have_a_size() -> None:
     assert communication_nodes(one_rank(builder))["byte_count"].to_list() == [48, 0, 0, 0]
 
 
-def test_a_node_belongs_to_the_step_in_which_it_lies_whole() -> None:
+def test_a_node_belongs_to_the_step_that_contains_it() -> None:
     """Before, across the end of, and after the steps: null."""
     steps = pl.DataFrame({"window": [7, 8], "start_ns": [10, 20], "end_ns": [20, 30]})
     pairs = [(5, 12), (10, 20), (19, 21), (20, 25), (30, 31)]
