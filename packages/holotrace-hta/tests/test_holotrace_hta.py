@@ -43,14 +43,14 @@ def said(environment: Path) -> str:
     return done.stderr
 
 
-def test_nothing_is_said_of_a_clean_environment(environment) -> None:
-    """Neither when Python starts, nor when `hta` is imported."""
+def test_a_clean_environment_causes_no_warning(environment) -> None:
+    """Nothing is printed when Python starts or when `hta` is imported."""
     assert said(environment) == ""
 
 
 @pytest.mark.parametrize("name", ["traceinsight", "HolisticTraceAnalysis"])
-def test_metas_package_beside_ours_is_reported(environment, name) -> None:
-    """Whichever was installed last: the check is not one of the files that are replaced."""
+def test_metas_package_next_to_ours_is_reported(environment, name) -> None:
+    """The order of installation does not matter: Meta's package does not replace the file with the check."""
     add_distribution(environment, name, "0.6.1", files=["hta/__init__.py"])
     assert (
         f"holotrace-hta and Meta's {name} 0.6.1 both install the package hta, and their files are mixed now. "
@@ -58,8 +58,8 @@ def test_metas_package_beside_ours_is_reported(environment, name) -> None:
     ) in said(environment)
 
 
-def test_files_that_an_uninstalled_package_took_along_are_reported(environment) -> None:
-    """Meta's package removes the files that it had replaced."""
+def test_files_removed_by_an_uninstallation_are_reported(environment) -> None:
+    """Uninstalling Meta's package removes the files that it had replaced."""
     (environment / "hta" / "trace_analysis.py").unlink()
     warning = said(environment)
     assert "1 files of holotrace-hta are missing, such as hta/trace_analysis.py" in warning

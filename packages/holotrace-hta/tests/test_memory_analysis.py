@@ -28,7 +28,7 @@ def test_the_timeline_is_htas(real_traces, goldens) -> None:
     assert (ours["Total"] == theirs[list(CATEGORIES)].sum(axis=1)).all()
 
 
-def test_the_state_after_each_moment(tmp_path) -> None:
+def test_the_state_after_each_time(tmp_path) -> None:
     """Memory allocated before appears at the first time; two changes at one time are one row."""
     path = written(tmp_path / "raw.json", [[-1, 0, 5, 0], [7, 1, 3, 4], [7, 1, 2, 7], [9, 3, -3, 4]])
     analysis = MemoryAnalysis(path)

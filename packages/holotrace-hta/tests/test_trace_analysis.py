@@ -157,7 +157,7 @@ def small(tmp_path) -> TraceAnalysis:
 
 
 def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
-    """Return what HTA answered."""
+    """Return HTA's answer."""
     path = goldens / "hta" / name / f"{call}.csv"
     return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"), index_col=0).reset_index(drop=True)
 
@@ -171,14 +171,14 @@ def same_job(real_traces: Path, name: str) -> TraceAnalysis:
 
 @each_golden
 def test_temporal_breakdown_equals_htas(real_traces, goldens, name) -> None:
-    """Column by column, number by number."""
+    """All columns and numbers are equal."""
     ours = same_job(real_traces, name).get_temporal_breakdown(visualize=False)
     pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_temporal_breakdown"), check_dtype=False)
 
 
 @each_golden
 def test_overlap_equals_htas(real_traces, goldens, name) -> None:
-    """Column by column, number by number."""
+    """All columns and numbers are equal."""
     ours = same_job(real_traces, name).get_comm_comp_overlap(visualize=False)
     pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_comm_comp_overlap"), check_dtype=False)
 
@@ -205,7 +205,7 @@ def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name
 
 @each_golden
 def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
-    """HTA gives a gap to one category where we divide it at the launch; together they are as long."""
+    """HTA assigns a gap to one category, while we divide it at the launch; the sums are equal."""
     of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
     theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
     ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)
@@ -222,7 +222,7 @@ def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_signatures_are_htas() -> None:
-    """Positional calls of old scripts mean the same."""
+    """Positional calls of old scripts keep their meaning."""
     methods = dict(inspect.getmembers(TraceAnalysis, inspect.isfunction))
     public = {name: method for name, method in methods.items() if not name.startswith("_") or name == "__init__"}
     not_of_hta = {"dashboard", *vars(PluginViews)}
@@ -235,7 +235,7 @@ def defaults_of(method: Callable[..., object]) -> dict[str, object]:
     return {parameter.name: parameter.default for parameter in list(inspect.signature(method).parameters.values())[1:]}
 
 
-def test_times_are_whole_where_they_are(small) -> None:
+def test_whole_times_are_integers(small) -> None:
     """40 µs of idling is the integer 40."""
     frame = small.get_temporal_breakdown(visualize=False)
     assert frame.iloc[0].to_dict() == {
@@ -252,7 +252,7 @@ def test_times_are_whole_where_they_are(small) -> None:
 
 
 def test_times_have_exact_thousandths(tmp_path) -> None:
-    """A kernel of 1.234 µs is 1.234 µs long, where HTA makes it 0 or 1."""
+    """A kernel of 1.234 µs is 1.234 µs long; HTA rounds it to 0 or 1."""
     builder = TraceBuilder().kernel("gemm", start_us=0.001, duration_us=1.234)
     frame = analysis_of(builder, tmp_path).get_temporal_breakdown(visualize=False)
     assert frame["compute_time(us)"].to_list() == [1.234]
@@ -268,12 +268,12 @@ def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
 
 
 def test_a_silent_rank_has_no_overlap(small) -> None:
-    """Not a number, and no warning about a division."""
+    """The overlap is NaN, without a warning about a division."""
     frame = small.get_comm_comp_overlap(visualize=False)
     assert frame["comp_comm_overlap_pctg"].to_list() == [50.0, pytest.approx(float("nan"), nan_ok=True)]
 
 
-def test_kernel_types_leave_other_work_out_and_memory_if_asked(tmp_path) -> None:
+def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
     """A state counts by the kinds that HTA looks at."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
@@ -315,7 +315,7 @@ def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
 
 
 def test_the_duration_ratio_is_a_share_of_time(tmp_path) -> None:
-    """As many kernels as cover 30 % of the time: the first takes more than that."""
+    """The first kernel alone covers the 30 % of the time."""
     builder, _ = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.3)[1]
     assert frame["name"].to_list() == ["k0", "others"]
@@ -359,7 +359,7 @@ def test_idle_statistics_have_htas_columns(small) -> None:
 
 
 def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
-    """By default all that exist, where HTA takes rank 0."""
+    """The default is all ranks; HTA's is rank 0."""
     everything, _ = small.get_idle_time_breakdown(visualize=False)
     assert sorted(set(everything["rank"])) == [0, 1]
     chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)
@@ -376,8 +376,8 @@ def test_the_kernel_delay_is_in_microseconds(small) -> None:
     assert frame["idle_time"].to_list() == [40, 0, 20]
 
 
-def test_figures_are_shown_unless_told_otherwise(small, shown) -> None:
-    """As HTA does, with plotly's default renderer or the one asked for."""
+def test_figures_are_shown_by_default(small, shown) -> None:
+    """They use plotly's default renderer, or the given one."""
     small.get_temporal_breakdown()
     small.get_comm_comp_overlap()
     small.get_gpu_kernel_breakdown(image_renderer="png")
@@ -387,7 +387,7 @@ def test_figures_are_shown_unless_told_otherwise(small, shown) -> None:
     assert len(shown) == 4
 
 
-def test_the_last_step_is_left_out_unless_asked_for(tmp_path) -> None:
+def test_the_last_step_is_kept_only_on_request(tmp_path) -> None:
     """A recording often ends within the last step."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10)
     builder.kernel("gemm", start_us=5, duration_us=1, launch_us=2).kernel(
@@ -400,7 +400,7 @@ def test_the_last_step_is_left_out_unless_asked_for(tmp_path) -> None:
 
 
 def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
-    """Names are looked for in the folder; absolute paths are taken as they are."""
+    """Names are relative to the folder; absolute paths are allowed."""
     first, second = gpu_job().write(tmp_path)
     facade = TraceAnalysis(trace_files={4: first.name, 6: str(second)}, trace_dir=str(tmp_path))
     assert facade.t.get_ranks() == [4, 6]
@@ -415,7 +415,7 @@ def test_trace_files_may_be_a_list(tmp_path, monkeypatch) -> None:
 
 
 def test_a_missing_folder_is_a_clear_error(tmp_path) -> None:
-    """HTA ends in an empty AssertionError."""
+    """HTA raises an AssertionError without a message."""
     with pytest.raises(TraceNotFoundError, match="missing does not exist"):
         TraceAnalysis(trace_dir=str(tmp_path / "missing"))
 
@@ -444,8 +444,8 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
     assert overlap["comp_comm_overlap_pctg"].isna().all()
 
 
-def test_statistics_are_given_when_asked_for_without_gpu_work_too(tmp_path) -> None:
-    """As where there is GPU work."""
+def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
+    """Without the request, the second value is None, as with GPU work."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
@@ -461,7 +461,7 @@ def test_t_offers_what_scripts_read(tmp_path) -> None:
         facade.t.get_iterations(9)
 
 
-def test_a_script_that_asks_one_question_does_not_wait_for_figures(tmp_path) -> None:
+def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
     """Neither plotly nor the other analyses are imported for a breakdown that is not shown."""
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
     script = (

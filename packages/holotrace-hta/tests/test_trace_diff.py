@@ -70,7 +70,7 @@ def test_the_comparison_equals_htas(diff_pair, goldens, device) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_comparison_by_short_names_equals_htas(diff_pair, goldens, device) -> None:
-    """HTA leaves `::::` behind where an anonymous namespace was; the rest of the name is the same."""
+    """HTA leaves `::::` in place of an anonymous namespace; the rest of the name is equal."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=True)
     theirs = golden_frame(goldens, f"diff.{device.upper()}.short")
@@ -81,7 +81,7 @@ def test_the_comparison_by_short_names_equals_htas(diff_pair, goldens, device) -
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", "all"])
 def test_the_names_by_change_equal_htas(diff_pair, goldens, device) -> None:
-    """The five lists."""
+    """All five lists are equal."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = names_by_change(comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=False), LABELS)
     (path,) = (goldens / "hta" / "_misc").glob(f"ops_diff.diff.{device.upper()}.json*")
@@ -116,8 +116,8 @@ def test_the_whole_frame(pair) -> None:
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
 
 
-def test_ops_diff_needs_no_second_look(pair) -> None:
-    """The names by the change of their count."""
+def test_ops_diff_lists_the_names_by_change(pair) -> None:
+    """The change is that of their count."""
     assert TraceDiff.ops_diff(*pair, test_iteration=1, device_type=DeviceType.GPU) == {
         "added": ["relu"],
         "deleted": [],
@@ -127,7 +127,7 @@ def test_ops_diff_needs_no_second_look(pair) -> None:
     }
 
 
-def test_equal_labels_are_told_apart(pair) -> None:
+def test_equal_labels_become_different(pair) -> None:
     """As HTA does."""
     sides = [LabeledTrace("x", t=trace) for trace in pair]
     assert list(TraceDiff.compare_traces(*sides).columns[:3:2]) == ["x_counts", "x_control_test_counts"]
@@ -169,8 +169,8 @@ def test_events_of_a_side(pair) -> None:
     assert (side.ranks(), side.iterations()) == ([0], [0, 1, 2])
 
 
-def test_what_does_not_exist_is_an_error(pair) -> None:
-    """A rank, a step, and no trace at all."""
+def test_input_that_does_not_exist_is_an_error(pair) -> None:
+    """A rank, a step, or the trace itself does not exist."""
     with pytest.raises(UnknownRankError):
         TraceDiff.compare_traces(*pair, control_rank=99)
     with pytest.raises(InvalidOptionError):

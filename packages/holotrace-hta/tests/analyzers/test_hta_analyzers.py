@@ -25,28 +25,28 @@ def scores(
 
 @pytest.mark.parametrize("name", ["ncclKernel_AllReduce", "ncclDevKernel_AllReduce(int)", "hcom_allReduce_"])
 def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
-    """In step 0 rank 1, in step 1 rank 0; also on stream 0."""
+    """Rank 1 starts last in step 0, rank 0 in step 1; stream 0 counts too."""
     rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
     assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}
 
 
 def test_ties_are_all_counted() -> None:
-    """Both start at 5."""
+    """Both ranks start at 5."""
     assert scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 5, 8)]) == {0: 1, 1: 1}
 
 
-def test_one_rank_and_fewer_than_asked_for_are_no_error() -> None:
+def test_one_rank_or_fewer_than_requested_is_not_an_error() -> None:
     """HTA raised TypeError and IndexError."""
     assert scores([(4, 1, 7, "ncclKernel_A", 5, 9)], wanted=3) == {4: 1}
 
 
-def test_no_communication_kernel_is_an_empty_answer() -> None:
+def test_no_communication_kernels_give_an_empty_answer() -> None:
     """HTA raised an error about the maximum of nothing."""
     assert scores([(0, 1, 7, "gemm", 5, 9)]) == {}
 
 
-def test_figures_are_shown_when_asked_for(monkeypatch) -> None:
-    """Through plotly's renderer."""
+def test_figures_are_shown_on_request(monkeypatch) -> None:
+    """Plotly's renderer receives the figure."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)

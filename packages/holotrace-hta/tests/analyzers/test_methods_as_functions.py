@@ -66,13 +66,13 @@ PAIRS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("function", "method", "options"), PAIRS, ids=[method for _, method, _ in PAIRS])
-def test_a_function_answers_as_the_method(function, method, options, analyzer) -> None:
-    """For the same trace and options."""
+def test_a_function_returns_the_answer_of_the_method(function, method, options, analyzer) -> None:
+    """Both receive the same trace and options."""
     assert_equal(function(analyzer.t, **options), getattr(analyzer, method)(**options))
 
 
 def test_idle_times_are_of_one_rank(analyzer, tmp_path) -> None:
-    """As the function of HTA takes one; sequences and blocked queues take their options."""
+    """HTA's function takes one rank; the functions for sequences and blocked queues take their options."""
     answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
     assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}
@@ -92,8 +92,8 @@ def test_the_steps_of_all_ranks(analyzer) -> None:
     assert extract_iteration_info(analyzer.t).to_numpy().tolist() == [[0, 1, 0, 190, 190], [1, 1, 0, 190, 190]]
 
 
-def test_names_that_modules_of_hta_import_are_there_too() -> None:
-    """Scripts import them from modules that merely import them."""
+def test_names_that_hta_modules_import_can_be_imported_from_them() -> None:
+    """Scripts import these names from modules that only import them themselves."""
     assert hta.trace_analysis.Trace is hta.common.trace.Trace
     assert hta.trace_analysis.BreakdownAnalysis is BreakdownAnalysis
     assert hta.common.trace.get_trace_files.__module__ == "hta.common.trace_file"
@@ -102,7 +102,7 @@ def test_names_that_modules_of_hta_import_are_there_too() -> None:
 
 
 def assert_equal(actual: Any, expected: Any) -> None:
-    """Compare answers that hold frames."""
+    """Compare answers that contain frames."""
     if isinstance(expected, pd.DataFrame):
         pd.testing.assert_frame_equal(actual, expected)
     elif isinstance(expected, dict):

@@ -31,7 +31,7 @@ MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
 
 
 def test_a_graph_of_each_thread(view) -> None:
-    """Its nodes, from the thread's root down to the kernels, and all paths through them."""
+    """The graph has the nodes from the thread's root down to the kernels, and all paths through them."""
     graph = CallGraph(view)
     assert list(graph.rank_to_stacks) == [0]
     assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}
@@ -53,8 +53,8 @@ def test_a_graph_of_each_thread(view) -> None:
     assert set(graph.rank_to_nodes[0]) == {-1, -2, *range(5)}
 
 
-def test_graphs_are_found_by_what_they_are_of(view) -> None:
-    """By rank, process, thread, index, and event."""
+def test_graphs_are_found_by_their_identity(view) -> None:
+    """The search is by rank, process, thread, index or event."""
     graph = CallGraph(view)
     assert graph.mapping.to_numpy().tolist() == [
         [0, 1000, 1, "outer", 0, -1, 1],
@@ -79,7 +79,7 @@ def test_a_graph_of_a_frame_alone(view) -> None:
 
 
 def test_a_visit_enters_and_leaves_each_node(view) -> None:
-    """Parents before their children, and after them."""
+    """It enters parents before their children and leaves them afterwards."""
     visited: list[tuple[str, int]] = []
     stack = CallGraph(view).rank_to_stacks[0][SIDE]
     stack.dfs_traverse(lambda index, _: visited.append(("in", index)), lambda index, _: visited.append(("out", index)))
@@ -93,7 +93,7 @@ def frame_of_a_thread() -> pd.DataFrame:
 
 
 def test_a_graph_of_a_thread_writes_its_columns() -> None:
-    """And reads them if they exist already."""
+    """If they exist already, it reads them."""
     frame = frame_of_a_thread()
     none = pd.DataFrame({"cpu_index": [], "gpu_index": []})
     CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)
@@ -120,7 +120,7 @@ def test_the_first_call_stacks_of_hta(view) -> None:
 
 
 def test_python_functions_end_with_their_callers(view) -> None:
-    """Of the same thread, from the outermost inwards."""
+    """A function is cut off at the end of its caller in the same thread, outermost callers first."""
     ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
     frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
     call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)

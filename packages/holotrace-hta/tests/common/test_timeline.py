@@ -73,8 +73,8 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
     ]
 
 
-def test_rows_tell_ranks_traces_threads_and_depths_apart(view) -> None:
-    """If there are several, or on request."""
+def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
+    """Rows are separate if there are several, or on request."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()
@@ -116,7 +116,7 @@ def test_a_setting_is_never_changed(view) -> None:
 
 
 def test_times_and_lengths_can_be_kept(view) -> None:
-    """As they are in the frame."""
+    """The bars have the times and lengths of the frame."""
     kernels_only = view.get_trace(0).iloc[3:]
     setting = TimelinePlotSetting(use_global_time=True, amplify_short_events=False)
     bars = prepare_timeline_events(kernels_only, setting, view.symbol_table)
@@ -155,8 +155,8 @@ def test_a_figure_has_a_bar_for_each_event_and_a_trace_for_each_colour(view, sho
     assert bars.customdata[1] == "<b>x &amp; y</b><br>from 3,020.0 µs, for 2.5 µs<br>correlation: 100002"
 
 
-def test_many_events_and_rows_are_bounded_and_the_figure_says_so(shown, monkeypatch) -> None:
-    """The longest events, the first rows, and the names that take most time."""
+def test_many_events_and_rows_are_cut_with_a_note(shown, monkeypatch) -> None:
+    """The longest events, the first rows, and the names that take most time stay."""
     monkeypatch.setattr(timeline_figure, "MOST_BARS", 30)
     monkeypatch.setattr(timeline_figure, "MOST_ROWS", 4)
     events = pd.DataFrame(
@@ -173,8 +173,8 @@ def test_many_events_and_rows_are_bounded_and_the_figure_says_so(shown, monkeypa
     assert set(figure.layout.yaxis.categoryarray) == {f"gpu stream 00{stream}" for stream in range(4)}
 
 
-def test_nothing_to_show_is_a_figure_that_says_so(view, shown) -> None:
-    """Without an error."""
+def test_a_figure_without_events_says_so(view, shown) -> None:
+    """It is not an error."""
     plot_events_timeline("Nothing", prepare_timeline_events(view.get_trace(0).iloc[:0], symbol_table=view.symbol_table))
     assert shown[0].layout.annotations[0].text == "no events to show"
 

@@ -117,8 +117,8 @@ def test_an_arrow_has_two_ends() -> None:
         ("urEnqueueKernelLaunch", "UNKNOWN GPU"),
     ],
 )
-def test_the_vendor_is_told_from_the_calls(tmp_path, call, vendor) -> None:
-    """HTA knows two names of calls."""
+def test_the_vendor_follows_from_the_calls(tmp_path, call, vendor) -> None:
+    """HTA looks for two call names only."""
     TraceBuilder().runtime(call, start_us=0, duration_us=1, correlation=5).write(tmp_path)
     assert Trace(trace_dir=str(tmp_path)).get_device_type() == vendor
 

@@ -24,8 +24,8 @@ def view() -> TraceView:
     return TraceView(builder.build(), "")
 
 
-def test_each_event_knows_what_lies_around_and_under_it(view) -> None:
-    """Times are on the clock of `ts`, including stream 0."""
+def test_each_event_has_its_ancestors_and_descendants(view) -> None:
+    """Kernels on stream 0 count, and times are on the clock of `ts`."""
     CallGraph(view)
     columns = ["parent", "depth", "height", "num_kernels", "kernel_dur_sum", "first_kernel_start", "last_kernel_end", "kernel_span"]  # fmt: skip
     assert view.get_trace(0)[columns].to_numpy().tolist() == [

@@ -24,8 +24,8 @@ FRAME = pd.DataFrame(
 
 
 @pytest.mark.parametrize(("position", "index"), [(0, 6), (1, 4), (-1, 4), (-2, 6), (2, None), (-3, None)])
-def test_an_operator_is_found_by_its_whole_name_and_place_in_time(position, index) -> None:
-    """Whatever its position in the frame."""
+def test_an_operator_is_found_by_its_whole_name_and_position(position, index) -> None:
+    """The position counts occurrences by time, not by row."""
     is_found, row = trace_df.find_op_occurrence(FRAME, "aten::mm", position)
     assert (is_found, row.get("index")) == (index is not None, index)
 

@@ -59,13 +59,13 @@ FIRST_STEP = [("ProfilerStep#4", 0), ("aten::mm", 1), ("cudaLaunchKernel", 2), (
         (filters.CompositeFilter([filters.ZeroDurationFilter(), filters.NameFilter("aten")]), [("aten::mm", 101)]),
     ],
 )
-def test_each_filter_keeps_what_it_says(view, chosen, expected) -> None:
+def test_each_filter_keeps_its_events(view, chosen, expected) -> None:
     """Rows keep their order, and stream 0 is a device stream."""
     assert kept(view, chosen) == expected
 
 
 def test_host_and_device_are_complements(view) -> None:
-    """With and without a symbol table."""
+    """This holds with and without a symbol table."""
     for symbols in (True, False):
         count = sum(
             len(kept(view, kernel_filter, with_symbols=symbols))
@@ -74,7 +74,7 @@ def test_host_and_device_are_complements(view) -> None:
         assert count == len(view.get_trace(0))
 
 
-def test_ranks_are_chosen_where_the_frame_has_them(view) -> None:
+def test_ranks_are_selected_if_the_frame_has_them(view) -> None:
     """Keeps all rows of a frame without the column."""
     frame = view.get_trace(0)
     assert len(filters.RankFilter(3)(frame)) == len(frame)
@@ -98,14 +98,14 @@ def test_names_may_be_texts() -> None:
         lambda: filters.NameIdColumnFilter("a")(pd.DataFrame({"name": [0]})),
     ],
 )
-def test_what_means_nothing_is_an_error(make) -> None:
+def test_an_option_without_meaning_is_an_error(make) -> None:
     """The message says what is wrong."""
     with pytest.raises(InvalidOptionError):
         make()
 
 
 def test_the_filters_keep_what_htas_keep(real_traces, goldens) -> None:
-    """The rows by their position in the file."""
+    """The same rows remain, by their position in the file."""
     trace = open_trace(real_traces / "two_rank_128", cache=False).where(before_last_step)
     view = TraceView(trace, "")
     frame, table = view.get_trace(0), view.symbol_table

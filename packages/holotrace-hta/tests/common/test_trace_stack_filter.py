@@ -49,12 +49,12 @@ def names(kept: pd.DataFrame) -> list[str]:
         (OperatorFilterMethod.Stack, ["ProfilerStep#1", "forward", "middle", "mm"]),
     ],
 )
-def test_the_place_relative_to_an_operator(frame, method, expected) -> None:
-    """Only on its thread: `other` runs at the same time on another."""
+def test_the_position_relative_to_an_operator(frame, method, expected) -> None:
+    """Only its thread counts: `other` runs at the same time on another one."""
     assert names(OperatorFilter("middle", 0, method)(frame)) == expected
 
 
-def test_kernels_come_along_with_their_calls(frame) -> None:
+def test_kernels_stay_with_their_calls(frame) -> None:
     """Also from stream 0."""
     assert names(UnderOperatorFilter("middle", 0, include_gpu_kernels=True)(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(AfterOperatorFilter("mm", -2, include_gpu_kernels=True)(frame)) == ["last", "mm", "last_kernel"]

@@ -17,7 +17,7 @@ from hta.common.types import (
 )
 
 
-def test_a_group_is_what_matches_or_the_others() -> None:
+def test_a_group_is_a_match_or_the_others() -> None:
     """At the start of the text."""
     group = GroupingPattern(re.compile("a|b"), group_name="letters")
     others = to_grouping_pattern(group, "rest", inverse_match=True)

@@ -13,8 +13,8 @@ from hta.configs.config import HtaConfig, logger, setup_logger
 from hta.version import __version__, __version_tuple__
 
 
-def test_configurations_overrule_each_other(tmp_path, monkeypatch, capsys) -> None:
-    """In the home folder, in the current folder, and the given file."""
+def test_later_configurations_override_earlier_ones(tmp_path, monkeypatch, capsys) -> None:
+    """The order is home folder, current folder, given file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".hta").mkdir(parents=True)
@@ -31,8 +31,8 @@ def test_configurations_overrule_each_other(tmp_path, monkeypatch, capsys) -> No
 
 
 @pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_file_that_is_no_configuration_is_an_error(text, tmp_path) -> None:
-    """With its name."""
+def test_a_file_that_is_not_a_configuration_is_an_error(text, tmp_path) -> None:
+    """The message names the file."""
     (tmp_path / "mine.json").write_text(text)
     with pytest.raises(InvalidOptionError, match=r"mine\.json"):
         HtaConfig(str(tmp_path / "mine.json"), load_default_paths=False)
@@ -57,8 +57,8 @@ OPTIONS = (
 
 @pytest.mark.parametrize(("name", "variable"), OPTIONS)
 def test_an_option_is_its_environment_variable(name, variable, monkeypatch) -> None:
-    """Whoever sets it, and whenever."""
-    monkeypatch.setenv(variable, "0")  # which it is again afterwards
+    """Its setter and the environment can change it at any time."""
+    monkeypatch.setenv(variable, "0")  # monkeypatch restores it afterwards
     options = env_options.HTAEnvOptions.instance()
     assert not getattr(env_options, name)()
     getattr(options, f"set_{name}")(value=True)

@@ -48,7 +48,7 @@ def test_the_lists_are_htas(goldens) -> None:
     assert {arg: ParserConfig.transform_arg_name(arg) for arg in theirs["transform"]} == theirs["transform"]
 
 
-def test_a_configuration_begins_with_htas_columns_and_is_changed_by_itself() -> None:
+def test_a_configuration_starts_with_htas_columns_and_changes_alone() -> None:
     """Configurations copy their lists, so that they do not change each other."""
     config = ParserConfig(ParserConfig.get_minimum_args())
     config.add_args(ParserConfig.ARGS_TRITON_KERNELS)
@@ -81,7 +81,7 @@ def test_columns_can_be_selected_by_name() -> None:
 
 
 def test_collectives_can_be_added() -> None:
-    """To the columns there are."""
+    """They are added to the existing columns."""
     config = ParserConfig.enable_communication_args(ParserConfig(ParserConfig.get_minimum_args()))
     assert names(config)[:4] == ["stream", "correlation", "collective_name", "in_msg_nelems"]
 
@@ -101,7 +101,7 @@ def test_columns_are_made_of_args() -> None:
 
 
 @pytest.mark.usefixtures("default_restored")
-def test_the_default_of_the_process_counts_where_none_is_given(tmp_path) -> None:
+def test_the_default_of_the_process_applies_if_none_is_given(tmp_path) -> None:
     """In TraceAnalysis too; existing objects do not change."""
     gpu_job().write(tmp_path)
     before = TraceAnalysis(trace_dir=str(tmp_path))
@@ -128,7 +128,7 @@ def test_a_script_configures_a_trace(tmp_path) -> None:
     assert columns[columns.index("dur") + 1 : columns.index("index_correlation")] == ["stream", "correlation", "grid"]
 
 
-def test_what_is_known_can_be_printed(capsys) -> None:
-    """A line for each arg."""
+def test_the_known_args_can_be_printed(capsys) -> None:
+    """Each arg is a line."""
     ParserConfig.show_available_args()
     assert len(capsys.readouterr().out.splitlines()) == len(ParserConfig.get_all_available_args())

@@ -49,7 +49,7 @@ REPEATING = (
     "trace_diff_pair",
     "trace_diff_test",
 )
-"""Long traces on which HTA was asked the same as on others."""
+"""Long traces; HTA received the same calls on them as on the others."""
 
 slow_where_repeating = [
     pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS
@@ -75,7 +75,7 @@ NOT_OFFERED_OR_ELSEWHERE = {
 """Calls among the comparisons that are made elsewhere or nowhere, and why."""
 
 ASKED_FOR_WHAT_IS_NOT_THERE = ("compare_traces.bad_rank", "compare_traces.bad_iter")
-"""Calls that name a rank or a step which the trace does not have: an error here too, which says what there is."""
+"""Calls with a rank or step that the trace does not have: errors that list the existing ones."""
 
 Job = tuple[TraceAnalysis, list[int], Path]
 """The analyzer, the ranks that the call names, or all, and a folder to write into."""
@@ -107,7 +107,7 @@ def annotations(job: Job, *, gpu: bool, **options: Any) -> object:
 
 
 def decoded(job: Job) -> object:
-    """Return the frames with texts for numbers."""
+    """Return the frames with texts instead of ids."""
     job[0].t.decode_symbol_ids()
     return job[0].t.get_all_traces()
 
@@ -237,8 +237,8 @@ def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
-def test_calls_on_a_trace_answer_as_they_did_there(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call gives an answer; where there was none in HTA, a table without rows says why it has none."""
+def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
+    """Every call has an answer; a table without rows has a reason if HTA had no answer."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")
@@ -251,8 +251,8 @@ def test_calls_on_a_trace_answer_as_they_did_there(real_traces, goldens, tmp_pat
     assert not failures, "\n".join(failures)
 
 
-def test_calls_that_compare_traces_answer_as_they_did_there(real_traces, goldens) -> None:
-    """The same for comparisons; a rank or a step that does not exist is an error of ours."""
+def test_calls_that_compare_traces_answer_as_in_hta(real_traces, goldens) -> None:
+    """Comparisons have answers too; a rank or step that does not exist is an error."""
     calls = calls_of(goldens / "hta" / "_misc")
     analyzers = (opened(real_traces, f"trace_diff_{side}", keep_last=True) for side in ("control", "test"))
     pair = tuple(LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("ctl", "tst"), analyzers, strict=True))
@@ -295,7 +295,7 @@ def ranks_of(call: str, analyzer: TraceAnalysis) -> list[int]:
 
 
 def failure(make: Callable[[Any], object], given: object, call: str, status: str) -> str:
-    """Return what is wrong with a call, or nothing."""
+    """Return the problem of a call; empty if there is none."""
     try:
         answer = make(given)
     except HolotraceError as error:

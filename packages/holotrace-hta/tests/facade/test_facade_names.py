@@ -20,13 +20,13 @@ from hta.facade.trace.names import shared_texts, shorten_name
         ("f(unclosed", "f"),
     ],
 )
-def test_a_name_loses_what_stands_in_brackets(name, short) -> None:
-    """Copies stay, and no name becomes empty."""
+def test_a_name_loses_its_brackets(name, short) -> None:
+    """Names of copies stay, and no name becomes empty."""
     assert shorten_name(name) == short
 
 
 def test_the_names_of_all_traces_are_htas(goldens) -> None:
-    """Except where HTA leaves nothing, or stumbles over an anonymous namespace."""
+    """They differ only if HTA leaves nothing, or cuts an anonymous namespace wrongly."""
     names = pd.read_csv(goldens / "hta" / "_misc" / "names.csv.gz", keep_default_na=False)
     is_compared = (names["shorten_name"] != "") & ~names["name"].str.contains("(anonymous namespace)", regex=False)
     compared = names[is_compared]

@@ -23,24 +23,24 @@ NAMES: dict[str, dict[str, dict[str, Any]]] = json.loads(
 )
 
 ABSENT = {
-    r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(__init__|bound_by|BLOCKING_SYNC_CALLS)": "an analysis makes the graph",
-    r"hta\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "no list of calls "
-    "and no threshold decides here",
-    r"hta\.analyzers\.critical_path_analysis\.(DEFAULT_EDGE_TYPES_IN_VIZ|PROFILE_TIMES|timeit)": "inner parts of HTA's method",
+    r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(__init__|bound_by|BLOCKING_SYNC_CALLS)": "an analysis creates the graph",
+    r"hta\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "neither a list "
+    "of calls nor a threshold decides",
+    r"hta\.analyzers\.critical_path_analysis\.(DEFAULT_EDGE_TYPES_IN_VIZ|PROFILE_TIMES|timeit)": "internal",
     r"hta\.common\.execution_trace\.(EXECUTION_TRACE_SUPPORTED_EVENTS|IMPORT_EXECUTION_TRACE_SUCCESSFULLY)": "internal",
     r"hta\.common\.timeline\.DefaultTTL": "internal",
     r"hta\.common\.trace_symbol_table\.(MAX_NUM_PROCESSES_SMALL|TraceSymbolTable\.NULL)": "internal",
     r"hta\.configs\.default_event_args\..*": "the list of args is Python, not YAML",
     r"hta\.configs\.default_values\.(DF_SYMBOL_COLUMNS|IS_DEBUG_ENABLED|MAX_.*)": "internal",
-    r"hta\.configs\.parser_config\.parse_event_args_yaml": "nothing reads them in HTA either",
+    r"hta\.configs\.parser_config\.parse_event_args_yaml": "HTA does not use it either",
     r"hta\.utils\.test_utils\..*": "for HTA's own tests; holotrace.testing builds traces",
     r"hta\.utils\.validate_trace\.get_expected_arguments": "internal",
-    r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "found "
-    "in the graph of networkx when they are asked for",
+    r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "
+    "of the networkx graph, which is created on first use",
     r"hta\.analyzers\.cuda_kernel_analysis\.CudaKernelAnalysis\.visualize_.*": "figures come with visualize=True",
     r"hta\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
-    r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "likewise",
-    r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay apart",
+    r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "events are not sorted one by one",
+    r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay separate",
     r"hta\.common\.trace\.add_fwd_bwd_links": "works on HTA's unparsed events; holotrace.operator_kernels joins the passes",
     r"hta\.common\.trace_parser\.(IJSON_INSTRS|round_down_time_stamps)": "times are never rounded",
     r"hta\.configs\.event_args_yaml_parser\.(ARGS_.*|DEFAULT_EVENT_ARGS_YAML|main)": "the list of args is Python, not YAML",
@@ -128,8 +128,8 @@ def test_an_enumeration_has_htas_members(module, name, members) -> None:
     assert {member.name: member.value for member in enumeration if member.name in members} == members
 
 
-def test_what_is_absent_is_absent() -> None:
-    """A name that came to be here leaves the lists; a pattern that matches nothing is gone."""
+def test_absent_names_are_absent() -> None:
+    """A name that exists must leave the lists, and every pattern must match something."""
     full_names = [f"{module}.{name}" for module, name, _ in expected()]
     unused = [pattern for pattern in ABSENT if not any(re.match(rf"{pattern}(\.|$)", name) for name in full_names)]
     assert unused == []

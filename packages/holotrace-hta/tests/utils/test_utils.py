@@ -24,7 +24,7 @@ from hta.utils.checker import is_valid_directory
     ],
 )
 def test_the_kind_of_work_by_its_name(name, kind) -> None:
-    """By the rules for names."""
+    """The rules for names decide."""
     assert utils.get_kernel_type(name) == kind
     questions = {
         "COMMUNICATION": utils.is_comm_kernel(name),
@@ -43,15 +43,15 @@ def test_the_kind_of_a_copy(name, copy) -> None:
     assert utils.get_memory_kernel_type(name) == copy
 
 
-def test_stretches_of_time_are_joined_where_they_touch() -> None:
-    """Whatever their order."""
+def test_touching_intervals_are_joined() -> None:
+    """The order of the intervals does not matter."""
     frame = pd.DataFrame({"ts": [30, 0, 10, 5], "dur": [1, 5, 2, 5]})
     assert utils.merge_kernel_intervals(frame).to_numpy().tolist() == [[0, 12], [30, 31]]
     assert utils.merge_kernel_intervals(frame.iloc[:0]).empty
 
 
-def test_paths_are_written_out() -> None:
-    """Those that begin with ~ or a dot."""
+def test_paths_are_expanded() -> None:
+    """Paths that begin with ~ or a dot become absolute."""
     assert utils.normalize_path("~/x") == str(Path.home() / "x")
     assert utils.normalize_path("./x") == str(Path.cwd() / "x")
     assert [utils.normalize_path(path) for path in ("/a/b", "a")] == ["/a/b", "a"]

@@ -28,7 +28,7 @@ def test_the_answers_are_htas(real_traces, goldens, name, level) -> None:
 
 
 def test_types_and_shapes_are_checked(tmp_path) -> None:
-    """Whole numbers count as fractions, not the other way round; unknown args pass unless they are asked for."""
+    """Integers are valid floats, but not the reverse; unknown args pass unless requested."""
     builder = TraceBuilder()
     builder.operator("a", start_us=0, duration_us=1, args={"External id": "x", "odd": 1, "memory bandwidth (GB/s)": 3})
     builder.operator("b", start_us=1, duration_us=1, args={"stream": 1.5})
@@ -48,7 +48,7 @@ def test_types_and_shapes_are_checked(tmp_path) -> None:
 
 
 def test_a_sound_file_and_one_that_cannot_be_read(tmp_path) -> None:
-    """And a level that does not exist, which HTA's own documentation names."""
+    """A level that does not exist is an error, although HTA's documentation names it."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     assert validate_trace_format(str(path), "default") == (True, {})
     assert list(validate_trace_format(str(tmp_path / "nothing.json"))[1]) == ["trace_read_error"]

@@ -74,7 +74,7 @@ def analysis_of(builder: TraceBuilder, folder: Path) -> TraceAnalysis:
 
 
 def annotated() -> TraceBuilder:
-    """A kernel inside `forward` and one outside, with their launches."""
+    """Return a job with a kernel inside `forward` and one outside, with their launches."""
     return (
         TraceBuilder()
         .step(4, 0, 50)
@@ -98,7 +98,7 @@ def test_each_kernel_has_its_annotation(tmp_path) -> None:
     ]
 
 
-def test_names_are_not_expanded_unless_asked_for(tmp_path) -> None:
+def test_names_are_expanded_only_on_request(tmp_path) -> None:
     """Then the three text columns are absent; unshortened names are whole."""
     analysis = analysis_of(annotated(), tmp_path)
     assert not {"s_name", "s_cat"} & set(analysis.get_gpu_kernels_with_user_annotations(0, expand_names=False).columns)
@@ -107,7 +107,7 @@ def test_names_are_not_expanded_unless_asked_for(tmp_path) -> None:
 
 
 def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
-    """Rank 0 is there, rank 5 is not."""
+    """The trace has rank 0, not rank 5."""
     with pytest.raises(UnknownRankError, match="its ranks are: 0"):
         analysis_of(annotated(), tmp_path).get_gpu_kernels_with_user_annotations(5)
 
@@ -134,7 +134,7 @@ def test_annotations_of_kernels_are_those_of_hta(opened, golden) -> None:
 @pytest.mark.parametrize("golden", BREAKDOWNS)
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
 def test_statistics_of_annotations_are_those_of_hta(opened, golden, side) -> None:
-    """Sum, extremes, deviation and mean of every name; HTA has no answer without GPU annotations, here they are."""
+    """Sum, minimum, maximum, deviation and mean of every name are equal; HTA has no answer without GPU annotations."""
     analysis, folder = opened(golden)
     ours = analysis.get_gpu_user_annotation_breakdown(use_gpu_annotation=side == "gpu", visualize=False)
     path = folder / f"get_gpu_user_annotation_breakdown.{side}.csv"
@@ -159,7 +159,7 @@ def many() -> TraceBuilder:
     return builder
 
 
-def test_what_is_beyond_the_cut_off_becomes_others(tmp_path) -> None:
+def test_names_beyond_the_cut_off_become_others(tmp_path) -> None:
     """Two of four names are kept; `others` has the statistics of its calls, and the allowed name stays."""
     analysis = analysis_of(many(), tmp_path)
     options = {"use_gpu_annotation": False, "visualize": False, "num_kernels": 1, "duration_ratio": 0.9}
@@ -182,7 +182,7 @@ def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
 @pytest.mark.parametrize("golden", ["param_dlrm", "trace_filter", "trace_filter__last"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
-    """By the start of kernels."""
+    """It goes by the start of kernels."""
     analysis, folder = opened(golden)
     theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
     ranks = analysis.get_potential_stragglers(
@@ -215,7 +215,7 @@ def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
 
 
 def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
-    """All ranks in one frame, the symbol table, the number wanted, and whether to show figures."""
+    """It receives all ranks in one frame, the symbol table, the number of ranks to return, and whether to show figures."""
     seen = []
 
     def longest(frame: pd.DataFrame, symbols: object, count: int, visualize: bool) -> pd.Series:  # noqa: FBT001
@@ -227,8 +227,8 @@ def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
     assert seen == [({0, 1}, {0}, analysis.t.symbol_table, 1, False)]
 
 
-def test_figures_are_shown_when_asked_for(tmp_path, monkeypatch) -> None:
-    """Through plotly's renderer."""
+def test_figures_are_shown_on_request(tmp_path, monkeypatch) -> None:
+    """Plotly's renderer receives the figure."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure.layout.title.text))
     analysis = analysis_of(late_rank(), tmp_path)
@@ -238,7 +238,7 @@ def test_figures_are_shown_when_asked_for(tmp_path, monkeypatch) -> None:
 
 
 def test_counters_with_operators_are_those_of_hta(opened) -> None:
-    """Every column that HTA's frame and ours have, but for the marks of a missing text and HTA's absolute `end`."""
+    """All common columns are equal, except for the markers of a missing text and HTA's absolute `end`."""
     analysis, folder = opened("cupti_profiler")
     (ours,) = analysis.get_cupti_counter_data_with_operators([0])
     theirs = pd.read_csv(folder / "get_cupti_counter_data_with_operators.0.csv.gz", index_col=0)

@@ -15,7 +15,7 @@ from jobs import cpu_job, gpu_job
 
 @pytest.fixture
 def shown(monkeypatch) -> list[object]:
-    """Everything passed to a notebook, in order; needs no notebook."""
+    """Collect, in order, everything that would be shown in a notebook."""
     given: list[object] = []
     notebook = ModuleType("IPython.display")
     notebook.display = lambda bundle, *, raw: given.append(bundle if raw else None)
@@ -26,7 +26,7 @@ def shown(monkeypatch) -> list[object]:
 
 
 def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
-    """First the words, then one figure for each analysis that could be made, by plotly's default renderer."""
+    """The verdict comes first, then one figure for each analysis that succeeded, in plotly's default renderer."""
     gpu_job().write(tmp_path)
     dashboard = TraceAnalysis(trace_dir=str(tmp_path)).dashboard()
     assert not shown
@@ -39,7 +39,7 @@ def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_
 
 
 def test_every_figure_has_a_title_and_units() -> None:
-    """What is measured stands over the figure, and its unit at the axis; nothing is drawn without."""
+    """The title names the quantity, and the axis its unit."""
     for name, figure in Dashboard(summary(gpu_job().build()), "dark").figures.items():
         assert figure.layout.title.text, name
         assert figure.layout.paper_bgcolor is None
@@ -48,15 +48,15 @@ def test_every_figure_has_a_title_and_units() -> None:
 
 
 def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
-    """It says so, and shows the rest."""
+    """The verdict says so; the other figures are shown."""
     dashboard = Dashboard(summary(cpu_job().build()))
     dashboard._ipython_display_()
     assert "No GPU work was recorded" in shown[0]["text/plain"]
     assert len(shown) == 1 + len(dashboard.figures)
 
 
-def test_names_from_a_trace_do_not_act_in_a_notebook(shown) -> None:
-    """Markup in a finding is text."""
+def test_names_from_a_trace_are_text_in_a_notebook(shown) -> None:
+    """Markup in a finding is escaped."""
     expected = summary(gpu_job().build())
     bad = Dashboard(type(expected)("a <b>verdict", {}, {}, expected.cpu_side, ("<script>alert(1)</script>\x1b",)))
     bad._ipython_display_()

@@ -80,8 +80,8 @@ def test_copies_can_be_left_out_of_the_launch_stats(analyzer) -> None:
     assert frames[5]["kernel"].tolist() == ["a", "b", "c"]
 
 
-def test_figures_are_shown_where_asked_for(analyzer, tmp_path, monkeypatch) -> None:
-    """By default for launches, on request for sequences."""
+def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
+    """Launches show a figure by default, sequences on request."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
 
@@ -107,7 +107,7 @@ def test_operators_have_their_kernels_and_delays(analyzer) -> None:
 
 
 def test_an_unknown_column_to_sort_by_is_an_error(analyzer) -> None:
-    """It lists the columns."""
+    """The message lists the columns."""
     with pytest.raises(InvalidOptionError, match=r"sort_by=\['sum'\].*occurrence_count"):
         analyzer.get_aten_op_kernels_and_delay(sort_by=["sum", "occurrence_count"])
 
@@ -133,7 +133,7 @@ def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
     ],
 )
 def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, options, reason) -> None:
-    """As in HTA nothing is raised; no trace is written."""
+    """There is no error, as in HTA, and no trace is written."""
     (tmp_path / "out").mkdir()
     frame = analyzer.get_frequent_cuda_kernel_sequences(output_dir=str(tmp_path / "out"), rank=2, **options)
 
@@ -144,7 +144,7 @@ def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, o
 
 
 def test_bad_input_is_an_error_before_work_starts(analyzer, tmp_path) -> None:
-    """A folder that is missing, an empty name, a rank that does not exist."""
+    """The input is a missing folder, an empty name, or a rank that does not exist."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         analyzer.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path / "nowhere"), rank=2)
     with pytest.raises(InvalidOptionError, match="operator_name=''"):

@@ -69,7 +69,7 @@ def same_job(real_traces: Path, name: str) -> TraceAnalysis:
 
 
 def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
-    """Return what HTA answered."""
+    """Return HTA's answer."""
     path = goldens / "hta" / name / f"{call}.csv"
     return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"))
 
@@ -81,7 +81,7 @@ def after_each_moment(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Se
 
 @each_golden
 def test_queue_lengths_equal_htas(real_traces, goldens, name) -> None:
-    """The same changes at the same times on the same tracks, and the same length after each moment."""
+    """Changes, their times and tracks, and the length after each time are equal."""
     for rank, ours in same_job(real_traces, name).get_queue_length_time_series().items():
         theirs = answer(goldens, name, f"get_queue_length_time_series.rank{rank}")
         assert sorted(ours.index) == sorted(theirs["index"])
@@ -117,7 +117,7 @@ def test_time_blocked_equals_htas_where_it_keeps_a_stream(real_traces, goldens, 
 
 @each_golden
 def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
-    """After each change, and their summary."""
+    """The bandwidths after each change, and their summary, are equal."""
     facade = same_job(real_traces, name)
     for rank, ours in facade.get_memory_bw_time_series().items():
         theirs = answer(goldens, name, f"get_memory_bw_time_series.rank{rank}").astype({"ts": ours["ts"].dtype})
@@ -130,7 +130,7 @@ def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
     np.testing.assert_allclose(summary.to_numpy(), theirs.to_numpy(), atol=GB_PER_S, rtol=0)
 
 
-def test_no_residue_of_doubles_counts_as_a_bandwidth(real_traces, goldens) -> None:
+def test_rounding_residues_are_not_bandwidths(real_traces, goldens) -> None:
     """Of HTA's 7,674 points of copies within the device 3,814 are about 1e-13 GB/s, so its median is 0.003.
 
     Its maximum adds two copies of which one begins when the other ends: 671.5 GB/s, where no copy has more than 392.8.
@@ -145,7 +145,7 @@ def test_no_residue_of_doubles_counts_as_a_bandwidth(real_traces, goldens) -> No
 
 @pytest.mark.parametrize("name", ["param_dlrm", "trace_filter", "trace_diff_control"])
 def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
-    """Name, stream, process, time and value of every counter event, after each moment."""
+    """Name, stream, process, time and value of every counter event are equal."""
     paths = same_job(real_traces, name).generate_trace_with_counters(output_dir=str(tmp_path))
     rank = min(paths)
     theirs = answer(goldens, name, f"generate_trace_with_counters.rank{rank}")
@@ -186,7 +186,7 @@ def test_the_frame_of_bandwidths(small) -> None:
 
 
 def test_summaries_have_htas_shape(small) -> None:
-    """Indexed by rank and stream or kind, columns of two levels; from given frames the same, which stay as they are."""
+    """The index is rank and stream or kind, the columns have two levels; given frames are not changed."""
     series = small.get_queue_length_time_series()
     columns = [list(frame.columns) for frame in series.values()]
     summary = small.get_queue_length_summary()
@@ -212,7 +212,7 @@ def test_time_blocked_on_every_stream(small) -> None:
 
 
 def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
-    """Sorted by time alone, each length still lasts until the next change of the same queue."""
+    """In a frame sorted by time alone, each length lasts until the next change of the same queue."""
     series = small.get_queue_length_time_series(ranks=[0])[0]
     frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
     blocked = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
@@ -229,14 +229,14 @@ def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
 
 
 def test_ranks_can_be_chosen(small) -> None:
-    """By default all, where HTA takes rank 0."""
+    """The default is all ranks; HTA's is rank 0."""
     assert list(small.get_queue_length_time_series(ranks=[1])) == [1]
     with pytest.raises(UnknownRankError):
         small.get_memory_bw_time_series(ranks=[9])
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """Beside the files, where another load skips them; only what is asked for; earlier copies are replaced, unless they may not be."""
+    """Copies are next to the files, where later loads skip them; only the requested counters; earlier copies are replaced unless forbidden."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]

@@ -22,7 +22,7 @@ FRAMES = st.dictionaries(
 
 @given(FRAMES)
 def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> None:
-    """In any order of rows, with values missing, and for groups of one value or none."""
+    """This holds for any order of rows, missing values, and groups of one value or none."""
     parts = {rank: frame.groupby("stream")[["queue_length"]].describe() for rank, frame in frames.items()}
     expected = pd.concat(parts, names=["rank", "stream"])
     summary = described(frames, by="stream", value="queue_length")

@@ -56,8 +56,8 @@ def test_an_arg_without_a_column_is_found_by_its_name() -> None:
     assert values(builder, AttributeSpec("x", "nowhere", ValueType.Int, -1), 3) == [-1, -1, -1]
 
 
-def test_what_is_no_number_counts_as_missing_in_a_column_of_numbers() -> None:
-    """Contexts of Intel's devices are hexadecimal texts."""
+def test_text_in_a_column_of_numbers_counts_as_missing() -> None:
+    """Intel writes contexts as hexadecimal text."""
     builder = TraceBuilder()
     for context in (3, "0xab"):
         builder.kernel("k", start_us=0, duration_us=1, args={"context": context})
@@ -73,7 +73,7 @@ def test_a_default_of_none_is_kept() -> None:
 
 @pytest.mark.parametrize("name", TRACES)
 def test_all_args_are_htas(real_traces, goldens, name) -> None:
-    """The columns in HTA's order, apart from args of events that HTA does not list, and `end`, which stands last."""
+    """The columns are in HTA's order, except for args of events that HTA does not list, and `end`, which is last."""
     theirs = json.loads((goldens / "hta" / "_misc" / f"parse_all_args.{name}.json").read_text(encoding="utf-8"))
     view = TraceView(open_trace(real_traces / TRACES[name], cache=False), "", ParserConfig(parse_all_args=True))
     frame = view.get_trace(0)

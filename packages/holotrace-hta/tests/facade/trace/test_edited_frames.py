@@ -113,7 +113,7 @@ def stacks_of(analyzer: TraceAnalysis, rank: int) -> pd.DataFrame:
 
 
 def assert_same(actual: object, expected: object) -> None:
-    """Compare answers, by value; numbers of symbols and whether a column is whole may differ."""
+    """Compare answers by value; symbol ids and integer or float columns may differ."""
     if isinstance(expected, pd.DataFrame):
         assert isinstance(actual, pd.DataFrame)
         shown = [
@@ -136,7 +136,7 @@ def assert_same(actual: object, expected: object) -> None:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> TraceAnalysis:
-    """The job as it is."""
+    """The unchanged job."""
     return opened(job(), tmp_path_factory.mktemp("plain"))
 
 
@@ -155,7 +155,7 @@ def doubled_in_place(analyzer: TraceAnalysis) -> None:
 
 @pytest.fixture(scope="module")
 def edited_in_place(tmp_path_factory) -> TraceAnalysis:
-    """The job, its frames changed after some analyses have answered."""
+    """The job with frames changed after some analyses have run."""
     analyzer = opened(job(), tmp_path_factory.mktemp("edited"))
     for call in CALLS.values():
         call(analyzer)
@@ -165,7 +165,7 @@ def edited_in_place(tmp_path_factory) -> TraceAnalysis:
 
 @pytest.fixture(scope="module")
 def assigned(tmp_path_factory) -> TraceAnalysis:
-    """The job, its frames replaced by changed copies, without knowing what was recorded before."""
+    """The job with frames replaced by changed copies: other row order, floats, and no column `end`."""
     analyzer = opened(job(), tmp_path_factory.mktemp("assigned"))
     for rank in analyzer.t.get_ranks():
         frame = analyzer.t.traces[rank].copy()
@@ -194,7 +194,7 @@ ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
 
 @pytest.mark.parametrize("name", slow_except([call for call in CALLS if call not in ARE_NOT_IN_FRAMES], QUICK))
 def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubled) -> None:
-    """Doubled times in the frames give what doubled times in the file give."""
+    """Doubled times in the frames have the same effect as in the file."""
     assert_same(CALLS[name](edited_in_place), CALLS[name](doubled))
 
 
@@ -245,7 +245,7 @@ def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
 
 
 def test_a_renamed_symbol_renames_the_kernels(tmp_path) -> None:
-    """A table whose texts were changed says what the numbers of the frames stand for."""
+    """A new symbol table with another text renames the events with its id."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")
     analyzer = opened(job(), tmp_path / "renamed")
     analyzer.t.get_all_traces()
@@ -270,8 +270,8 @@ def test_rows_added_to_a_frame_are_events(tmp_path) -> None:
     assert set(analyzer.get_idle_time_breakdown(visualize=False)[0]["stream"]) >= {99}
 
 
-def test_rows_twice_in_a_frame_are_two_events(tmp_path) -> None:
-    """Both have what was recorded of the event."""
+def test_duplicated_rows_are_two_events(tmp_path) -> None:
+    """Both have the recorded values of the event."""
     analyzer = opened(job(ranks=(0,)), tmp_path)
     expected = analyzer.get_kernel_summary(visualize=False)[1]
     analyzer.t.traces[0] = pd.concat([analyzer.t.traces[0]] * 2)
@@ -325,7 +325,7 @@ def test_a_frame_made_by_hand_is_a_rank() -> None:
 
 
 def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
-    """Analyses use `self.t`, whoever set it."""
+    """Analyses use `self.t`, even if the subclass set it."""
     job().write(tmp_path)
 
     class OfOneRank(TraceAnalysis):

@@ -17,7 +17,7 @@ def table_of(*texts: str) -> TraceSymbolTable:
     return table
 
 
-def test_it_is_where_scripts_import_it_from() -> None:
+def test_scripts_import_it_from_its_old_module() -> None:
     """hta.common.trace_symbol_table."""
     assert trace_symbol_table.TraceSymbolTable is TraceSymbolTable
 
@@ -91,8 +91,8 @@ def test_groups_of_texts_have_numbers() -> None:
     assert table.get_symbol_ids(trace_symbol_table.ProfilerStepGroupingPattern) == {"ProfilerStep#3": 3}
 
 
-def test_rows_of_frames_are_told_apart() -> None:
-    """A call that launched work is one, whatever its name."""
+def test_kinds_of_rows_are_recognised() -> None:
+    """A call that launched work is a launch, whatever its name."""
     table = table_of("cpu_op", "kernel", "cuda_driver", "aten::mm", "gemm", "cuLaunchKernelEx")
     frame = pd.DataFrame({"cat": [0, 1, 2, 2], "name": [3, 4, 5, 5], "index_correlation": [-1, 2, 0, -1]})
     assert table.get_events_mask(frame, ["gemm", "unknown"]).tolist() == [False, True, False, False]

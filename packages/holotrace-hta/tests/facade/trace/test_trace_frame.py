@@ -121,7 +121,7 @@ def test_the_frame_is_the_scripts_own() -> None:
 
 
 def test_the_raw_file_can_be_read(tmp_path) -> None:
-    """As parsed JSON; for damaged files the error points to `holotrace check`."""
+    """It returns parsed JSON; for damaged files, the error points to `holotrace check`."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"
