@@ -121,8 +121,8 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
     """`nccl:` launches work and never counts; `gloo:` counts if no device communicates."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
-    found = collectives(builder.build().ranks[0])
-    assert found.select("name", "content").rows() == [("gloo:all_reduce", " [[8]]")]
+    operations = collectives(builder.build().ranks[0])
+    assert operations.select("name", "content").rows() == [("gloo:all_reduce", " [[8]]")]
     with_kernel = builder.collective(start_us=20, duration_us=5).build().ranks[0]
     assert collectives(with_kernel)["family"].to_list() == ["all_reduce"]
     assert collectives(with_kernel)["start_ns"].to_list() == [20_000]
@@ -143,17 +143,17 @@ def test_operations_with_the_same_number_are_ordered() -> None:
     builder = TraceBuilder()
     for start in (0, 10):
         builder.collective(start_us=start, duration_us=1, sequence=4)
-    found = matchable_communication(builder.build().ranks[0])
-    assert found.select("number", "place", "by_order").rows() == [(4, 0, False), (4, 1, False)]
-    assert found["key"].n_unique() == 1
+    operations = matchable_communication(builder.build().ranks[0])
+    assert operations.select("number", "place", "by_order").rows() == [(4, 0, False), (4, 1, False)]
+    assert operations["key"].n_unique() == 1
 
 
 def test_a_rank_without_collectives_has_an_empty_table() -> None:
     """With all columns."""
-    found = matchable_communication(TraceBuilder().build().ranks[0])
-    assert found.is_empty()
+    operations = matchable_communication(TraceBuilder().build().ranks[0])
+    assert operations.is_empty()
     described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "asked_ns", "window"]
-    assert found.columns == [*described, "key", "number", "by_order", "place"]
+    assert operations.columns == [*described, "key", "number", "by_order", "place"]
 
 
 def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
@@ -166,8 +166,8 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
     """NCCL sends and receives in an all-to-all; kind, type and size come from the call."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
-    found = communication(builder.build().ranks[0])
-    assert found.select("family", "dtype", "byte_count").rows() == [("all_to_all", "long int", 192)]
+    operations = communication(builder.build().ranks[0])
+    assert operations.select("family", "dtype", "byte_count").rows() == [("all_to_all", "long int", 192)]
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
@@ -182,9 +182,9 @@ def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
     }
     builder = old_kernel("ncclKernel_ReduceScatter(int)", "nccl:_reduce_scatter_base")
     builder.operator("record_param_comms", start_us=0, duration_us=12, args=args)
-    found = matchable_communication(builder.build().ranks[0])
+    operations = matchable_communication(builder.build().ranks[0])
     columns = ("family", "dtype", "byte_count", "number", "by_order")
-    assert found.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7, False)]
+    assert operations.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7, False)]
 
 
 def test_without_a_description_type_and_size_are_null() -> None:
@@ -192,14 +192,14 @@ def test_without_a_description_type_and_size_are_null() -> None:
     builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
     shapes = {"Input Dims": [[6]], "Input type": ["float"]}
     builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
-    found = communication(builder.build().ranks[0])
-    assert found.select("family", "dtype", "byte_count").rows() == [("all_reduce", None, None)]
+    operations = communication(builder.build().ranks[0])
+    assert operations.select("family", "dtype", "byte_count").rows() == [("all_reduce", None, None)]
 
 
 def test_sends_are_communication_without_a_key() -> None:
     """They are in the table but cannot be matched."""
-    found = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
-    assert found.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
+    operations = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
+    assert operations.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
 
 
 def test_host_collectives_are_listed_besides_kernels() -> None:

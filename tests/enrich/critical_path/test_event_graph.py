@@ -54,8 +54,8 @@ def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
     graph = graph_of(small())
     times = graph.nodes["time_ns"] // 1_000
     edges = graph.edges.with_columns(
-        pl.col("type").replace_strict({int(each): each.name for each in EdgeType}),
-        pl.col("path_class").replace_strict({int(each): each.name for each in PathClass}),
+        pl.col("type").replace_strict({int(edge_type): edge_type.name for edge_type in EdgeType}),
+        pl.col("path_class").replace_strict({int(path_class): path_class.name for path_class in PathClass}),
         pl.col("weight_ns", "delay_ns") // 1_000,
         times.gather(graph.edges["source"]).alias("from"),
         times.gather(graph.edges["target"]).alias("to"),

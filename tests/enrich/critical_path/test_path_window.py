@@ -44,9 +44,9 @@ def test_a_window_is_a_step_an_annotation_a_range_or_everything(
     options: dict[str, object], name: str, start_us: int, end_us: int
 ) -> None:
     """By default, it is the last step that another one follows."""
-    found = window_of(steps(), **options)
+    window = window_of(steps(), **options)
 
-    assert (found.name, found.start_ns, found.end_ns) == (name, start_us * 1_000, end_us * 1_000)
+    assert (window.name, window.start_ns, window.end_ns) == (name, start_us * 1_000, end_us * 1_000)
 
 
 def test_the_only_step_is_the_window() -> None:

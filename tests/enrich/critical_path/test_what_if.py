@@ -182,7 +182,7 @@ GPU_BOUND = path_graph(gpu_bound())
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
     """In `diff/test` the device bounds the step: kernels twice as fast save between a quarter and a half of it."""
     (rank_trace,) = open_trace(real_traces / "diff" / "test", cache=False).ranks.values()
-    found = critical_path_graph(rank_trace)
+    graph = critical_path_graph(rank_trace)
 
-    assert 0.25 < (what_if(found, [Scale(pl.col("device").is_not_null(), 0.5)]).saved_fraction or 0) < 0.5
-    assert what_if(found, []).saved_ns == 0
+    assert 0.25 < (what_if(graph, [Scale(pl.col("device").is_not_null(), 0.5)]).saved_fraction or 0) < 0.5
+    assert what_if(graph, []).saved_ns == 0

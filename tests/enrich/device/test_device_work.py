@@ -126,9 +126,9 @@ def test_ranks_without_work_become_findings() -> None:
     """If one rank has work, the others are named and left out."""
     nothing = NoDeviceWork(rank=1, source="b.json", cpu_events=18_204)
 
-    found, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
+    with_work, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
 
-    assert found == {0: "partial"}
+    assert with_work == {0: "partial"}
     assert findings == ("rank 1 has no GPU kernels and is left out (b.json: 18,204 CPU events)",)
 
 

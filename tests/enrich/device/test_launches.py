@@ -163,9 +163,9 @@ def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
     """Return when the host asked for each piece of work, in µs, by its name."""
     (rank_trace,) = builder.build().ranks.values()
     names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
-    found = asked_for(rank_trace)
-    asked = [None if moment is None else moment / 1_000 for moment in found["asked_ns"]]
-    return dict(zip(names.gather(found["event_index"]), asked, strict=True))
+    rows = asked_for(rank_trace)
+    asked = [None if moment is None else moment / 1_000 for moment in rows["asked_ns"]]
+    return dict(zip(names.gather(rows["event_index"]), asked, strict=True))
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:

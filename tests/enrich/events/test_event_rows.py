@@ -22,6 +22,6 @@ def test_columns_of_events_equal_a_join():
     """Of events 4, null and 3, only the last exists, in row 1."""
     table = pl.DataFrame({"event_index": [5, 3], "bytes": [50, 30]}, schema_overrides={"event_index": pl.UInt32})
 
-    found = of_events(table, pl.Series([4, None, 3], dtype=pl.UInt32))
+    columns = of_events(table, pl.Series([4, None, 3], dtype=pl.UInt32))
 
-    assert found.to_dict(as_series=False) == {"bytes": [None, None, 30]}
+    assert columns.to_dict(as_series=False) == {"bytes": [None, None, 30]}

@@ -31,15 +31,15 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
     for thread, time in times:
         with_memory(builder, thread, time)
     rank_trace = builder.build().ranks[0]
-    nodes, found = host_nodes(rank_trace), nodes_of_memory_events(rank_trace)
+    nodes, node_rows = host_nodes(rank_trace), nodes_of_memory_events(rank_trace)
     names = [*rank_trace.texts(nodes["name"]), None]
 
     expected = []
-    for thread, time in sorted(times, key=lambda each: each[1]):
+    for thread, time in sorted(times, key=lambda thread_and_time: thread_and_time[1]):
         around = [call for call in calls if call[0] == thread and call[1] <= time < call[1] + call[2]]
         inner = max(around, key=lambda call: (call[1], -call[2]), default=None)
         expected.append(None if inner is None else ".".join(map(str, inner)))
-    mine = [names[row] for row in found]
+    mine = [names[row] for row in node_rows]
     by_time = memory_events(rank_trace)["time_ns"].to_list()
     assert sorted(zip(by_time, map(str, mine), strict=True)) == sorted(zip(by_time, map(str, expected), strict=True))
 

@@ -13,8 +13,8 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 def stacks_of(builder: TraceBuilder) -> dict[int, str]:
     """Return the stack of each operator of rank 0 that has one."""
-    found = operator_stacks(builder.build().ranks[0])
-    return {event: found.texts[stack] for event, stack in found.stack_of.iter_rows()}
+    stacks = operator_stacks(builder.build().ranks[0])
+    return {event: stacks.texts[stack] for event, stack in stacks.stack_of.iter_rows()}
 
 
 def test_recorded_stacks_are_used_unchanged():
@@ -60,8 +60,8 @@ def test_equal_stacks_are_stored_once():
     for start in (6, 16, 66):
         builder.operator("aten::a", start_us=start, duration_us=1)
 
-    found = operator_stacks(builder.build().ranks[0])
-    assert sorted(found.texts.to_list()) == ["g;h", "g;main"]
+    stacks = operator_stacks(builder.build().ranks[0])
+    assert sorted(stacks.texts.to_list()) == ["g;h", "g;main"]
     assert list(stacks_of(builder).values()) == ["g;main", "g;main", "g;h"]
 
 

@@ -102,18 +102,18 @@ def test_the_blocks_of_real_kernels(name: str, real_traces: Path) -> None:
     """Read without our reader; grids of hipExtModuleLaunchKernel are divided by 256."""
     path = real_traces / f"{name}.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    calls = {each["args"].get("correlation"): each["name"] for each in events if each.get("cat") == "cuda_runtime"}
+    calls = {event["args"].get("correlation"): event["name"] for event in events if event.get("cat") == "cuda_runtime"}
     expected = []
-    for each in events:
-        args = each.get("args", {})
-        if each.get("cat") == "kernel" and "grid" in args:
+    for event in events:
+        args = event.get("args", {})
+        if event.get("cat") == "kernel" and "grid" in args:
             is_in_threads = calls[args["correlation"]] == "hipExtModuleLaunchKernel"
             expected.append(math.prod(args["grid"]) / (math.prod(args["block"]) if is_in_threads else 1) / 304)
 
     (rank_trace,) = open_trace(path, cache=False).ranks.values()
-    found = kernel_calls(rank_trace)["blocks_per_sm"].drop_nulls().to_list()
+    blocks_per_sm = kernel_calls(rank_trace)["blocks_per_sm"].drop_nulls().to_list()
 
-    assert sorted(found) == pytest.approx(sorted(expected))
+    assert sorted(blocks_per_sm) == pytest.approx(sorted(expected))
 
 
 def without_calls(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:

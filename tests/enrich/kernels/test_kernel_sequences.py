@@ -22,7 +22,7 @@ def test_texts_are_the_names_joined():
     rank_trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0]
     gemm = rank_trace.table("events", ["name"])["name"].item()
 
-    found = sequence_texts(rank_trace, pl.Series("sequence", [f"{gemm},{gemm}", str(gemm)]), " -> ")
+    texts = sequence_texts(rank_trace, pl.Series("sequence", [f"{gemm},{gemm}", str(gemm)]), " -> ")
 
-    assert found.to_list() == ["gemm -> gemm", "gemm"]
+    assert texts.to_list() == ["gemm -> gemm", "gemm"]
     assert sequence_texts(rank_trace, pl.Series("sequence", [], dtype=pl.String), "|").to_list() == []

@@ -23,8 +23,8 @@ def names_where(selection) -> set[str]:
         .where(selection)
     )
     rank_trace = trace.ranks[0]
-    found = set(rank_trace.texts(rank_trace.table("events", ["name"])["name"]))
-    return found & {"early", "late", "inside", "elsewhere", "outside"}
+    names = set(rank_trace.texts(rank_trace.table("events", ["name"])["name"]))
+    return names & {"early", "late", "inside", "elsewhere", "outside"}
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:

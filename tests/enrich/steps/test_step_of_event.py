@@ -19,9 +19,9 @@ def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
     for name, start in (("before", 9), ("first", 10), ("between", 20), ("last", 39), ("after", 40)):
         builder.operator(name, start_us=start, duration_us=1)
 
-    found = numbers(builder)
+    step_of = numbers(builder)
 
-    assert {name: found[name] for name in ("before", "first", "between", "last", "after")} == {
+    assert {name: step_of[name] for name in ("before", "first", "between", "last", "after")} == {
         "before": None,
         "first": 4,
         "between": None,
@@ -40,9 +40,9 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
         .kernel("unknown", start_us=15, duration_us=1, stream=0)
     )
 
-    found = numbers(builder)
+    step_of = numbers(builder)
 
-    assert (found["launched"], found["unknown"]) == (4, 5)
+    assert (step_of["launched"], step_of["unknown"]) == (4, 5)
 
 
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
@@ -50,9 +50,9 @@ def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
 
-    found = numbers(builder)
+    step_of = numbers(builder)
 
-    assert (found["left"], found["launched"]) == (None, 4)
+    assert (step_of["left"], step_of["launched"]) == (None, 4)
 
 
 def test_without_steps_nothing_belongs_to_one() -> None:

@@ -143,7 +143,7 @@ def test_each_rank_has_its_own_boundary() -> None:
         builder.operator("x", start_us=offset + 15, duration_us=1)
     trace = builder.build().where(before_last_step)
 
-    assert [each.table("events").height for each in trace.ranks.values()] == [2, 2]
+    assert [rank_trace.table("events").height for rank_trace in trace.ranks.values()] == [2, 2]
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
@@ -163,8 +163,8 @@ def test_the_selection_fits_events_written_as_begin_and_end() -> None:
 
 def windows_of(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
     """Return the windows of rank 0 in microseconds."""
-    found = windows(builder.build().ranks[0], annotation)
-    return [(number, start // 1_000, end // 1_000) for number, start, end in found.iter_rows()]
+    table = windows(builder.build().ranks[0], annotation)
+    return [(number, start // 1_000, end // 1_000) for number, start, end in table.iter_rows()]
 
 
 def test_windows_are_the_steps_over_all_threads() -> None:
@@ -190,17 +190,17 @@ def test_without_steps_the_whole_trace_is_the_window() -> None:
 
 def test_a_time_belongs_to_the_window_that_began_last() -> None:
     """Windows are half-open; null and times outside belong to none."""
-    found = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
+    table = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
     moments = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
-    assert window_of(found, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
-    assert window_of(found.clear(), moments).to_list() == [None] * 8
+    assert window_of(table, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
+    assert window_of(table.clear(), moments).to_list() == [None] * 8
 
 
 def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
     """Return number, start and end in µs of the windows with their device work."""
     (rank_trace,) = builder.build().ranks.values()
-    found = device_extended_windows(rank_trace, annotation)
-    return [(window, start // 1_000, end // 1_000) for window, start, end in found.rows()]
+    table = device_extended_windows(rank_trace, annotation)
+    return [(window, start // 1_000, end // 1_000) for window, start, end in table.rows()]
 
 
 def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> None:

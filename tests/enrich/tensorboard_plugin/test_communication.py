@@ -68,8 +68,8 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
     assert nodes["external_id"].to_list() == [node["external_id"] for node in expected]
     for number, node in enumerate(expected):
         since_base = (pl.col("start_ns", "end_ns") - rank_trace.header.base_time_ns) / 1_000
-        found = ranges.filter(pl.col("node") == number).select(since_base).rows()
-        assert found == [pytest.approx(pair, abs=0.3) for pair in node["ranges"]]
+        intervals = ranges.filter(pl.col("node") == number).select(since_base).rows()
+        assert intervals == [pytest.approx(pair, abs=0.3) for pair in node["ranges"]]
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
