@@ -22,7 +22,7 @@ from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
 from holotrace.enrich.host.memory_events import Rows, nodes_of_memory_events
 from holotrace.enrich.host.module_times import ModuleTimes, module_times
-from holotrace.enrich.host.node_times import node_times
+from holotrace.enrich.host.node_times import Bools, node_times
 from holotrace.enrich.host.operator_stacks import OperatorStacks, operator_stacks
 from holotrace.enrich.job.processes import host_and_process
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
@@ -187,9 +187,7 @@ class Attribution:
         """Return the innermost host node around each memory event, -1 if there is none."""
         return nodes_of_memory_events(rank_trace)
 
-    def operator_and_caller(
-        self, parent: Rows, is_counted: np.ndarray[tuple[int], np.dtype[np.bool_]], node: Rows
-    ) -> tuple[Rows, Rows]:
+    def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
         """Return the operator to which each node belongs, and the operator around that one; -1 if there is none.
 
         Args:

@@ -18,6 +18,7 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.host.memory_blocks import TimeWindow
 from holotrace.enrich.host.memory_events import Rows
 from holotrace.enrich.host.module_times import ModuleTimes
+from holotrace.enrich.host.node_times import Bools
 from holotrace.enrich.host.operator_stacks import OperatorStacks, recorded_stacks
 from holotrace.enrich.job.processes import host_and_process_by_name
 from holotrace.enrich.steps.step_roles import times_within
@@ -216,9 +217,7 @@ class PluginAttribution(Attribution):
         """Know threads by their numbers alone, and times as floats."""
         return plugin_nodes_of_memory_events(rank_trace)
 
-    def operator_and_caller(
-        self, parent: Rows, is_counted: np.ndarray[tuple[int], np.dtype[np.bool_]], node: Rows
-    ) -> tuple[Rows, Rows]:
+    def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
         """Take the node itself, if it is an operator, and whatever is directly around it."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
