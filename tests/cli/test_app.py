@@ -77,6 +77,30 @@ def test_the_version_loads_no_commands() -> None:
     assert (version.split()[0], loaded) == ("holotrace", "[]")
 
 
+def loaded_by(*arguments: str) -> set[str]:
+    """Run a command in a process of its own; return the modules it has loaded."""
+    program = (
+        f"import sys; sys.argv = ['holotrace', *{list(arguments)!r}];"
+        "from holotrace.cli.app import main; main(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_help_loads_no_tables() -> None:
+    """It lists all questions without their computations."""
+    assert loaded_by("--help") & {"numpy", "polars", "rich", "holotrace.cli.questions"} == set()
+
+
+def test_a_command_loads_only_its_own_question(tmp_path) -> None:
+    """Neither the computations of other questions nor what figures, SQL and remote files need."""
+    gpu_job().write(tmp_path)
+    modules = loaded_by("idle-time", str(tmp_path), "--no-cache")
+    computations = {name for name in modules if name.startswith("holotrace.analyses.") and name.endswith(".compute")}
+    assert computations == {"holotrace.analyses.idle_time.compute"}
+    assert modules & {"plotly", "duckdb", "fsspec", "jinja2", "holotrace.whole_job.summary"} == set()
+
+
 def test_tables_need_no_drawing_libraries(tmp_path) -> None:
     """Only the report and HTA's interface load plotly, jinja2 and pandas."""
     gpu_job().write(tmp_path)

@@ -1,1 +1,1 @@
-"""One question a file: a frozen result, the function that answers, no plotting. None imports another."""
+"""A folder for each question about traces: question, computation, tables, figure. None imports another."""

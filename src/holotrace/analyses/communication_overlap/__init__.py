@@ -1,1 +1,1 @@
-"""Communication overlap: what is computed, and how it is drawn."""
+"""Communication overlap: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Compare operators: what is computed, and how it is drawn."""
+"""Compare operators: the question, its computation, tables and figure."""

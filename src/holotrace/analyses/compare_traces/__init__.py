@@ -1,1 +1,1 @@
-"""Compare traces: what is computed, and how it is drawn."""
+"""Compare traces: the question, its computation, tables and figure."""

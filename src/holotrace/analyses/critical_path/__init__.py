@@ -1,1 +1,1 @@
-"""Critical path: what is computed, and how it is drawn."""
+"""Critical path: the question, its computation, tables and figure."""

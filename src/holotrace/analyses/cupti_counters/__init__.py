@@ -1,1 +1,1 @@
-"""Cupti counters: what is computed, and how it is drawn."""
+"""CUPTI counters: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Distributed: what is computed, and how it is drawn."""
+"""Distributed: the question, its computation, tables and figure."""

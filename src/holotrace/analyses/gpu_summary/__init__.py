@@ -1,1 +1,1 @@
-"""Gpu summary: what is computed, and how it is drawn."""
+"""GPU summary: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Idle time: what is computed, and how it is drawn."""
+"""Idle time: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Kernel breakdown: what is computed, and how it is drawn."""
+"""Kernel breakdown: the question, its computation, tables and figure."""

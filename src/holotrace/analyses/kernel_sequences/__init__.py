@@ -1,1 +1,1 @@
-"""Kernel sequences: what is computed, and how it is drawn."""
+"""Kernel sequences: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Kernels: what is computed, and how it is drawn."""
+"""Kernels: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Launch statistics: what is computed, and how it is drawn."""
+"""Launch statistics: the question, its computation, tables and figure."""

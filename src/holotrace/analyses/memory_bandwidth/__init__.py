@@ -1,1 +1,1 @@
-"""Memory bandwidth: what is computed, and how it is drawn."""
+"""Memory bandwidth: the question, its computation, tables and figure."""

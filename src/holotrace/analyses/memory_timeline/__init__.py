@@ -1,1 +1,1 @@
-"""Memory timeline: what is computed, and how it is drawn."""
+"""Memory timeline: the question, its computation, tables and figure."""

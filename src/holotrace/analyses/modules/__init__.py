@@ -1,1 +1,1 @@
-"""Modules: what is computed, and how it is drawn."""
+"""Modules: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Operator kernels: what is computed, and how it is drawn."""
+"""Operator kernels: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Operator memory: what is computed, and how it is drawn."""
+"""Operator memory: the question, its computation, tables and figure."""

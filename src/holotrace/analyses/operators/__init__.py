@@ -1,1 +1,1 @@
-"""Operators: what is computed, and how it is drawn."""
+"""Operators: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Queue length: what is computed, and how it is drawn."""
+"""Queue length: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Step time: what is computed, and how it is drawn."""
+"""Step time: the question, its computation, tables and figure."""

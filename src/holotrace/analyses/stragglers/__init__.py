@@ -1,1 +1,1 @@
-"""Stragglers: what is computed, and how it is drawn."""
+"""Stragglers: the question, its computation, tables and figure."""

@@ -1,1 +1,1 @@
-"""Temporal breakdown: what is computed, and how it is drawn."""
+"""Temporal breakdown: the question, its computation, tables and figure."""

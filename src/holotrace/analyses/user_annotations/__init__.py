@@ -1,1 +1,1 @@
-"""User annotations: what is computed, and how it is drawn."""
+"""User annotations: the question, its computation, tables and figure."""
