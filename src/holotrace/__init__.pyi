@@ -62,6 +62,7 @@ from .errors import (
 )
 from .execution.executor import IN_PROCESS as IN_PROCESS
 from .execution.processes import processes as processes
+from .html_report.report import report as report
 from .ingest.open_trace import open_trace as open_trace
 from .ingest.runs import Run as Run, Runs as Runs, find_runs as find_runs
 from .ingest.write_store import Ingested as Ingested, write_store as write_store

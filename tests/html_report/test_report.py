@@ -17,12 +17,13 @@ from plotly.offline import get_plotlyjs
 import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.plotly_js import plotly_js_for
+from holotrace.errors import InvalidOptionError
 from holotrace.html_report import report
 from holotrace.html_report.report import Contents, render_report, write_report
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.question import Analysis
 from holotrace.store.trace import SkippedFile, Trace
-from holotrace.testing.builder import TraceBuilder
+from holotrace.testing import TraceBuilder, small_job
 from holotrace.units import percent_text
 from holotrace.whole_job.summary import summary
 from jobs import MARKUP, cpu_job, gpu_job
@@ -278,3 +279,35 @@ def test_resources_are_plain_text() -> None:
     folder = Path(report.__file__).parent
     for name in ("script.js", "style.css", "template.html.j2"):
         assert b"\r" not in (folder / name).read_bytes()
+
+
+def test_a_report_is_written_from_python(tmp_path) -> None:
+    """It holds the summary that the function returns; an existing file is replaced only on request."""
+    path = tmp_path / "report.html"
+    job = small_job()
+    found = holotrace.report(job, path, title="a small job")
+    page = path.read_text(encoding="utf-8")
+
+    assert found == holotrace.summary(job)
+    assert "a small job" in page
+    assert found.verdict in page
+    with pytest.raises(InvalidOptionError, match="already exists"):
+        holotrace.report(job, path)
+    holotrace.report(job, path, overwrite=True)
+
+
+def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
+    """Or after the file, if there is only one."""
+    for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):
+        builder = TraceBuilder()
+        for rank in ranks:
+            builder.rank(rank).kernel("gemm", start_us=0, duration_us=5)
+        paths = builder.write(tmp_path / "job")
+        holotrace.report(holotrace.open_trace(paths, cache=False), tmp_path / f"{len(ranks)}.html")
+        assert name in (tmp_path / f"{len(ranks)}.html").read_text(encoding="utf-8")
+
+
+def test_a_report_needs_a_name_of_a_page(tmp_path) -> None:
+    """Any other suffix would mislead."""
+    with pytest.raises(InvalidOptionError, match=r"ends in \.html"):
+        holotrace.report(small_job(), tmp_path / "report.pdf")

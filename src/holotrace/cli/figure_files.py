@@ -6,26 +6,13 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from holotrace.errors import InvalidOptionError
-from holotrace.export.new_file import expect_writable
+from holotrace.export.new_file import PAGES, expect_writable
 from holotrace.locations import Location, drafted
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-PAGES = (".html", ".htm")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
-
-
-def expect_a_page(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that the name is that of a page and that the file can be written.
-
-    Raises:
-        InvalidOptionError: the name has another suffix, or the file cannot be written.
-    """
-    if path.suffix.lower() not in PAGES:
-        message = f"{path} would contain HTML; choose a name that ends in .html"
-        raise InvalidOptionError(message)
-    expect_writable(path, overwrite=overwrite)
 
 
 def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:

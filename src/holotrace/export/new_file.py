@@ -10,6 +10,9 @@ from typing import BinaryIO, cast
 from holotrace.errors import InvalidOptionError
 from holotrace.locations import Location, drafted, expect_writable_folder
 
+PAGES = (".html", ".htm")
+"""Suffixes of HTML files."""
+
 _COMPRESSION_LEVEL = 3
 """Compresses a trace about 15-fold; higher levels take several times as long for a few percent."""
 
@@ -27,6 +30,18 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
     if target.exists() and not overwrite:
         message = f"{target} already exists; remove it, choose another name, or ask for it to be overwritten"
         raise InvalidOptionError(message)
+
+
+def expect_page(path: Location, *, overwrite: bool) -> None:
+    """Check, before any work, that the name is that of a page and that the file can be written.
+
+    Raises:
+        InvalidOptionError: the name has another suffix, or the file cannot be written.
+    """
+    if path.suffix.lower() not in PAGES:
+        message = f"{path} would contain HTML; choose a name that ends in .html"
+        raise InvalidOptionError(message)
+    expect_writable(path, overwrite=overwrite)
 
 
 @contextmanager

@@ -26,14 +26,16 @@ from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.export.new_file import expect_page
 from holotrace.figures import figure_of
-from holotrace.ingest.file_health import FileHealth
-from holotrace.locations import Location, drafted, name_of
+from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.locations import Address, Location, drafted, located, name_of
 from holotrace.question import Analysis
-from holotrace.store.trace import SkippedFile
+from holotrace.store.trace import SkippedFile, Trace
 from holotrace.tables import PrintedTable, print_frame, print_view
 from holotrace.units import percent_text, size_text
-from holotrace.whole_job.summary import Summary, shown_analyses
+from holotrace.whole_job.summary import Summary, shown_analyses, summary
 
 MOST_BYTES = 8_000_000
 """Maximum size of the file, which people mail and attach to tickets."""
@@ -74,6 +76,44 @@ class _Section:
     tables: tuple[PrintedTable, ...]
     missing: tuple[str, ...]
     python: str
+
+
+def report(
+    trace: Trace, path: Address, *, title: str = "", overwrite: bool = False, executor: Executor = IN_PROCESS
+) -> Summary:
+    """Write everything about a job into one HTML file that works offline, and return the summary it shows.
+
+    Args:
+        trace: the job.
+        path: where to write the report, a path or URL that ends in .html.
+        title: name of the job on the page; by default the folder or file of the traces.
+        overwrite: replace the file if it exists.
+        executor: runs the work on the ranks.
+
+    Raises:
+        InvalidOptionError: the name does not end in .html, the file exists, or its folder cannot be written.
+        OSError: the file cannot be written there.
+
+    >>> import tempfile
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = holotrace.report(small_job(), f"{folder}/report.html")
+    >>> len(summary.results)
+    21
+    """
+    target = located(path)
+    expect_page(target, overwrite=overwrite)
+    whole = summary(trace, executor=executor)
+    files = file_health(trace, executor=executor)
+    write_report(Contents(title or _place(trace), whole, files, trace.skipped), target)
+    return whole
+
+
+def _place(trace: Trace) -> str:
+    """Return the only file of a job, or the folder of its first one."""
+    sources = [rank_trace.source for rank_trace in trace.ranks.values()]
+    return sources[0] if len(sources) == 1 else sources[0].rpartition("/")[0] or sources[0]
 
 
 def write_report(contents: Contents, path: Location) -> None:

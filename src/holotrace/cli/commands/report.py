@@ -7,15 +7,13 @@ from typing import Annotated
 import typer
 
 from holotrace.cli.commands.summary import print_verdict
-from holotrace.cli.figure_files import expect_a_page
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import Force, Target
 from holotrace.cli.output import console, print_line
-from holotrace.ingest.file_health import file_health
+from holotrace.export.new_file import expect_page
 from holotrace.locations import located, status_of
 from holotrace.units import size_text
-from holotrace.whole_job.summary import summary as summarize
 
 Output = Annotated[
     Target,
@@ -33,13 +31,11 @@ def report(
     force: Force = False,
 ) -> None:
     """Check that the file can be written, write the report, and print the verdict."""
-    expect_a_page(output, overwrite=force)
-    from holotrace.html_report.report import Contents, write_report  # noqa: PLC0415 -- loads plotly and jinja2
+    expect_page(output, overwrite=force)
+    from holotrace.html_report.report import report as write_report  # noqa: PLC0415 -- loads plotly and jinja2
 
     with opened_job(job) as (trace, executor):
-        whole = summarize(trace, executor=executor)
-        files = file_health(trace, executor=executor)
-    write_report(Contents(job.reading.title, whole, files, trace.skipped), output)
+        summary = write_report(trace, output, title=job.reading.title, overwrite=force, executor=executor)
     to = console()
-    print_verdict(to, whole)
+    print_verdict(to, summary)
     print_line(to, f"{output} ({size_text(status_of(output).size or 0)})")
