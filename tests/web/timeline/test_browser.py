@@ -25,7 +25,7 @@ LABELS_PX, RULER_PX = 230, 34
 
 
 def job() -> TraceBuilder:
-    """Two ranks of 400 µs with the steps 1 and 2; a forward operator with a launch, and the backward of it.
+    """Two ranks of 400 µs with the steps 1 and 2; a forward operator with a launch, and its backward operator.
 
     Rank 1 comes to the all-reduce 60 µs later than rank 0. The device is idle from 150 to 240 µs on rank 0.
     """
@@ -313,7 +313,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
         assert drawn.of("it.selected.rank") == 0
 
         drawn.drag(drawn.ruler(210_000), drawn.ruler(380_000))
-        drawn.details.get_by_role("button", name="critical path of it").click()
+        drawn.details.get_by_role("button", name="critical path of this span").click()
         legend.get_by_text("critical path of rank 0, time range").wait_for(timeout=PATIENCE_MS)
         seen.page.get_by_role("button", name="critical path", exact=True).click()
         legend.get_by_text("computation").wait_for()

@@ -185,15 +185,15 @@ def test_condensed_counters_keep_mean_and_highest(
     end = [*answer["time"], start + length][1:]
 
     for first, last, mean, highest in zip(answer["time"], end, answer["mean"], answer["highest"], strict=True):
-        moments = [_value_at(changes, moment) for moment in range(max(first, start), last)]
-        if moments:
-            assert mean == pytest.approx(sum(moments) / len(moments))
-            assert highest == max(moments)
+        values_by_ns = [_value_at(changes, time_ns) for time_ns in range(max(first, start), last)]
+        if values_by_ns:
+            assert mean == pytest.approx(sum(values_by_ns) / len(values_by_ns))
+            assert highest == max(values_by_ns)
 
 
-def _value_at(changes: list[tuple[int, int]], moment: int) -> int:
+def _value_at(changes: list[tuple[int, int]], time_ns: int) -> int:
     at, current = 0, 0
     for gap, value in changes:
         at += gap
-        current = value if at <= moment else current
+        current = value if at <= time_ns else current
     return current

@@ -451,8 +451,8 @@ export class Timeline {
     }
     this.remember();
     const actions = [
-      button("zoom to it", "F", () => this.fitSelected()),
-      button("critical path of it", "what bounds this span of time", () => this.pathOfSpan()),
+      button("zoom to this span", "F", () => this.fitSelected()),
+      button("critical path of this span", "what bounds this span of time", () => this.pathOfSpan()),
     ];
     try {
       const ranks = this.ranks.filter((rank) => !span.rows || span.rows.has(rank.number));
@@ -477,7 +477,7 @@ export class Timeline {
     return ask("span", { run: this.run, rank: rank.number, start: first, end: last, rows: numbers.join(",") });
   }
 
-  /** Put what is selected, and which overlays are on, into the address. */
+  /** Put the selection and the active overlays into the address. */
   remember() {
     const { base, selected, span } = this;
     const params = address.current();
