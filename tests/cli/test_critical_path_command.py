@@ -89,7 +89,7 @@ def test_a_pattern_marks_data_loading(job) -> None:
         (["--annotation", "ProfilerStap"], "nearest names: 'ProfilerStep#"),
         (["--annotation", "ProfilerStep", "--instance", "3"], "has 3 instances of 'ProfilerStep'"),
         (["--instance", "9"], "has no step 9; its 3 steps are: 1, 2, 3"),
-        (["--time-range-ms", "5000-6000"], "is no part of the recording"),
+        (["--time-range-ms", "5000-6000"], "is outside the recording"),
     ],
 )
 def test_an_unknown_window_is_an_error_that_lists_the_known_ones(job, options, message) -> None:

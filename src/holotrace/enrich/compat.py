@@ -12,7 +12,7 @@ Compat: TypeAlias = Literal["torch_tb_profiler"]
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution of the option `compat`; None stands for ours.
+    """Return the attribution of the option `compat`; ours for None.
 
     Raises:
         InvalidOptionError: `compat` has another value.

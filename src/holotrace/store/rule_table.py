@@ -88,7 +88,7 @@ class RuleTable(Generic[Rule]):
             message = f"the rules {path} cannot be read: {error.strerror}"
             raise InvalidOptionError(message) from error
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            message = f"{path} holds no list `rules` of objects with {self._wanted}"
+            message = f"{path} has no list `rules` of objects with {self._wanted}"
             raise InvalidOptionError(message)
         return tuple(self._read(entry, f"{path}, rule {number}") for number, entry in enumerate(entries, start=1))
 
@@ -115,7 +115,7 @@ def checked_pattern(pattern: object, where: str) -> str:
     try:
         re.compile(str(pattern))
     except re.error as error:
-        message = f"{where}: {pattern!r} is no regular expression: {error}"
+        message = f"{where}: {pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(pattern, str) or not pattern:
         message = f"{where}: a rule needs a pattern, a text that is not empty"
@@ -127,7 +127,7 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
         content = _toml(path, text) if path.endswith(".toml") else json.loads(text)
     except (ValueError, RecursionError) as error:
-        message = f"{path} is no valid {'TOML' if path.endswith('.toml') else 'JSON'}: {error}"
+        message = f"{path} is not valid {'TOML' if path.endswith('.toml') else 'JSON'}: {error}"
         raise InvalidOptionError(message) from error
     return content if isinstance(content, dict) else {}
 

@@ -311,7 +311,7 @@ def test_data_loading_is_told_by_its_name() -> None:
 
 def test_a_pattern_that_is_none_is_an_error() -> None:
     """The message names it."""
-    with pytest.raises(InvalidOptionError, match=r"'\(read' is no regular expression"):
+    with pytest.raises(InvalidOptionError, match=r"'\(read' is not a regular expression"):
         critical_path(TraceBuilder().step(1, 0, 50).build(), data_loading=["(read"])
 
 

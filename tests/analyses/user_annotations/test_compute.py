@@ -158,7 +158,7 @@ def test_steps_can_be_merged() -> None:
 @pytest.mark.parametrize(
     ("allow", "message"),
     [
-        (["(", "x"], "is no regular expression"),
+        (["(", "x"], "is not a regular expression"),
         (["nothing"], "no annotation matches 'nothing'; there are: ProfilerStep#3, forward"),
     ],
 )

@@ -372,12 +372,12 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("{", "is no valid JSON"),
-        ("[]", "holds no list `rules`"),
-        ('{"rules": [3]}', "holds no list `rules`"),
+        ("{", "is not valid JSON"),
+        ("[]", "has no list `rules`"),
+        ('{"rules": [3]}', "has no list `rules`"),
         ('{"rules": [{"kind": "memory"}]}', "rule 1: a rule needs a pattern"),
-        ('{"rules": [{"pattern": "(", "kind": "memory"}]}', "rule 1: '(' is no regular expression"),
-        ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is no kind of kernel"),
+        ('{"rules": [{"pattern": "(", "kind": "memory"}]}', "rule 1: '(' is not a regular expression"),
+        ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is not a kind of kernel"),
     ],
 )
 def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, text: str, part: str) -> None:
@@ -402,7 +402,11 @@ def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "kind", "part"),
-    [("(", "memory", "is no regular expression"), ("", "memory", "needs a pattern"), ("a", "network", "no kind of")],
+    [
+        ("(", "memory", "is not a regular expression"),
+        ("", "memory", "needs a pattern"),
+        ("a", "network", "not a kind of"),
+    ],
 )
 def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None:
     """A rule that could never work is refused when it is added."""

@@ -230,7 +230,7 @@ def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None
 @pytest.mark.parametrize(
     ("pattern", "cores", "message"),
     [
-        ("(", "tensor", "no regular expression"),
+        ("(", "tensor", "not a regular expression"),
         ("", "tensor", "not empty"),
         ("gemm", "quantum", "none of: tensor, ordinary, unknown"),
         ("gemm", ["tensor"], "none of: tensor, ordinary, unknown"),
@@ -253,7 +253,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
     with pytest.raises(InvalidOptionError, match="rule 1: cores='' is none of"):
         answer_of_name("relu")
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(InvalidOptionError, match="holds no list `rules` of objects with `pattern` and `cores`"):
+    with pytest.raises(InvalidOptionError, match="has no list `rules` of objects with `pattern` and `cores`"):
         rules_from_file(path)
 
 

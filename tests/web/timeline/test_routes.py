@@ -237,7 +237,7 @@ def test_a_store_has_no_trace_file(tmp_path) -> None:
         (
             "path",
             {"start": 0, "end": 10, "pixels": 10, "from": 10**15, "to": 2 * 10**15},
-            "is no part of the recording",
+            "is outside the recording",
         ),
         ("findings", {"kind": SCRIPT}, "kind must be one of idle, waiting, advice"),
     ],

@@ -103,7 +103,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
         executor: where the ranks are worked on.
 
     Raises:
-        InvalidOptionError: there is no such annotation, instance or range, a pattern is no regular expression, or
+        InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
             `segment_limit` is below 1.
         MissingDataError: no rank has host ranges or device work.
 

@@ -164,7 +164,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        message = f"{pattern!r} is no regular expression: {error}"
+        message = f"{pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
 
 

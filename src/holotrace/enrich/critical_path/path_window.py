@@ -72,11 +72,11 @@ def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: b
     start_ns, end_ns = time_range_ns
     recorded = _whole(rank_trace)
     if not is_alone:
-        message = "time_range_ns stands in for annotation and instance; give either"
+        message = "time_range_ns replaces annotation and instance; give only one of them"
         raise InvalidOptionError(message)
     if start_ns >= end_ns or end_ns <= recorded.start_ns or start_ns >= recorded.end_ns:
         message = (
-            f"time_range_ns=({start_ns}, {end_ns}) is no part of the recording of rank {rank_trace.rank}, which "
+            f"time_range_ns=({start_ns}, {end_ns}) is outside the recording of rank {rank_trace.rank}, which "
             f"reaches from {recorded.start_ns} to {recorded.end_ns} ns"
         )
         raise InvalidOptionError(message)

@@ -164,7 +164,7 @@ def _contains(texts: pl.Series, pattern: str) -> pl.Series:
     try:
         return texts.str.contains(pattern)
     except pl.exceptions.ComputeError as error:
-        message = f"{pattern!r} is no regular expression: {error}"
+        message = f"{pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from None
 
 

@@ -33,7 +33,7 @@ RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern of names and the kind it stands for.
+    """A pattern of names and the kind of such kernels.
 
     pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
     kind     the kind; None for rows that wait or mark without occupying a device
@@ -308,7 +308,7 @@ def _checked_kind(kind: object, where: str) -> KernelKind | None:
         return kind
     names = {**{known.name.lower(): known for known in KernelKind}, "none": None}
     if not isinstance(kind, str) or kind.lower() not in names:
-        message = f"{where}: {kind!r} is no kind of kernel; the kinds are: {', '.join(names)}"
+        message = f"{where}: {kind!r} is not a kind of kernel; the kinds are: {', '.join(names)}"
         raise InvalidOptionError(message)
     return names[kind.lower()]
 

@@ -85,7 +85,7 @@ def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:
 
 
 def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Say of each operator whether it only marks what runs inside; files of before 2022 call annotations operators."""
+    """Return whether each operator only marks the work inside; in files from before 2022, annotations are operators."""
     strings = rank_trace.unselected.strings
     return pl.Series(~is_counted_name(names, strings)) | strings.str.contains(COLLECTIVE_CALL).gather(names)
 
