@@ -221,5 +221,5 @@ def test_without_its_kernels_nccl_is_named_as_missing(goldens, tmp_path) -> None
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (
-        "8 collectives were asked for, and no kernel of one was recorded: record with ProfilerActivity.CUDA",
+        "8 collectives were called, but none of their kernels was recorded: record with ProfilerActivity.CUDA",
     )

@@ -79,7 +79,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
     Args:
         trace: the job.
         strict: also check rules that a sound trace keeps, such as "a kernel starts after its launch".
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -108,8 +108,8 @@ def test_traces_without_steps_are_compared() -> None:
     assert (row["change"], row["control_mean_ns"]) == ("unchanged", 2_000)
     assert (row["control_event_count_per_step"], row["test_ns_per_step"]) == (None, None)
     assert result.findings == (
-        "the control trace has no steps: nothing is said of it per step",
-        "the test trace has no steps: nothing is said of it per step",
+        "the control trace has no steps: it has no values per step",
+        "the test trace has no steps: it has no values per step",
     )
 
 
@@ -119,7 +119,7 @@ def test_empty_traces_give_an_empty_table() -> None:
 
     assert result.per_name.is_empty()
     assert result.per_name.schema == compare_traces(*control_and_test()).per_name.schema
-    assert "the test trace has no such events" in result.findings
+    assert "the test trace has no events of this kind" in result.findings
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_empty_traces_give_an_empty_table() -> None:
     [
         ({"control_steps": [3]}, "there is no step 3 in this trace; its steps are: 1, 2"),
         ({"test_steps": []}, "no step was given; its steps are: 7"),
-        ({"device": "tpu"}, "device='tpu' is none of: cpu, gpu, all"),
+        ({"device": "tpu"}, "device='tpu' is not one of: cpu, gpu, all"),
     ],
 )
 def test_what_does_not_exist_is_an_error_that_lists_what_does(options, message) -> None:

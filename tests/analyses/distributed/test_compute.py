@@ -164,7 +164,7 @@ def test_what_is_on_one_rank_only_is_not_divided() -> None:
     assert result.per_operation.filter(pl.col("collective") == "send")["transfer_ns"].to_list() == [None]
     assert result.findings == (
         "1 of 3 collectives have no counterpart on another rank",
-        "1 sends and receives between two ranks are not divided",
+        "1 sends and receives between two ranks are not divided into transfer and waiting",
     )
 
 
@@ -172,7 +172,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
     """And a finding says so."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
-    assert result.findings == ("there is only rank 0: waiting shows when several ranks are compared",)
+    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
@@ -183,7 +183,7 @@ def test_unknown_sizes_are_null_and_named() -> None:
     result = distributed(builder.build())
     assert result.per_operation.select("dtype", "bytes", "mean_bytes").rows() == [(None, None, None)] * 2
     assert result.findings == (
-        "2 of 2 collectives were matched by kind and order: they have no number",
+        "2 of 2 collectives were matched by kind and order: they have no sequence number",
         "2 calls have no size: record with record_shapes=True",
     )
 
@@ -290,11 +290,11 @@ def test_collectives_of_before_the_recording_count_for_no_step() -> None:
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
     """Two collectives of three have no size, because nothing of their calls was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
-        "2 of 3 collectives were launched before the recording: they count for no step, and their sizes may be unknown",
+        "2 of 3 collectives were launched before the recording: they belong to no step, and their sizes may be unknown",
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 calls have no size: record with record_shapes=True",)
-    told = ("1 calls have no size: nothing around their launches says it",)
+    told = ("1 calls have no size: no event around their launches has input shapes",)
     assert (
         distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:] == told
     )

@@ -115,7 +115,7 @@ def test_what_is_not_recorded_is_null_and_a_finding() -> None:
     assert (row["tensor_core_unknown_fraction"], row["device_name"]) == (1.0, None)
     assert result.findings == (
         "rank 0: blocks per SM were not recorded, so SM efficiency is unknown",
-        "rank 0: the file does not describe its devices",
+        "rank 0: the trace has no device properties, so names and memory sizes are unknown",
     )
 
 
@@ -150,8 +150,8 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
         (0.0, 0.0, None),
     ]
     assert result.findings[0] == (
-        "rank 0, device 0: launch shapes are known for 25.0 % of the time in which kernels run; SM efficiency supposes "
-        "that the others fill the device as well as these"
+        "rank 0, device 0: launch shapes are known for 25.0 % of the time in which kernels run; SM efficiency assumes "
+        "that the others fill the device equally well"
     )
 
 

@@ -160,7 +160,7 @@ def test_kernels_without_numbers_are_matched_by_order(name) -> None:
     result = stragglers(builder.build())
     assert result.per_rank["wait_ns"].to_list() == [70_000, 0]
     assert result.per_rank["is_straggler"].to_list() == [False, True]
-    assert result.findings[1:] == ("4 of 4 collectives were matched by kind and order: they have no number",)
+    assert result.findings[1:] == ("4 of 4 collectives were matched by kind and order: they have no sequence number",)
 
 
 def test_communication_ids_are_better_than_order() -> None:
@@ -185,7 +185,7 @@ def test_one_rank_has_nobody_to_wait_for() -> None:
     """An empty result that says why."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
-    assert result.findings == ("there is only rank 0: waiting shows when several ranks are compared",)
+    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:

@@ -232,8 +232,8 @@ def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None
     [
         ("(", "tensor", "not a regular expression"),
         ("", "tensor", "not empty"),
-        ("gemm", "quantum", "none of: tensor, ordinary, unknown"),
-        ("gemm", ["tensor"], "none of: tensor, ordinary, unknown"),
+        ("gemm", "quantum", "not one of: tensor, ordinary, unknown"),
+        ("gemm", ["tensor"], "not one of: tensor, ordinary, unknown"),
     ],
 )
 def test_an_invalid_rule_is_refused_with_the_reason(pattern, cores, message) -> None:
@@ -250,7 +250,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
     assert answer_of_name("relu") is True
 
     path.write_text(json.dumps({"rules": [{"pattern": "^relu", "uses": True}]}), encoding="utf-8")
-    with pytest.raises(InvalidOptionError, match="rule 1: cores='' is none of"):
+    with pytest.raises(InvalidOptionError, match="rule 1: cores='' is not one of"):
         answer_of_name("relu")
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(InvalidOptionError, match="has no list `rules` of objects with `pattern` and `cores`"):

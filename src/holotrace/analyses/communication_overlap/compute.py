@@ -29,15 +29,15 @@ _PER_RANK = pl.Schema(
 class CommunicationOverlap(Result):
     """How much of each rank's communication ran while the rank also computed.
 
-    per_rank  one row for each rank, sorted by rank; lengths are summed over the devices of the rank:
+    per_rank  one row per rank, sorted by rank; times are summed over its devices:
 
         rank              int32
-        communication_ns  int64    at least one communication kernel runs
-        overlap_ns        int64    so does at least one computation kernel on the same device
-        exposed_ns        int64    communication_ns - overlap_ns: no computation runs
+        communication_ns  int64    time in which at least one communication kernel runs
+        overlap_ns        int64    of this, time in which computation also runs on the same device
+        exposed_ns        int64    communication_ns - overlap_ns
         overlap_fraction  float64  0..1, overlap_ns / communication_ns; null where communication_ns is 0
 
-    findings  a sentence for each rank that does not communicate or is left out
+    findings  one sentence per rank without communication or without device work
     """
 
     per_rank: pl.DataFrame
@@ -86,12 +86,12 @@ def _one_device(work: pl.DataFrame) -> tuple[int, int]:
 
 
 def _combine(partials: dict[int, tuple[int, int] | NoDeviceWork]) -> CommunicationOverlap:
-    found, findings = with_device_work("communication_overlap", partials)
+    measured, findings = with_device_work("communication_overlap", partials)
     rows = [
         (rank, comm, overlap, comm - overlap, overlap / comm if comm else None)
-        for rank, (comm, overlap) in found.items()
+        for rank, (comm, overlap) in measured.items()
     ]
     silent = tuple(
-        f"rank {rank} does not communicate on a GPU: there is no overlap" for rank, comm, *_ in rows if not comm
+        f"rank {rank} ran no communication kernels: it has no overlap" for rank, comm, *_ in rows if not comm
     )
     return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), findings + silent)

@@ -1,4 +1,4 @@
-"""Where in the program did two traces come to differ?"""
+"""Where in the program do two traces differ?"""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ _PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED
 
 @dataclass(frozen=True, eq=False)
 class OperatorComparison(Result):
-    """Two traces, aligned by what called what.
+    """Two traces, aligned by call path.
 
-    tree          one row for each call path that either trace has: phase, modules, operators, kernel. Each stands
-                  behind the row around it, siblings by the largest change first:
+    tree          one row per call path in either trace: phase, modules, operators, kernel. Each row follows its
+                  parent; siblings are sorted by the largest change first:
 
         node                  int64    row number
-        parent                int64    row of the path around it; -1 for phases
+        parent                int64    row of the enclosing path; -1 for phases
         depth                 int32
         kind                  str      phase, range (data loader, optimizer), module, operator, kernel (or copy, memset)
         name                  str
-        change                str      of the calls: added, deleted, increased, decreased, unchanged
-        measure               str      device or host: whose time is compared
-        control_ns_per_step, test_ns_per_step   float64  that time with all inside it; mean of a step
+        change                str      of the call count: added, deleted, increased, decreased, unchanged
+        measure               str      the time compared: device or host
+        control_ns_per_step, test_ns_per_step   float64  that time, including everything inside; mean per step
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
-                                       ranks and steps, parallel kernels both; for phases of all that is inside
+                                       ranks and steps; parallel kernels all count; phases include everything inside
 
-    per_operator  one row for each operator that either trace has, the largest change first:
+    per_operator  one row per operator in either trace, the largest change first:
 
         operator              str
-        change                str      of the calls
-        control_ns_per_step, test_ns_per_step   float64  its own time, without operators inside it; mean of a step
+        change                str      of the call count
+        control_ns_per_step, test_ns_per_step   float64  self time, without operators inside; mean per step
         difference_ns_per_step         float64
-        control_…, test_…     int64    as above; nested calls both count
+        control_…, test_…     int64    as above; nested calls all count
 
     sides         one row each for control and test:
 
         side                 str
         rank_count           int64
-        step_count           int64    added up over the ranks; 0 where all of the trace counts
+        step_count           int64    summed over the ranks; 0 if the traces are compared whole
         host_total_ns        int64    of all phases
         device_total_ns      int64
 
-    measure       of `per_operator`: device where both traces have device work, else host
+    measure       the time compared in `per_operator`: device if both traces have device work, else host
     findings      what makes the traces hard to compare
     """
 
@@ -90,7 +90,7 @@ class OperatorComparison(Result):
 
 
 class _Facts(NamedTuple):
-    """What a rank or a trace was recorded with."""
+    """What the recording of a rank or a trace contains."""
 
     step_count: int
     has_modules: bool
@@ -117,23 +117,23 @@ def compare_operators(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> OperatorComparison:
-    """Align the operators of two traces by phase, module and call path, with their kernels, and say what changed.
+    """Align the operators and kernels of two traces by phase, module and call path, and say what changed.
 
-    All threads, ranks and steps of a trace count together; times are means of a step of a rank, so traces of different
-    length or size compare. Where a trace has no steps, sums of all of both are compared. Backward operators stand with
-    the module of their forward operator, and batches come from `DataLoader` whichever kind it is.
+    All threads, ranks and steps of a trace count together. Times are means per step of a rank, so traces of different
+    lengths and rank counts compare. If any rank has no steps, both traces are compared whole, by sums. Backward
+    operators belong to the module of their forward operator. Data loaders of every kind are named `DataLoader`.
 
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: what to compare and sort by; by default time on devices if both traces have it, else on the host; and on
-            the host where a phase launches nothing, and for waiting for batches.
-        compat: "torch_tb_profiler" aligns as the TensorBoard plugin's last source did: the first thread of the first
-            rank of each, in order; names are `control → test` where they differ.
-        executor: where the ranks are worked on.
+        by: the time to compare and sort by. By default device time if both traces have it, else host time; phases
+            that launch nothing and waits for batches then compare host time.
+        compat: "torch_tb_profiler" aligns like the TensorBoard plugin's last source: the first thread of the first
+            rank of each trace, in order; names are `control → test` where they differ.
+        executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: there is no such measure.
+        InvalidOptionError: `by` is not a measure.
         MissingDataError: a trace has neither operators nor device work.
 
     Source: docs/reference/analyses/compare_operators.md derives it and compares other tools.
@@ -146,7 +146,7 @@ def compare_operators(
     [('aten::mm', 300000.0, 500000.0)]
     """
     if by is not None and by not in MEASURES:
-        message = f"by={by!r} is none of: {', '.join(MEASURES)}"
+        message = f"by={by!r} is not one of: {', '.join(MEASURES)}"
         raise InvalidOptionError(message)
     aligned = _ALIGNED[checked_compat(compat)]
     return aligned(control, test, by, executor)
@@ -155,9 +155,11 @@ def compare_operators(
 def _as_we_do(control: Trace, test: Trace, by: Measure | None, executor: Executor) -> OperatorComparison:
     traces = (control, test)
     facts = [list(trace.map(_facts, executor).values()) for trace in traces]
-    have = [_Facts(all(each.step_count for each in of), any(each.has_modules for each in of)) for of in facts]
+    have = [_Facts(all(rank.step_count for rank in of), any(rank.has_modules for rank in of)) for of in facts]
     look = partial(
-        _one_rank, in_steps=all(each.step_count for each in have), with_modules=all(each.has_modules for each in have)
+        _one_rank,
+        in_steps=all(trace.step_count for trace in have),
+        with_modules=all(trace.has_modules for trace in have),
     )
     sides = [_side(trace, look, executor) for trace in traces]
     measure = by or ("device" if all(side.has_device_work for side in sides) else "host")
@@ -180,16 +182,16 @@ def _facts(rank_trace: RankTrace) -> _Facts:
 
 
 def _side(trace: Trace, look: Callable[[RankTrace], _Side], executor: Executor) -> _Side:
-    found = trace.map(look, executor).values()
-    paths = pl.concat([each.paths for each in found])
+    ranks = trace.map(look, executor).values()
+    paths = pl.concat([rank.paths for rank in ranks])
     if paths.is_empty():
-        rank, rank_trace = next(iter(trace.ranks.items()))
-        raise MissingDataError.no_operators(analysis="compare_operators", rank=rank, source=rank_trace.source)
+        first, rank_trace = next(iter(trace.ranks.items()))
+        raise MissingDataError.no_operators(analysis="compare_operators", rank=first, source=rank_trace.source)
     return _Side(
         paths.group_by("path", "kind", "name").agg(pl.col(SUMS).sum()),
-        len(found),
-        sum(each.step_count for each in found),
-        tuple(sorted({name for each in found for name in each.devices})),
+        len(ranks),
+        sum(rank.step_count for rank in ranks),
+        tuple(sorted({name for rank in ranks for name in rank.devices})),
     )
 
 
@@ -205,14 +207,14 @@ def _by_name(paths: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
-    """Put the sums of both sides beside each other, 0 where a side has none."""
+    """Join the sums of both sides by their keys; a path that a side lacks counts 0."""
     parts = [side.rename({name: f"{label}_{name}" for name in SUMS}) for label, side in zip(_SIDES, sides, strict=True)]
     both = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
     return both.with_columns(pl.col(list(_PAIRS)).fill_null(0))
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Say what to compare of each path: in phases that launch nothing, and of waiting for batches, time on the host."""
+    """Return the time to compare for each path; phases that launch nothing and waits for batches compare host time."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -222,7 +224,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare both sides by step: calls, and the part of the time that `measure` names."""
+    """Compare calls and the time that `measure` names, both per step."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (
@@ -243,7 +245,7 @@ def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
-    """Put every path behind the one around it, siblings by the largest change first."""
+    """Sort every path after its parent, siblings by the largest change first."""
     ordered = _largest_first(paths, "path")
     inside: dict[str, list[int]] = {}
     for row, path in enumerate(ordered["path"]):
@@ -251,16 +253,16 @@ def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
     texts = ordered["path"].to_list()
     order: list[int] = []
     parents: list[int] = []
-    found: list[int] = []
+    depths: list[int] = []
     open_rows = [(row, NO_PARENT, 0) for row in reversed(inside.get("", []))]
     while open_rows:
         row, parent, depth = open_rows.pop()
         open_rows.extend((child, len(order), depth + 1) for child in reversed(inside.get(texts[row], [])))
         order.append(row)
         parents.append(parent)
-        found.append(depth)
+        depths.append(depth)
     return ordered[order].with_columns(
-        pl.int_range(pl.len()).alias("node"), pl.Series("parent", parents), pl.Series("depth", found)
+        pl.int_range(pl.len()).alias("node"), pl.Series("parent", parents), pl.Series("depth", depths)
     )
 
 
@@ -274,14 +276,14 @@ def _overall(sides: list[_Side]) -> pl.DataFrame:
 
 
 def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
-    """Tell what makes the traces hard to compare, and what was done about it."""
+    """Say what makes the traces hard to compare, and how they were compared instead."""
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
-        yield f"without steps on some rank of {_listed(without)}, all of both traces is compared, and times are sums"
+        yield f"some rank of {_listed(without)} has no steps: both traces are compared whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
-        yield f"{_listed(without)} was recorded without modules (with_stack=True): those of the other are left out"
+        yield f"{_listed(without)} was recorded without modules (with_stack=True): modules of the other are ignored"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
-        yield f"{_listed(without)} ran nothing on a device, or it was not recorded: times on the host are compared"
+        yield f"{_listed(without)} has no recorded device work: host times are compared"
     control, test = (", ".join(side.devices) for side in sides)
     if control and test and control != test:
         yield f"control ran on {control}, test on {test}: their kernels may have different names"

@@ -44,9 +44,9 @@ _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 @dataclass(frozen=True, eq=False)
 class TraceComparison(Result):
-    """What two traces have in common by name, and where they differ.
+    """What two traces have in common, and where they differ, by event name.
 
-    per_name  one row for each kind and name that either trace has, the largest difference of time first:
+    per_name  one row per kind and name in either trace, the largest difference of time first:
 
         kind                    str      EventKind in lower case: cpu_op, kernel, …
         name                    str
@@ -57,13 +57,13 @@ class TraceComparison(Result):
         difference_ns           int64    test - control
         control_mean_ns, test_mean_ns  float64  of one call; null where there is none
         control_event_count_per_step, test_event_count_per_step  float64  events in steps over steps; null without steps
-        control_ns_per_step, test_ns_per_step  float64  likewise
+        control_ns_per_step, test_ns_per_step  float64  their time over steps; null without steps
 
     sides     one row each for control and test:
 
         side         str
         rank_count   int64
-        step_count   int64  steps compared, added up over the ranks
+        step_count   int64  steps compared, summed over the ranks
         event_count  int64
         total_ns     int64  summed durations
 
@@ -89,22 +89,22 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     device: Device = "all",
     executor: Executor = IN_PROCESS,
 ) -> TraceComparison:
-    """Compare two traces by the names of their events: how often, how long, per call and per step.
+    """Compare two traces by event name: how often, how long, per call and per step.
 
-    All ranks of a trace count together; `trace.select(ranks)` chooses some. Traces need no steps: without any, or
-    with `None`, every event counts.
+    All ranks of a trace count together; `trace.select(ranks)` chooses some. Without steps in the trace, or with
+    `None`, every event counts.
 
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        control_steps: only what belongs to these steps; see `holotrace.enrich.steps.step_of_event`.
-        test_steps: likewise.
+        control_steps: count only the events of these steps; see `holotrace.enrich.steps.step_of_event`.
+        test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; or both.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: there is no such device, or a trace has none of the steps asked for.
+        InvalidOptionError: `device` is not one of these, or a trace has none of the steps asked for.
 
     Source: docs/reference/analyses/compare_traces.md derives it and compares other tools.
 
@@ -116,7 +116,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     [('gemm', 600000, 1000000)]
     """
     if device not in KINDS_OF_DEVICE:
-        message = f"device={device!r} is none of: {', '.join(KINDS_OF_DEVICE)}"
+        message = f"device={device!r} is not one of: {', '.join(KINDS_OF_DEVICE)}"
         raise InvalidOptionError(message)
     sides = [
         _side(trace, None if numbers is None else tuple(numbers), device, executor)
@@ -128,14 +128,14 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
 def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executor: Executor) -> _Partial:
     if numbers is not None:
         _check_steps(trace, numbers, executor)
-    found = trace.map(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor).values()
-    totals = pl.concat([each.totals for each in found]).group_by(_KEYS).agg(pl.col(_VALUES).sum())
-    return _Partial(totals, sum(each.step_count for each in found))
+    ranks = trace.map(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor).values()
+    totals = pl.concat([rank.totals for rank in ranks]).group_by(_KEYS).agg(pl.col(_VALUES).sum())
+    return _Partial(totals, sum(rank.step_count for rank in ranks))
 
 
 def _check_steps(trace: Trace, numbers: tuple[int, ...], executor: Executor) -> None:
-    """Every step asked for is a step of at least one rank."""
-    existing = {step for found in trace.map(_step_numbers, executor).values() for step in found}
+    """Raise InvalidOptionError unless every step asked for is a step of at least one rank."""
+    existing = {step for of_rank in trace.map(_step_numbers, executor).values() for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:
         raise InvalidOptionError.unknown(unknown, existing, what="step")
@@ -185,7 +185,7 @@ def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
 
 
 def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
-    """Return mean, count per step and time per step; null where there is nothing to divide by."""
+    """Return mean, count per step and time per step; null instead of dividing by 0."""
     step_count = pl.lit(side.step_count or None, pl.Int64)
     count = pl.col(f"{label}_event_count")
     return (
@@ -208,8 +208,8 @@ def _findings(sides: list[_Partial]) -> list[str]:
     without = [label for label, side in zip(_SIDES, sides, strict=True) if not side.step_count]
     empty = [label for label, side in zip(_SIDES, sides, strict=True) if side.totals.is_empty()]
     counts = [side.step_count for side in sides]
-    told = [f"the {label} trace has no steps: nothing is said of it per step" for label in without]
-    told += [f"the {label} trace has no such events" for label in empty]
+    sentences = [f"the {label} trace has no steps: it has no values per step" for label in without]
+    sentences += [f"the {label} trace has no events of this kind" for label in empty]
     if all(counts) and counts[0] != counts[1]:
-        told.append(f"control has {counts[0]:,} steps and test {counts[1]:,}: compare the columns per step")
-    return told
+        sentences.append(f"control has {counts[0]:,} steps and test {counts[1]:,}: compare the columns per step")
+    return sentences

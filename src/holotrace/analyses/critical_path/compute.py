@@ -23,28 +23,28 @@ from holotrace.units import duration_text
 _RANKS_NAMED = 8
 
 HOST_GAP_NAME = "host gap"
-"""Stands for a name outside of all events."""
+"""Name of the path outside all events."""
 
 
 @dataclass(frozen=True, eq=False)
 class CriticalPath(Result):
-    """The chain of activities and delays that reaches over a whole window, on each rank.
+    """The chain of activities and delays that spans a whole window, on each rank.
 
-    per_rank   one row for each rank, sorted by rank:
+    per_rank   one row per rank, sorted by rank:
 
         rank                  int32
-        window                str    what was looked at: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
+        window                str    what was analysed: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
         start_ns              int64
         end_ns                int64
-        duration_ns           int64  from the start on the host to the later of its end and that of the device work launched
+        duration_ns           int64  from its start on the host to its end there, or to the end of its device work if later
         segment_count         int64  segments of the path
         work_count            int64  pieces of device work in the window
-        waits_recorded        bool   whether the profiler wrote down who waits for whom
-        inferred_wait_count   int64  waits of streams that only times tell
+        waits_recorded        bool   whether the profiler recorded which stream waits for which
+        inferred_wait_count   int64  waits of streams inferred from timing alone
         unknown_launch_count  int64  pieces of device work whose launch is not recorded
         contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
 
-    per_class  what the path of each rank consists of, all classes, sorted by rank and class; sums to the window:
+    per_class  time of every class on each rank's path, sorted by rank and class; sums to the window:
 
         rank             int32
         path_class       str    name of `PathClass` in lower case: `cpu_operator`, …
@@ -54,18 +54,18 @@ class CriticalPath(Result):
     per_name   the same by name, the longest first:
 
         rank, path_class, total_ns, fraction   as above
-        name             str    of the event; `host gap` outside of all events
+        name             str    of the event; `host gap` outside all events
         segment_count    int64
 
     path       the longest segments of each rank, at most `segment_limit`, in time order:
 
         rank         int32
-        event_index  uint32  null outside of all events
+        event_index  uint32  null outside all events
         name         str
         path_class   str
         start_ns, end_ns, duration_ns  int64
 
-    findings   sentences
+    findings   what makes a path less certain, and what to record
     """
 
     per_rank: pl.DataFrame
@@ -88,19 +88,19 @@ def critical_path(  # noqa: PLR0913 -- options by name
     """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
 
     The window is a step, an annotation, a range of time or the whole recording, from its start on the host to the later
-    of its end there and the end of the device work launched in it. Each nanosecond of it has one class, so the classes
-    sum to the window. Ranks are looked at one by one.
+    of its end there and the end of the device work launched in it. Each nanosecond has one class, so the classes sum to
+    the window. Each rank is analysed on its own.
 
     Args:
         trace: the job.
-        annotation: None for the training steps or, where there are none, the whole recording; an empty text for the
-            whole recording; else the name, or a part of the name, of annotations or operators of the host.
-        instance: which one, or the first and the last of several in a row. A step is called by its number, by default
-            the last that another one follows. Annotations count from 0, which is the default.
+        annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
+            recording; else a name, or part of a name, of host annotations or operators.
+        instance: which one, or the first and the last of several in a row. Steps go by their number; the default is
+            the last step but one. Annotations count from 0, which is the default.
         time_range_ns: begin and end of a window, instead of an annotation.
-        data_loading: regular expressions; host ranges in whose names one is found load data.
-        segment_limit: how many segments of each rank are listed in `path`.
-        executor: where the ranks are worked on.
+        data_loading: regular expressions; host ranges whose names match one count as data loading.
+        segment_limit: how many segments per rank `path` lists.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
@@ -141,9 +141,8 @@ def plan(
 
 
 def _combine(answers: dict[int, _Partial | MissingDataError]) -> CriticalPath:
-    found = list(answers.values())
-    partials = [each for each in found if not isinstance(each, MissingDataError)]
-    missing = [each for each in found if isinstance(each, MissingDataError)]
+    partials = [answer for answer in answers.values() if not isinstance(answer, MissingDataError)]
+    missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
     if not partials:
         raise missing[0]
     per_rank, per_class, per_name, path = (pl.concat(tables) for tables in zip(*partials, strict=True))
@@ -176,7 +175,7 @@ def _one_rank(
 
 
 def _named_segments(found: PathGraph) -> pl.DataFrame:
-    """Return the segments that take time, with names in words."""
+    """Return the segments that take time, with the names of their events and classes."""
     lasting = found.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
     events = found.graph.activities.select("event_index", "name")[lasting["activity"]]
     known = lasting.hstack(events).join(found.names, on="name", how="left", maintain_order="left")
@@ -191,7 +190,7 @@ def _named_segments(found: PathGraph) -> pl.DataFrame:
     )
 
 
-_CLASS_NAMES = {int(each): each.name.lower() for each in PathClass}
+_CLASS_NAMES = {int(path_class): path_class.name.lower() for path_class in PathClass}
 
 
 def _per_rank(rank_trace: RankTrace, found: PathGraph) -> pl.DataFrame:
@@ -244,25 +243,25 @@ def _fraction() -> pl.Expr:
 _HAS_WORK = pl.col("work_count") > 0
 
 _FINDINGS = (
-    (~_HAS_WORK, "no device work belongs to the window, so the path is that of the host alone"),
+    (~_HAS_WORK, "the window has no device work, so the path is the host's alone"),
     (
         _HAS_WORK & ~pl.col("waits_recorded"),
-        "the profiler recorded no synchronisation events, so waits of one stream for another are not known, and calls that wait are told by their names; record with enable_cuda_sync_events=True",
+        "no synchronisation events were recorded, so waits of one stream for another are unknown, and host calls that wait are recognised by name; record with enable_cuda_sync_events=True",
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "waits of one stream for another that only times tell, because work began right after other work and long after it could have: {inferred_wait_count:,}",
+        "{inferred_wait_count:,} waits of one stream for another are inferred from timing alone: work began right after other work, and long after it could have",
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "pieces of device work whose launch is not recorded: {unknown_launch_count:,}; what the first of them on a stream waited for is unknown",
+        "the launches of {unknown_launch_count:,} pieces of device work were not recorded; what the first of these on a stream waited for is unknown",
     ),
     (
         pl.col("contradicted_count") > 0,
-        "dependencies that end before they begin, by the clocks of the trace: {contradicted_count:,}; the path is cut there",
+        "{contradicted_count:,} dependencies end before they begin, by the clocks of the trace; the path is cut there",
     ),
 )
-"""What makes paths less certain: of which ranks it is true, and what is said of them."""
+"""What makes paths less certain: a condition on a rank, and the sentence for the ranks that meet it."""
 
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
@@ -271,15 +270,15 @@ def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
-    """Say how much of the paths nobody knows the cause of, and what to do about it."""
+    """Say how much of the paths has an unknown cause, and how to record it."""
     rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("total_ns") > 0)
     if rows.is_empty():
         return ()
-    told = f"what a stream did before its first recorded work is not known, which is {_together(rows)} of the path"
+    unknown = f"{_together(rows)} of the path is unknown: what a stream did before its first recorded work"
     way_out = (
         "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
     )
-    return (f"{_ranks(rows)}: {told}: {way_out}",)
+    return (f"{_ranks(rows)}: {unknown}; {way_out}",)
 
 
 def _together(rows: pl.DataFrame) -> str:

@@ -23,7 +23,7 @@ FLOP_OF_COUNTER = {
     for precision in ("f", "h", "d")
     for operation in ("fma", "mul", "add")
 }
-"""Floating-point operations of one count: instructions of one thread; fused multiply-add counts twice."""
+"""Floating-point operations per count: counters count instructions of single threads; a fused multiply-add is two."""
 
 _LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
 _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -40,7 +40,7 @@ _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 _COUNTERS = {"rank": pl.Int32, "event_index": pl.UInt32, "counter": pl.String, "value": pl.Float64}
 _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", "context")
-"""Numbers that tell which kernel was measured; the reader stores all numbers of a range as values."""
+"""Numbers that identify the measured kernel; the reader stores them as values, like the counters."""
 
 _MOST_NAMED = 8
 
@@ -49,23 +49,23 @@ _MOST_NAMED = 8
 class CuptiCounters(Result):
     """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
 
-    per_kernel  one row for each measured range, by rank and in the order they ran:
+    per_kernel  one row per measured range, sorted by rank and start:
 
         rank            int32
         event_index     uint32
-        start_ns, duration_ns  int64      as recorded; kernels that are measured run one by one, and slower
+        start_ns, duration_ns  int64      as recorded; measured kernels run one by one, and slower
         name            str        of the kernel or range, as recorded
         flop            float64    floating-point operations; null where their counters were not measured
-        launch_index    uint32     event_index of the call that launched the kernel; null where it is not known
-        operator_stack  list[str]  operators around that call, outermost first; empty where there are none
-        top_operator    str        the outermost one; null where there is none
-        operator        str        the innermost one; null where there is none
+        launch_index    uint32     event_index of the call that launched the kernel; null if unknown
+        operator_stack  list[str]  operators around that call, outermost first
+        top_operator    str        the outermost one; null if there is none
+        operator        str        the innermost one; null if there is none
 
     counters    every value, sorted by rank and range:
 
         rank int32, event_index uint32, counter str, value float64
 
-    findings    ranks without counters, and ranks whose ranges could not be joined with their launches
+    findings    ranks without counters, and ranks with ranges whose launch is unknown
     """
 
     per_kernel: pl.DataFrame
@@ -79,16 +79,16 @@ class _Partial(NamedTuple):
 
 
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
-    """Join what the range profiler measured with the launches of the kernels and the operators around them.
+    """Join the range profiler's measurements with the kernels' launches and the operators around these.
 
-    A range belongs to the launch of the same correlation. Where ranges carry none, the n-th range of a kernel belongs
-    to the n-th launch of that kernel; where the names of launched kernels were not recorded either, as when the
-    profiler replaced the kernel events, the n-th range belongs to the n-th launch, provided that there are equally
-    many. Other ranges keep their values and have no operators.
+    A range belongs to the launch with its correlation. If no range has a correlation, the n-th range of a kernel
+    belongs to the n-th launch of that kernel. If the names of launched kernels were not recorded either, because the
+    profiler replaced the kernel events, the n-th range belongs to the n-th launch, if the counts agree. Other ranges
+    keep their values and have no operators.
 
     Args:
         trace: the job.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Source: docs/reference/analyses/cupti_counters.md derives it and compares other tools.
 
@@ -131,8 +131,10 @@ def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _correlations(numbers: pl.DataFrame) -> pl.DataFrame:
     """Return the correlation of each range that has one."""
-    told = numbers.filter(pl.col("counter") == "correlation").unique("event_index", keep="first", maintain_order=True)
-    return told.select("event_index", pl.col("value").cast(pl.Int64).alias("correlation"))
+    correlations = numbers.filter(pl.col("counter") == "correlation").unique(
+        "event_index", keep="first", maintain_order=True
+    )
+    return correlations.select("event_index", pl.col("value").cast(pl.Int64).alias("correlation"))
 
 
 def _numbers(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -142,28 +144,28 @@ def _numbers(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _flop(values: pl.DataFrame) -> pl.DataFrame:
-    """Return the operations of each range that has at least one counter of them."""
+    """Return the floating-point operations of each range with a counter for them."""
     weights = pl.DataFrame({"counter": list(FLOP_OF_COUNTER), "weight": list(FLOP_OF_COUNTER.values())})
     counted = values.join(weights, on="counter")
     return counted.group_by("event_index").agg((pl.col("value") * pl.col("weight")).sum().alias("flop"))
 
 
 def _launches_of(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Return the event_index of the launch of each range, null where it is not known."""
+    """Return the event_index of the launch of each range; null if unknown."""
     if ranges.is_empty():
         return pl.Series("launch_index", [], pl.UInt32)
     calls = _calls(rank_trace)
     by_correlation = calls.filter(pl.col("correlation") > 0).unique("correlation", keep="first", maintain_order=True)
-    found = ranges.join(by_correlation, on="correlation", how="left", maintain_order="left")["launch_index"]
-    if found.null_count() == len(found):
-        found = _by_name(rank_trace, ranges)
-    if found.null_count() == len(found) and len(calls) == len(ranges):
-        found = calls["launch_index"]
-    return found
+    launch_index = ranges.join(by_correlation, on="correlation", how="left", maintain_order="left")["launch_index"]
+    if launch_index.null_count() == len(ranges):
+        launch_index = _by_name(rank_trace, ranges)
+    if launch_index.null_count() == len(ranges) and len(calls) == len(ranges):
+        launch_index = calls["launch_index"]
+    return launch_index
 
 
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that launch kernels in order, a driver call inside its runtime call left out."""
+    """Return the calls that launch kernels, in order, without driver calls inside runtime calls."""
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns", "name", "correlation"])
     named = calls.with_columns(rank_trace.texts(calls["name"]))
     ordered = named.filter(pl.col("name").str.contains(_LAUNCH_NAME)).sort("start_ns", "event_index")
@@ -174,15 +176,15 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
     """Pair the n-th range of a name with the n-th launch of the kernel of that name; null where counts differ."""
     kernels = _launched_kernels(rank_trace)
-    place, count = pl.int_range(pl.len()).over("name").alias("place"), pl.len().over("name").alias("count")
-    numbered = kernels.with_columns(place, count)
-    return ranges.with_columns(place, count).join(
-        numbered, on=["name", "place", "count"], how="left", maintain_order="left"
+    number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
+    numbered = kernels.with_columns(number, count)
+    return ranges.with_columns(number, count).join(
+        numbered, on=["name", "number", "count"], how="left", maintain_order="left"
     )["launch_index"]
 
 
 def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the launch of each kernel that is known by name, in the order of the launches."""
+    """Return the launches of kernels whose name is known, in order."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     by_kernel = kernels.join(launches(rank_trace), on="event_index").drop_nulls("launch_index")
     named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")
@@ -195,8 +197,8 @@ def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
             pl.col("start_ns").alias("launch_start_ns"),
         ),
     ]
-    found = pl.concat(rows).unique("launch_index", keep="first", maintain_order=True)
-    return found.with_columns(rank_trace.texts(found["name"])).sort("launch_start_ns", "launch_index")
+    launched = pl.concat(rows).unique("launch_index", keep="first", maintain_order=True)
+    return launched.with_columns(rank_trace.texts(launched["name"])).sort("launch_start_ns", "launch_index")
 
 
 def _operators(rank_trace: RankTrace, launch_index: pl.Series) -> pl.DataFrame:
@@ -220,7 +222,7 @@ _STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UI
 
 
 def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
-    """Join the names of each level, innermost first, to one list for each launch; nulls are no operators."""
+    """Join the names of each level, innermost first, into one list per launch, without nulls."""
     if not levels:
         return pl.Series([[]] * count, dtype=pl.List(pl.String))
     table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})
@@ -228,18 +230,18 @@ def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
 
 
 def _combine(partials: dict[int, _Partial]) -> CuptiCounters:
-    per_kernel = pl.concat([each.per_kernel for each in partials.values()])
-    counters = pl.concat([each.counters for each in partials.values()])
+    per_kernel = pl.concat([partial.per_kernel for partial in partials.values()])
+    counters = pl.concat([partial.counters for partial in partials.values()])
     return CuptiCounters(per_kernel, counters, _findings(partials))
 
 
 def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
-    without = [rank for rank, each in partials.items() if each.per_kernel.is_empty()]
-    loose = [rank for rank, each in partials.items() if each.per_kernel["launch_index"].null_count()]
+    without = [rank for rank, partial in partials.items() if partial.per_kernel.is_empty()]
+    loose = [rank for rank, partial in partials.items() if partial.per_kernel["launch_index"].null_count()]
     advice = "record with experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
     sentences = (
         (without, f"rank {_listed(without)} has no CUPTI counters: {advice}"),
-        (loose, f"some ranges of rank {_listed(loose)} could not be joined with a launch, so they have no operators"),
+        (loose, f"rank {_listed(loose)} has ranges whose launch is unknown: they have no operators"),
     )
     return tuple(sentence for ranks, sentence in sentences if ranks)
 

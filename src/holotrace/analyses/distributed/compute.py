@@ -28,51 +28,51 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 @dataclass(frozen=True, eq=False)
 class Distributed(Result):
-    """How each rank's steps divide, and how its time in collectives does.
+    """How each rank divides its steps, and its time in collectives.
 
-    per_device     one row for each device that a rank uses, sorted by host, process_id, rank, device:
+    per_device     one row per rank and device it uses, sorted by host, process_id, rank, device:
 
-        host                str     the machine; null where neither the file nor its name says it
-        process_id          int64   number of the process there
+        host                str     the machine; null if neither the file nor its name says it
+        process_id          int64   process id on that machine
         rank                int32
-        device              int32   null where the rank used none
+        device              int32   null if the rank used none
         device_name         str
         memory_bytes        int64
         compute_capability  str
 
-    per_step       one row for each rank and step, sorted by rank, then in order of time:
+    per_step       one row per rank and step, sorted by rank and time:
 
         rank                 int32
-        step                 int64  null for the collectives outside of the steps
-        step_ns              int64  length of the step, with the device work that it launched
-        computation_only_ns  int64  part of it in which the rank computes and does not communicate
-        overlap_ns           int64  in which it does both
-        exposed_ns           int64  in which it communicates and does not compute
-        neither_ns           int64  in which it does neither; the four add up to step_ns
-        collective_count     int64  collectives asked for in the step
+        step                 int64  null for collectives outside the steps
+        step_ns              int64  length of the step, including the device work it launched
+        computation_only_ns  int64  time in which the rank computes and does not communicate
+        overlap_ns           int64  time in which it does both
+        exposed_ns           int64  time in which it communicates and does not compute
+        neither_ns           int64  time in which it does neither; the four add up to step_ns
+        collective_count     int64  collectives called in the step
         collective_ns        int64  time in which at least one of them runs
-        transfer_ns          int64  part of it in which data moves: all ranks of the collective have arrived
-        synchronising_ns     int64  part of it in which the rank only waits for others
-        unmatched_ns         int64  part of it in collectives known on no other rank; the three add up
+        transfer_ns          int64  part of collective_ns in which data moves: all ranks have arrived
+        synchronising_ns     int64  part in which the rank only waits for others
+        unmatched_ns         int64  part in collectives that no other rank has; the three add up to collective_ns
 
-    per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, and the columns of
-                   per_step from step_ns on as mean_step_ns and so on, float64
+    per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, then the mean of each
+                   column of per_step from step_ns on, float64: mean_step_ns …
 
-    per_operation  one row for each rank, collective and element type, sorted by rank and collective_ns, longest first:
+    per_operation  one row per rank, collective and element type, sorted by rank and collective_ns, longest first:
 
         rank                int32
         collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
-        dtype               str      float32, bfloat16 …; null where it was not recorded
+        dtype               str      float32, bfloat16 …; null if not recorded
         call_count          int64
-        bytes               int64    what the rank put in, summed; null where a size was not recorded
+        bytes               int64    input of the rank, summed; null if a size was not recorded
         mean_bytes          float64
         collective_ns       int64    time in which at least one call runs
         mean_collective_ns  float64  collective_ns / call_count
-        matched_count       int64    calls found on another rank too
-        transfer_ns         int64    time in which data moves for at least one of these; null where there are none
+        matched_count       int64    calls with a counterpart on another rank
+        transfer_ns         int64    time in which data moves for at least one of these; null if there are none
         mean_transfer_ns    float64  transfer_ns / matched_count
 
-    findings       what was left out, or could not be compared
+    findings       what was ignored, or could not be compared
     """
 
     per_device: pl.DataFrame
@@ -83,7 +83,7 @@ class Distributed(Result):
 
 
 class _Partial(NamedTuple):
-    """Of one rank: its devices, how its steps divide, and each range of communication.
+    """One rank: its devices, how its steps divide, and its ranges of communication.
 
     The ranges have `OPERATION`, by_order, step, is_before (the recording), collective, dtype, byte_count, is_call,
     start_ns and end_ns.
@@ -97,28 +97,28 @@ class _Partial(NamedTuple):
 
 
 def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Distributed:
-    """Say how each rank's steps divide into computing and communicating, and what of the latter is waiting.
+    """Divide each rank's steps into computing and communicating, and its communication into data transfer and waiting.
 
-    With K the time in which a rank computes and C that in which it communicates, on any of its devices:
+    With K the time in which a rank computes and C the time in which it communicates, on any of its devices:
 
         step = (K without C) + (K and C) + (C without K) + neither
 
-    A rank without kernels computes in its operators. All ranks leave a collective together, so data can move only
-    from the arrival of the last one on. With d the shortest time of a rank in a collective, each rank's part
+    Operators count as computation on a rank without kernels. All ranks leave a collective together, and data moves only
+    once the last one has arrived. With d the shortest time of any rank in the collective, on each rank
 
-        [end - d, end]  is data transfer, what lies before it synchronising
+        [end - d, end]  is data transfer, and the time before it is waiting
 
-    whatever the clocks of the hosts say. Collectives are matched across ranks as `stragglers` matches them: by group
-    and sequence number, else by communication id, else by kind, type, size and order in the step.
+    even where the hosts' clocks disagree. Collectives are matched across ranks as in `stragglers`: by group and
+    sequence number, else by communication id, else by kind, type, size and order in the step.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" counts as the TensorBoard plugin did: five collectives by the names of host events,
-            their kernels by external id, n-th with n-th of each rank.
-        executor: where the ranks are worked on.
+        compat: "torch_tb_profiler" counts like the TensorBoard plugin: five collectives by the names of host events,
+            their kernels by external id, the n-th of each rank with each other.
+        executor: where the ranks run.
 
     Raises:
-        MissingDataError: no rank has a step, because there are no events of the host or devices.
+        MissingDataError: no rank has any host or device event, so none has a step.
 
     Source: docs/reference/analyses/distributed.md derives it and compares other tools.
 
@@ -138,8 +138,10 @@ def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
 
 
 def _combine(partials: dict[int, _Partial], *, attribution: Attribution) -> Distributed:
-    if all(each.steps.is_empty() for each in partials.values()):
-        message = "distributed: no rank has any operator, kernel or step to measure; was the profiler started?"
+    if all(of_rank.steps.is_empty() for of_rank in partials.values()):
+        message = (
+            "distributed: no rank has any operator, kernel or step to measure; check that the profiler was started"
+        )
         raise MissingDataError(message)
     ranges, uneven_count = _matched(partials, attribution)
     per_step = _per_step(partials, ranges, attribution)
@@ -161,7 +163,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
-    """Whether input shapes were recorded; files of before 2023 have them and do not name the option."""
+    """Whether input shapes were recorded; files from before 2023 have them without naming the option."""
     is_on = rank_trace.header.options["record_shapes"]
     return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 
@@ -181,25 +183,25 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
 
 
 def _matched(partials: dict[int, _Partial], attribution: Attribution) -> tuple[pl.DataFrame, int]:
-    """Return the ranges of all ranks with `transfer_start_ns`, null where no other rank has the collective.
+    """Return the ranges of all ranks with `transfer_start_ns`, null if no other rank has the collective.
 
-    Also the count of kinds that were left out because their number differs between ranks.
+    Also the count of kinds that cannot be matched because their number differs between ranks.
     """
-    found = of_ranks({rank: each.ranges for rank, each in partials.items()}).with_row_index("row")
-    kept, uneven_count = comparable(found)
+    ranges = of_ranks({rank: of_rank.ranges for rank, of_rank in partials.items()}).with_row_index("row")
+    kept, uneven_count = comparable(ranges)
     duration = pl.col("end_ns") - pl.col("start_ns")
     operations = kept.group_by(OPERATION).agg(duration.min().alias("shortest"), pl.len().alias("rank_count"))
     matched, uneven_count = attribution.matched_operations(operations, uneven_count, len(partials))
     shared = kept.select("row", *OPERATION).join(matched, on=OPERATION)
-    joined = found.join(shared.select("row", "shortest"), on="row", how="left", maintain_order="left")
+    joined = ranges.join(shared.select("row", "shortest"), on="row", how="left", maintain_order="left")
     return joined.with_columns((pl.col("end_ns") - pl.col("shortest")).alias("transfer_start_ns")), uneven_count
 
 
 def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    steps = of_ranks({rank: each.steps for rank, each in partials.items()}).with_row_index("place")
+    steps = of_ranks({rank: of_rank.steps for rank, of_rank in partials.items()}).with_row_index("order")
     joined = steps.join(_waiting(ranges), on=["rank", "step"], how="full", nulls_equal=True, coalesce=True)
     counts = pl.col("collective_count", *_WAITING)
-    ordered = joined.with_columns(attribution.waiting_of_steps(counts)).sort("rank", "place", nulls_last=True)
+    ordered = joined.with_columns(attribution.waiting_of_steps(counts)).sort("rank", "order", nulls_last=True)
     return ordered.select("rank", "step", *_SPLIT, pl.col("collective_count").cast(pl.Int64), *_WAITING)
 
 
@@ -207,15 +209,15 @@ def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
     """Return how the time in the collectives of each rank and step divides."""
     by = ["rank", "step"]
     matched = ranges.drop_nulls("transfer_start_ns")
-    found = ranges.group_by(by).agg(pl.col("is_call").sum().alias("collective_count"))
+    lengths = ranges.group_by(by).agg(pl.col("is_call").sum().alias("collective_count"))
     for table, start, name in (
         (ranges, "start_ns", "collective_ns"),
         (matched, "start_ns", "matched_ns"),
         (matched, "transfer_start_ns", "transfer_ns"),
     ):
-        lengths = covered_by_group(table, by, start=start, name=name)
-        found = found.join(lengths, on=by, how="left", nulls_equal=True)
-    known = found.with_columns(pl.col("matched_ns", "transfer_ns").fill_null(0))
+        covered = covered_by_group(table, by, start=start, name=name)
+        lengths = lengths.join(covered, on=by, how="left", nulls_equal=True)
+    known = lengths.with_columns(pl.col("matched_ns", "transfer_ns").fill_null(0))
     return known.with_columns(
         (pl.col("matched_ns") - pl.col("transfer_ns")).alias("synchronising_ns"),
         (pl.col("collective_ns") - pl.col("matched_ns")).alias("unmatched_ns"),
@@ -223,7 +225,7 @@ def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_rank(per_step: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the mean step."""
+    """Return the mean step of each rank."""
     steps = attribution.steps_in_means(per_step).group_by("rank")
     times = steps.agg(pl.col("step_ns").count().cast(pl.Int64).alias("step_count"), pl.col(*_SPLIT).mean())
     waiting = attribution.steps_in_mean_waiting(per_step).group_by("rank")
@@ -259,7 +261,7 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return host and process of the rank, and a row for each device it used, or one without device."""
+    """Return a row for each device the rank used, or one without a device; each has its host and process."""
     devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
     host, process = attribution.host_and_process(rank_trace)
@@ -267,7 +269,7 @@ def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
 
 
 def _per_device(partials: dict[int, _Partial], attribution: Attribution) -> pl.DataFrame:
-    devices = of_ranks({rank: each.devices for rank, each in partials.items()})
+    devices = of_ranks({rank: of_rank.devices for rank, of_rank in partials.items()})
     return attribution.numbered_processes(devices).select(_PER_DEVICE).sort(_PER_DEVICE[:4])
 
 
@@ -280,26 +282,29 @@ def _findings(
 
 
 def _about_ranges(partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
-    about_each = (*_before(ranges), *_unsized(partials, ranges))
+    of_each_rank = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
-        return (f"there is only rank {ranges['rank'][0]}: waiting shows when several ranks are compared", *about_each)
-    return (*_doubts(ranges, uneven_count), *about_each)
+        return (
+            f"only rank {ranges['rank'][0]} was recorded: open all ranks of the job to compare their waiting",
+            *of_each_rank,
+        )
+    return (*_doubts(ranges, uneven_count), *of_each_rank)
 
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
     count = ranges["is_before"].sum()
-    told = f"{count:,} of {len(ranges):,} collectives were launched before the recording: they count for no step"
-    return (f"{told}, and their sizes may be unknown",) if count else ()
+    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording: they belong to no step"
+    return (f"{early}, and their sizes may be unknown",) if count else ()
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many sizes are unknown, apart from those of before the recording, and the option where it was off."""
-    without = [rank for rank, each in partials.items() if not each.has_shapes]
+    """Count collectives without a size, except those from before the recording, with and without record_shapes."""
+    without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)
     sentences = (
         (off, f"{off:,} calls have no size: record with record_shapes=True"),
-        (on, f"{on:,} calls have no size: nothing around their launches says it"),
+        (on, f"{on:,} calls have no size: no event around their launches has input shapes"),
     )
     return tuple(sentence for count, sentence in sentences if count)
 
@@ -315,16 +320,22 @@ def _doubts(ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
     of_all = f"of {counts['all']:,} collectives"
     sentences = (
         (counts["alone"], f"{counts['alone']:,} {of_all} have no counterpart on another rank"),
-        (counts["by_order"], f"{counts['by_order']:,} {of_all} were matched by kind and order: they have no number"),
-        (uneven_count, f"{uneven_count:,} kinds of collectives were left out: their number differs between ranks"),
-        (counts["sends"], f"{counts['sends']:,} sends and receives between two ranks are not divided"),
+        (
+            counts["by_order"],
+            f"{counts['by_order']:,} {of_all} were matched by kind and order: they have no sequence number",
+        ),
+        (uneven_count, f"{uneven_count:,} kinds of collectives were not compared: their number differs between ranks"),
+        (
+            counts["sends"],
+            f"{counts['sends']:,} sends and receives between two ranks are not divided into transfer and waiting",
+        ),
     )
-    return tuple(sentence for is_told, sentence in sentences if is_told)
+    return tuple(sentence for count, sentence in sentences if count)
 
 
 def _nothing_found(partials: dict[int, _Partial]) -> tuple[str, ...]:
-    call_count = sum(each.host_call_count for each in partials.values())
+    call_count = sum(of_rank.host_call_count for of_rank in partials.values())
     if call_count:
-        sentence = f"{call_count:,} collectives were asked for, and no kernel of one was recorded"
+        sentence = f"{call_count:,} collectives were called, but none of their kernels was recorded"
         return (f"{sentence}: record with ProfilerActivity.CUDA",)
     return ("no rank communicates: there are no collectives to compare",) if len(partials) > 1 else ()

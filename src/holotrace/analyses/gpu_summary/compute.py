@@ -36,7 +36,7 @@ _METRICS = (
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
-"""From this share on, launch shapes that are missing change nothing that would be seen."""
+"""With at least this share of launch shapes known, the missing ones do not matter; no finding."""
 
 _PER_DEVICE = pl.Schema(
     {
@@ -66,30 +66,30 @@ _SERIES = pl.Schema(
 class GpuSummary(Result):
     """How well each device is used, over all steps and over time.
 
-    per_device  one row for each rank and device that ran kernels, sorted by them:
+    per_device  one row per rank and device that ran kernels, sorted by rank and device:
 
         rank, device                  int32
-        device_name                   str      null where the file does not say, as the next two
+        device_name                   str      null if not recorded, like the next two
         memory_bytes                  int64    of the whole device
-        compute_capability            str      such as "9.0"
-        utilization_fraction          float64  0..1 of the steps in which a kernel runs
-        sm_efficiency_fraction        float64  0..1 estimated: mean share of the SMs that have a block; null if unknown
-        sm_efficiency_known_fraction  float64  0..1 of the time in which kernels run, for which that share is known
-        occupancy_fraction            float64  0..1 estimated achieved occupancy, kernels weighed by their duration
-        occupancy_known_fraction      float64  0..1 of the kernels' summed time, of those whose occupancy is known
-        tensor_core_fraction          float64  0..1 of the kernels' summed time, of those on tensor or matrix cores, at
-                                               least: others may be among the next; null where all are
-        tensor_core_unknown_fraction  float64  0..1 of the same, of those whose name does not tell
-        is_estimated                  bool     whether SM efficiency and occupancy are worked out from launch shapes
-        start_ns, end_ns              int64    of the steps: begin of the first, end of the last
+        compute_capability            str      for example "9.0"
+        utilization_fraction          float64  0..1 of the time of the steps in which a kernel runs
+        sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
+        sm_efficiency_known_fraction  float64  0..1 of the time with kernels: that share is known
+        occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
+        occupancy_known_fraction      float64  0..1 of the summed kernel time: the occupancy is known
+        tensor_core_fraction          float64  0..1 of the summed kernel time: at least this part uses tensor or matrix
+                                               cores, more if kernels of the next do; null if all are unknown
+        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time: the kernel's name does not say
+        is_estimated                  bool     SM efficiency and occupancy are estimated from launch shapes
+        start_ns, end_ns              int64    start of the first step, end of the last
 
-    series      the metrics over time, one row for each rank, device and part of the time, in that order:
+    series      the metrics over time, one row per rank, device and part of the time, sorted by them:
 
         rank, device                  int32
-        start_ns, end_ns              int64    of the part
-        utilization_fraction … tensor_core_unknown_fraction  float64  within it; null where there is nothing to measure
+        start_ns, end_ns              int64    start and end of the part
+        utilization_fraction … tensor_core_unknown_fraction  float64  within the part; null without kernels to measure
 
-    findings    a sentence for each rank that is left out, and for what was not recorded
+    findings    ranks without device work, and what was not recorded
     """
 
     per_device: pl.DataFrame
@@ -108,8 +108,8 @@ def gpu_summary(
 ) -> GpuSummary:
     """Say how busy each device was, how well its kernels filled it, and how much of them ran on tensor cores.
 
-    From the begin of the first step to the end of the last, with b the blocks per SM of a kernel, o its occupancy, d
-    its duration within the steps, and K the time in which kernels run, b of all of them known:
+    Over the time from the start of the first step to the end of the last, with b the blocks per SM of a kernel, o its
+    occupancy, d its duration within the steps, and K the time in which only kernels with known b run:
 
         utilization   = |kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
@@ -118,9 +118,9 @@ def gpu_summary(
 
     Args:
         trace: the job.
-        parts: into how many parts of equal length the time series divides the steps.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, `parts` as it chose them.
-        executor: where the ranks are worked on.
+        parts: number of equal parts of the time series.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, with its choice of parts.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: `parts` is less than 1.
@@ -154,11 +154,11 @@ def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) ->
     moments = np.concatenate([whole, attribution.series_edges(rank_trace, whole, parts)])
     asked = attribution.kernels_on_tensor_cores(rank_trace, kernels)
     devices = kernels["device"].unique().sort().to_list()
-    found = [_one_device(*_of_device(device, kernels, asked), moments, attribution) for device in devices]
-    per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in found]))
+    measured = [_one_device(*_of_device(device, kernels, asked), moments, attribution) for device in devices]
+    per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in measured]))
     return _Partial(
         _as_declared(rank_trace.rank, per_device, _PER_DEVICE),
-        _as_declared(rank_trace.rank, pl.concat([series for _, series in found]), _SERIES),
+        _as_declared(rank_trace.rank, pl.concat([series for _, series in measured]), _SERIES),
         _findings(rank_trace, per_device),
     )
 
@@ -175,9 +175,9 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the metrics of a device between the first two moments, one row, and between all others.
+    """Return the metrics of a device between the first two `moments`, one row, and between all others.
 
-    The share on tensor cores is that of the kernels `asked`.
+    The tensor core share counts the kernels `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels))
     device = kernels.item(0, "device")
@@ -188,7 +188,7 @@ def _one_device(
 
 
 def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the shares of the summed kernel time on tensor cores, and on cores that the names do not tell."""
+    """Return the shares of the summed kernel time on tensor cores, and on unknown cores."""
     duration, uses = pl.col("end_ns") - pl.col("start_ns"), pl.col("uses_tensor_cores")
     total, unknown = pl.when(duration.sum() > 0).then(duration.sum()), duration.filter(uses.is_null()).sum()
     known = pl.when(unknown < total).then(duration.filter(uses).sum() / total)
@@ -196,7 +196,7 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame) -> pl.DataFrame:
-    """Return what the kernels of a device add up to by each moment; between two of them the difference counts."""
+    """Return cumulative sums over a device's kernels at each moment; differences give the sums between moments."""
     filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union(*_intervals(of_unknown_size))
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
@@ -219,7 +219,7 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame)
 
 
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return the metrics between each two neighbouring moments; null where there is nothing to measure."""
+    """Return the metrics between neighbouring moments; null without kernels to measure."""
     between = sums.select(pl.all().diff()).tail(-1)
     sm_efficiency = pl.when(pl.col("busy") > 0).then(_ratio("busy", "moment") * _ratio("filled", "known")).otherwise(0)
     return (
@@ -258,9 +258,12 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
         *((True, f"{rank}, {_partly_known(*row)}") for row in partly.select("device", _KNOWN).iter_rows()),
         (
             bool(per_device["is_estimated"].any()),
-            f"{rank}: SM efficiency and occupancy are worked out from launch shapes; occupancy is an upper bound",
+            f"{rank}: SM efficiency and occupancy are estimated from launch shapes; occupancy is an upper bound",
         ),
-        (not rank_trace.header.device_properties, f"{rank}: the file does not describe its devices"),
+        (
+            not rank_trace.header.device_properties,
+            f"{rank}: the trace has no device properties, so names and memory sizes are unknown",
+        ),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
 
@@ -268,14 +271,14 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
 def _partly_known(device: int, known: float) -> str:
     return (
         f"device {device}: launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
-        "efficiency supposes that the others fill the device as well as these"
+        "efficiency assumes that the others fill the device equally well"
     )
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> GpuSummary:
-    found, findings = with_device_work("gpu_summary", partials)
+    measured, findings = with_device_work("gpu_summary", partials)
     return GpuSummary(
-        pl.concat([each.per_device for each in found.values()]),
-        pl.concat([each.series for each in found.values()]),
-        (*findings, *(finding for each in found.values() for finding in each.findings)),
+        pl.concat([of_rank.per_device for of_rank in measured.values()]),
+        pl.concat([of_rank.series for of_rank in measured.values()]),
+        (*findings, *(finding for of_rank in measured.values() for finding in of_rank.findings)),
     )

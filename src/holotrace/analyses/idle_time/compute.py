@@ -1,4 +1,4 @@
-"""Why were the devices idle between two pieces of work?"""
+"""Why were the devices idle between pieces of work?"""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _STREAM = ("device", "stream")
 
 @dataclass(frozen=True, eq=False)
 class IdleTime(Result):
-    """What the devices waited for between two pieces of work.
+    """What the devices waited for between pieces of work.
 
-    Each gap is divided at the start of the call that launched the work after it:
+    The launch of the work after a gap divides the gap:
 
-        host_wait    before that call: nothing was there to run
-        kernel_wait  from the call on, where that part is shorter than the threshold: the cost of a launch
-        other        from the call on, where it is longer: the work was held up, for instance by another stream
+        host_wait    before the launch call: the device had nothing to run
+        kernel_wait  from the call on, if shorter than the threshold: launch delay
+        other        from the call on, if longer: the work was held up, for example by another stream
 
-    per_stream  three rows for each stream, sorted by rank, device, stream, categories as above:
+    per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
 
         rank       int32
         device     int32
@@ -49,19 +49,19 @@ class IdleTime(Result):
         category   str
         idle_ns    int64
         gap_count  int64    gaps with a part of this category
-        fraction   float64  0..1 of the idle time of the stream; null where it has none
+        fraction   float64  0..1 of the stream's idle time; null if that is 0
 
-    per_device  likewise for the gaps in which no stream of the device runs anything, without `stream`
+    per_device  the same, without `stream`, for gaps in which no stream of the device runs anything
 
-    statistics  of the lengths of those parts, for each stream and category:
+    statistics  of the lengths of these parts, per stream and category:
 
         rank, device, stream, category     as above
-        gap_count        int64    equals gap_count
-        mean_ns, std_ns  float64  std_ns of a sample, 0 for one part; null where count is 0
-        min_ns, max_ns   int64    null where count is 0
-        p25_ns, median_ns, p75_ns  float64  null where count is 0
+        gap_count        int64    as in per_stream
+        mean_ns, std_ns  float64  std_ns of a sample, 0 for one part; null without parts
+        min_ns, max_ns   int64    null without parts
+        p25_ns, median_ns, p75_ns  float64  null without parts
 
-    findings    a sentence for each rank that is left out
+    findings    one sentence per rank without device work
     """
 
     per_stream: pl.DataFrame
@@ -76,15 +76,15 @@ class _Partial(NamedTuple):
 
 
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
-    """Divide the idle time of each stream, and of each device, by what was waited for.
+    """Divide the idle time of each stream, and of each device, by cause.
 
-    A gap reaches from the latest end of all earlier work to the start of the next, so overlapping work makes none,
-    and the first work of a stream ends none. Work without a known launch has no part host_wait.
+    A gap runs from the end of all earlier work to the start of the next work: overlapping work has no gap between, and
+    a stream has none before its first work. Before work without a known launch, host_wait is 0.
 
     Args:
         trace: the job.
-        gap_threshold_ns: a wait from launch to start this long or longer counts as `other`, not as `kernel_wait`.
-        executor: where the ranks are worked on.
+        gap_threshold_ns: a wait of at least this long from launch to start counts as `other`, not as `kernel_wait`.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: the threshold is negative.
@@ -119,13 +119,13 @@ def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoD
 
 
 def _by_category(rank: int, work: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return the statistics of every category of every stream (or device), also of those without gaps."""
+    """Return the statistics of every category of every stream (or device), including those without gaps."""
     ordered = work.sort(keys, maintain_order=True)
-    found = summary(_parts(_gaps(ordered, keys), keys, gap_threshold_ns), by=[*keys, "category"], value="length_ns")
+    lengths = summary(_parts(_gaps(ordered, keys), keys, gap_threshold_ns), by=[*keys, "category"], value="length_ns")
     categories = pl.DataFrame({"category": CATEGORIES}, schema={"category": _CATEGORY})
     every = ordered.select(keys).unique().join(categories, how="cross")
     return (
-        every.join(found, on=[*keys, "category"], how="left")
+        every.join(lengths, on=[*keys, "category"], how="left")
         .sort(*keys, "category")
         .select(
             pl.lit(rank, pl.Int32).alias("rank"),
@@ -139,10 +139,10 @@ def _by_category(rank: int, work: pl.DataFrame, keys: Sequence[str], gap_thresho
 
 
 def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Divide the gap before each piece of work, which is sorted by the keys and then by start.
+    """Divide the gap before each piece of work; `work` is sorted by the keys and by start.
 
     Returns:
-        The keys, `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0 where there is none.
+        The keys, `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0 without a gap.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
@@ -154,7 +154,7 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _parts(gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return every part of a gap that has a length: the keys, `category` and `length_ns`."""
+    """Return the parts of gaps longer than 0 ns: the keys, `category` and `length_ns`."""
     is_short = pl.col("from_launch") < gap_threshold_ns
     return pl.concat(
         [
@@ -169,9 +169,9 @@ def _lengths(gaps: pl.DataFrame, keys: Sequence[str], length: str, category: pl.
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> IdleTime:
-    found, findings = with_device_work("idle_time", partials)
-    per_stream = pl.concat([each.per_stream for each in found.values()])
-    per_device = pl.concat([each.per_device for each in found.values()])
+    measured, findings = with_device_work("idle_time", partials)
+    per_stream = pl.concat([of_rank.per_stream for of_rank in measured.values()])
+    per_device = pl.concat([of_rank.per_device for of_rank in measured.values()])
     return IdleTime(
         _totals(per_stream, ["rank", *_STREAM]),
         _totals(per_device, ["rank", *_DEVICE]),

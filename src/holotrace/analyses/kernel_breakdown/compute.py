@@ -35,31 +35,31 @@ _STATE_NAMES = [
 class KernelBreakdown(Result):
     """What ran on the devices, by kind and by name.
 
-    per_state   how long each combination of kinds ran at once; one row for each that occurs, sorted by rank and
+    per_state   how long each combination of kinds ran at once; one row per that occurs, sorted by rank and
                 device, the longest first:
 
         rank         int32
         device       int32
         state        str      computation, communication, memory, other, or several joined by " + "
         total_ns     int64    exactly these kinds ran; the states of a device add up to its busy time
-        fraction     float64  0..1 of the busy time of the device
+        fraction     float64  0..1 of the device's busy time
 
-    per_kernel  statistics of the calls of each kernel; one row for each rank, kind and name, sorted by rank, the
+    per_kernel  statistics of the calls of each kernel; one row per rank, kind and name, sorted by rank, the
                 largest sum first:
 
         rank         int32
         kernel_kind  str      computation, communication, memory or other
-        name         str      as written in the file
+        name         str      as recorded
         call_count   int64
-        total_ns     int64    of the durations, whether or not they overlap
+        total_ns     int64    summed durations; overlapping calls all count
         mean_ns      float64
         std_ns       float64  of a sample; 0 for a single call
         min_ns       int64
         median_ns    float64
         max_ns       int64
-        fraction     float64  0..1 of the rank's summed kernel time; null where that is 0
+        fraction     float64  0..1 of the rank's summed kernel time; null if that is 0
 
-    findings    a sentence for each rank that is left out
+    findings    one sentence per rank without device work
     """
 
     per_state: pl.DataFrame
@@ -75,8 +75,8 @@ class _Partial(NamedTuple):
 def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> KernelBreakdown:
     """Say how long each combination of kinds ran, and how long each kernel.
 
-    Every busy moment of a device counts for exactly one state: the set of kinds of which at least one piece of work
-    runs then, on any stream.
+    Every busy moment of a device belongs to exactly one state: the set of kinds that run at that moment, on any
+    stream.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -136,10 +136,10 @@ def _kernels(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> KernelBreakdown:
-    found, findings = with_device_work("kernel_breakdown", partials)
-    per_kernel = pl.concat([partial.per_kernel for partial in found.values()])
+    measured, findings = with_device_work("kernel_breakdown", partials)
+    per_kernel = pl.concat([partial.per_kernel for partial in measured.values()])
     return KernelBreakdown(
-        pl.concat([partial.per_state for partial in found.values()]),
+        pl.concat([partial.per_state for partial in measured.values()]),
         per_kernel.sort("rank", "total_ns", "kernel_kind", "name", descending=[False, True, False, False]),
         findings,
     )

@@ -30,7 +30,7 @@ SEPARATOR = "|"
 class KernelSequences(Result):
     """The sequences of kernels that operators launched.
 
-    per_pattern  one row for each sequence, sorted by rank, the most frequent first, then by pattern:
+    per_pattern  one row per sequence, sorted by rank, the most frequent first, then by pattern:
 
         rank                   int32
         operator               str    name of the operator
@@ -40,7 +40,7 @@ class KernelSequences(Result):
         kernel_ns              int64  summed time of the kernels of all those calls
         operator_ns            int64  summed time of those calls on the host
 
-    findings     a sentence for each rank that is left out
+    findings     one sentence per rank without device work
     """
 
     per_pattern: pl.DataFrame
@@ -74,7 +74,7 @@ def kernel_sequences(
         trace: the job.
         operator_name: operators and annotations whose name contains this; by default every outermost operator.
         min_kernel_count: calls that launched fewer kernels are left out.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: the name is empty, or no rank has such an operator; the count is below 1.

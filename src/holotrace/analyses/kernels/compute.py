@@ -26,7 +26,7 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 class Kernels(Result):
     """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
 
-    per_kernel    one row for each rank and name, sorted by rank, the largest sum first:
+    per_kernel    one row per rank and name, sorted by rank, the largest sum first:
 
         rank                     int32
         name                     str      as written in the file
@@ -40,7 +40,7 @@ class Kernels(Result):
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1 of total_ns, of the calls for which it is known; null where that is 0
 
-    per_launch_shape  one row for each rank, name, operator and launch shape, sorted by rank, the largest sum first:
+    per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
         rank, name                            as above
         operator                              str    that launched it; null where none is known
@@ -73,7 +73,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; there a missing value counts as
             0 in the means, and `per_launch_shape` lacks kernels that hang on no thread.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         MissingDataError: no rank has device work.

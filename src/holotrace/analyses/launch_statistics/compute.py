@@ -56,7 +56,7 @@ class LaunchStatistics(Result):
         slow_call     the call takes longer than the cutoff
         late_start    the kernel starts later after the end of its call than the cutoff
 
-    per_rank   one row for each rank, sorted by it:
+    per_rank   one row per rank, sorted by it:
 
         rank                    int32
         call_count              int64    calls that launched something
@@ -81,7 +81,7 @@ class LaunchStatistics(Result):
         to_ns         int64  and below this
         launch_count  int64
 
-    per_launch one row for each piece of work with a known launch, sorted by rank and start of the call; empty unless
+    per_launch one row per piece of work with a known launch, sorted by rank and start of the call; empty unless
                asked for:
 
         rank, device          int32
@@ -133,7 +133,7 @@ def launch_statistics(
         runtime_cutoff_ns: a call that takes longer than this is slow.
         delay_cutoff_ns: work that starts later than this after its call is late.
         include_launches: fill `per_launch`, a row for each piece of work.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: a cutoff is negative.

@@ -34,7 +34,7 @@ _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 class MemoryBandwidth(Result):
     """How fast data moved, for each device and each kind of copy.
 
-    series     one row for each start and each end of a copy, sorted by rank, device, name, time:
+    series     one row per start and each end of a copy, sorted by rank, device, name, time:
 
         rank          int32
         device        int32
@@ -44,7 +44,7 @@ class MemoryBandwidth(Result):
         active_count  int64   copies that run from this change on
         bytes_per_s   int64   their summed bandwidth
 
-    time_weighted    one row for each device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
+    time_weighted    one row per device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
                and the time in which nothing is copied does not count:
 
         rank, device, name                                       as above
@@ -61,7 +61,7 @@ class MemoryBandwidth(Result):
         change_count, min_bytes_per_s, max_bytes_per_s           int64
         mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std of a sample, 0 for one change
 
-    findings   a sentence for each rank that is left out
+    findings   one sentence per rank without device work
 
     Tables are empty where nothing is copied.
     """

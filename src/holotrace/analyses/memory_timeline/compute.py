@@ -60,7 +60,7 @@ _AT_PEAK = {
 class MemoryTimeline(Result):
     """The memory of the devices over time, as the profiler's `[memory]` events tell it.
 
-    per_device  one row for each device with memory events, sorted by rank, device_type, device:
+    per_device  one row per device with memory events, sorted by rank, device_type, device:
 
         rank                 int32
         device_type          str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
@@ -84,7 +84,7 @@ class MemoryTimeline(Result):
         bytes         int64
         fraction      float64  0..1 of peak_bytes; null where that is 0
 
-    series      one row for each event, sorted by rank, device_type, device, time:
+    series      one row per event, sorted by rank, device_type, device, time:
 
         rank, device_type, device   as above
         time_ns          int64  ns since the Unix epoch
@@ -117,7 +117,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
     Args:
         trace: the job. Without `profile_memory=True` when it was recorded all tables are empty.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Source: docs/reference/analyses/memory_timeline.md derives it and compares other tools.
 

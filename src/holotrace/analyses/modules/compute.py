@@ -27,7 +27,7 @@ _PER_MODULE = {"rank": pl.Int32(), **MODULE_TIMES}
 class Modules(Result):
     """The time of the modules of a model.
 
-    per_module       one row for each rank and place of a module in the model, sorted by rank, each behind the module
+    per_module       one row per rank and place of a module in the model, sorted by rank, each behind the module
                      around it and in the order of their first calls:
 
         rank                      int32
@@ -75,7 +75,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" lists modules as the TensorBoard plugin's last source did: by their Python parents,
             one row a call within the parent, each with the totals of all calls, and no backward times.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Source: docs/reference/analyses/modules.md derives it and compares other tools.
 

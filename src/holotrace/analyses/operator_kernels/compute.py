@@ -30,7 +30,7 @@ from holotrace.store.trace import RankTrace, Trace
 class OperatorKernels(Result):
     """The kernels of each operator.
 
-    per_sequence  one row for each operator and sequence of kernels, sorted by rank, the most frequent first, then by
+    per_sequence  one row per operator and sequence of kernels, sorted by rank, the most frequent first, then by
                   name and sequence:
 
         rank                        int32
@@ -75,7 +75,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     Args:
         trace: the job.
         include_memory: count copies and memsets as well as kernels.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         MissingDataError: no rank has device work.

@@ -51,7 +51,7 @@ _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
-    per_operator  one row for each rank, device and operator that allocates or frees there, itself or in operators
+    per_operator  one row per rank, device and operator that allocates or frees there, itself or in operators
                   inside it; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
@@ -68,7 +68,7 @@ class OperatorMemory(Result):
         self_unreleased_bytes   int64  the part of self_allocated_bytes that is not freed until the end of the
                                        recording or window; null on devices whose events have no addresses
 
-    blocks        one row for each block of memory, sorted by rank, device_type, device and its first known moment:
+    blocks        one row per block of memory, sorted by rank, device_type, device and its first known moment:
 
         rank, device_type, device   as above
         operator      str    innermost operator around the allocation, `(outside operators)`, or
@@ -114,7 +114,7 @@ def operator_memory(
         end_ns: count only what happens until this moment, itself included.
         compat: "torch_tb_profiler" attributes and pairs as the TensorBoard plugin's last source did: by address alone,
             within the window; and shows CPU and CUDA devices only.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
 

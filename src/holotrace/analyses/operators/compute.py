@@ -46,7 +46,7 @@ _COLUMNS = (
 class Operators(Result):
     """The time of the operators.
 
-    per_operator   one row for each rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
+    per_operator   one row per rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
 
         rank                        int32
         operator                    str
@@ -104,7 +104,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" attributes as the TensorBoard plugin's last source did.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Source: docs/reference/analyses/operators.md derives it and compares other tools.
 

@@ -38,7 +38,7 @@ _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 class QueueLength(Result):
     """How many pieces of work were launched and not yet begun, for each stream.
 
-    series     one row for each change, sorted by rank, device, stream, time:
+    series     one row per change, sorted by rank, device, stream, time:
 
         rank          int32
         device        int32
@@ -48,7 +48,7 @@ class QueueLength(Result):
         work_index    uint32   of the work
         queue_length  int64    from this change on; 0 or more
 
-    time_weighted    one row for each stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
+    time_weighted    one row per stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
@@ -69,7 +69,7 @@ class QueueLength(Result):
         mean_length, std_length                    float64  std_length of a sample, 0 for one change
         p25_length, median_length, p75_length      float64  between two lengths: on the straight line
 
-    findings   a sentence for each rank that is left out
+    findings   one sentence per rank without device work
 
     In `time_weighted`, what has no value is null: lengths where no launch is known or the window is 0 ns long.
     """
@@ -98,7 +98,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         trace: the job.
         full_length: from this length on the queue counts as full; CUDA lets 1,024 launches wait, and then the next
             launch blocks the host.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: `full_length` is less than 1.

@@ -41,7 +41,7 @@ _PER_STEP = pl.Schema(
 class StepTime(Result):
     """What each step spent its time on.
 
-    per_step  one row for each rank and step, sorted by rank, then in the order in which they begin:
+    per_step  one row per rank and step, sorted by rank, then in the order in which they begin:
 
         rank                   int32
         step                   int64  the N of ProfilerStep#N, or the number of the annotation that stands in
@@ -94,7 +94,7 @@ def step_time(
         trace: the job.
         annotation: name of host annotations (or operators) to take instead of the steps, numbered from 0.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which knew no `annotation`.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: there is no such annotation, and the message lists what there is; or `compat` has one.

@@ -64,7 +64,7 @@ class Stragglers(Result):
         wait of a rank      its duration - the shortest duration over the ranks
         skew of a rank  the longest duration over the ranks - its duration
 
-    per_rank  one row for each rank with a collective that another rank has as well, sorted by rank:
+    per_rank  one row per rank with a collective that another rank has as well, sorted by rank:
 
         rank              int32
         collective_count  int64    collectives compared
@@ -127,7 +127,7 @@ def stragglers(
         trace: the job.
         steps: only collectives of the steps with these numbers.
         annotation: name of host annotations that stand in for the steps, numbered from 0.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: there is no such step, or no such annotation; the message lists what there is.
@@ -287,7 +287,7 @@ def _doubt(row: dict[str, Any]) -> str:
 
 def _nothing_compared(partials: dict[int, _Partial], found: pl.DataFrame) -> str:
     if len(partials) == 1:
-        return f"there is only rank {next(iter(partials))}: waiting shows when several ranks are compared"
+        return f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
     communicating = found["rank"].n_unique()
     if not communicating:
         return "no rank has collectives, so no rank waits for another in one"
@@ -300,7 +300,10 @@ def _doubts(partials: dict[int, _Partial], found: pl.DataFrame, per_rank: pl.Dat
     by_order = int(found["by_order"].sum())
     sentences = [
         (alone, f"no collective of rank {named} was recorded on another rank too"),
-        (by_order, f"{by_order:,} of {len(found):,} collectives were matched by kind and order: they have no number"),
-        (uneven_count, f"{uneven_count:,} kinds of collectives were left out: their number differs between ranks"),
+        (
+            by_order,
+            f"{by_order:,} of {len(found):,} collectives were matched by kind and order: they have no sequence number",
+        ),
+        (uneven_count, f"{uneven_count:,} kinds of collectives were not compared: their number differs between ranks"),
     ]
     return [sentence for is_told, sentence in sentences if is_told]

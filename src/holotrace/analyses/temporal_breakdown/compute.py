@@ -35,7 +35,7 @@ _PER_DEVICE = pl.Schema(
 class TemporalBreakdown(Result):
     """How each device spent the time from its first to its last work.
 
-    per_device  one row for each rank and device, sorted by them:
+    per_device  one row per rank and device, sorted by them:
 
         rank                      int32
         device                    int32
@@ -48,7 +48,7 @@ class TemporalBreakdown(Result):
         idle_fraction             float64  likewise
         start_ns                  int64    when the window begins, ns since the Unix epoch
 
-    findings    a sentence for each rank that is left out
+    findings    one sentence per rank without device work
     """
 
     per_device: pl.DataFrame

@@ -76,7 +76,7 @@ _DURATION = (
 class UserAnnotations(Result):
     """The time of user annotations on the host and on the devices, and their kernels.
 
-    per_annotation  one row for each name, sorted by rank, side and name:
+    per_annotation  one row per name, sorted by rank, side and name:
 
         rank             int32
         side             str      `gpu`: as projected on the streams; `cpu`: on the host
@@ -129,7 +129,7 @@ def user_annotations(
         trace: the job.
         allow: regular expressions; only annotations in whose name one is found anywhere are returned.
         merge_steps: add `ProfilerStep#1`, `ProfilerStep#2` … up under the name `ProfilerStep`.
-        executor: where the ranks are worked on.
+        executor: where the ranks run.
 
     Raises:
         InvalidOptionError: an expression is not valid, or none is found in any name; the message lists the names.

@@ -412,7 +412,7 @@ def _rule_of(entry: dict[str, Any], where: str) -> Rule:
 
 def _checked_rule(pattern: object, cores: object, reason: str, where: str) -> Rule:
     if not isinstance(cores, str) or cores not in _USES:
-        message = f"{where}: cores={cores!r} is none of: {', '.join(_USES)}"
+        message = f"{where}: cores={cores!r} is not one of: {', '.join(_USES)}"
         raise InvalidOptionError(message)
     return Rule(checked_pattern(pattern, where), cores, reason)
 
