@@ -140,7 +140,7 @@ def kernel_statistics(case: Case) -> pl.DataFrame:
 def assert_same_statistics(table: pl.DataFrame) -> None:
     """Compare sum, extremes, mean and deviation of every kernel."""
     for ours, theirs in {
-        "sum": "sum (us)",
+        "total": "sum (us)",
         "max": "max (us)",
         "min": "min (us)",
         "mean": "mean (us)",

@@ -54,7 +54,7 @@ def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFr
         "kernel_kind",
         (pl.col("call_ns") / 1_000).alias("cpu_duration"),
         (pl.col("kernel_ns") / 1_000).alias("gpu_duration"),
-        (pl.col("delay_ns").clip(lower_bound=0) / 1_000).alias("launch_delay"),
+        (pl.col("launch_delay_ns").clip(lower_bound=0) / 1_000).alias("launch_delay"),
     )
 
 
@@ -118,7 +118,7 @@ def our_sequences(case: Case, operator: str, rank: int) -> list[tuple[object, ..
         table = kernel_sequences(case.trace.select([rank]), operator_name=operator).per_pattern
     except InvalidOptionError:
         return []
-    return table.select("pattern", "count", pl.col("kernel_ns", "operator_ns") / 1_000).rows()
+    return table.select("pattern", "call_count", pl.col("kernel_ns", "operator_ns") / 1_000).rows()
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
@@ -137,7 +137,9 @@ def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, flo
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
-        table.filter(pl.col("operator").str.starts_with("aten::")).select("operator", "kernels", "count", means).rows()
+        table.filter(pl.col("operator").str.starts_with("aten::"))
+        .select("operator", "kernels", "call_count", means)
+        .rows()
     )
     return {(operator, kernels): (count, launch, start) for operator, kernels, count, launch, start in rows}
 

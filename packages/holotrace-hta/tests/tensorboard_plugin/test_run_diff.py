@@ -17,8 +17,8 @@ def test_frames_in_microseconds() -> None:
     """The kernel of aten::mm takes 10 µs longer."""
     diff = RunDiff(run(20), run(30))
 
-    assert set(diff.get_tree()["difference(us)"]) == {10}
-    assert diff.get_operators()[["operator", "difference(us)"]].to_numpy().tolist() == [["aten::mm", 10]]
+    assert set(diff.get_tree()["difference_per_step(us)"]) == {10}
+    assert diff.get_operators()[["operator", "difference_per_step(us)"]].to_numpy().tolist() == [["aten::mm", 10]]
     assert len(diff.plot().data) == 2
 
 

@@ -14,6 +14,10 @@ else:
     from hta.facade.imports.pandas_later import pd
 
 
+_TIMES = ("_ns", "_ns_per_step")
+"""Ends of the names of columns that hold times."""
+
+
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
     """Return integers if all values are whole microseconds, otherwise exact thousandths."""
     nanoseconds = times_ns.to_numpy().astype(np.int64, copy=False)
@@ -27,16 +31,16 @@ def in_microseconds(time_ns: int) -> float:
 
 
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
-    """Return a result table as a frame; columns `x_ns` become `x(us)`, and nulls in numeric columns become NaN."""
+    """Return a result table as a frame; columns `x_ns` become `x(us)`, `x_ns_per_step` `x_per_step(us)`;  nulls in numeric columns become NaN."""
     return pd.DataFrame({_column_name(column.name): _values(column) for column in table})
 
 
 def _column_name(name: str) -> str:
-    return f"{name.removesuffix('_ns')}(us)" if name.endswith("_ns") else name
+    return f"{name.replace('_ns', '')}(us)" if name.endswith(_TIMES) else name
 
 
 def _values(column: pl.Series) -> list[Any] | npt.NDArray[Any]:
     if not column.dtype.is_numeric():
         return column.to_list()
     values = column.cast(pl.Float64).to_numpy() if column.null_count() else column.to_numpy()
-    return values / 1_000 if column.name.endswith("_ns") else values
+    return values / 1_000 if column.name.endswith(_TIMES) else values
