@@ -1,24 +1,23 @@
-"""How long does each analysis take on a large trace, and how much memory; against Holistic Trace Analysis in the same run.
+"""Measure the time and memory of each analysis on a large trace, and compare with Holistic Trace Analysis (HTA).
 
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
-Nearly all calls are the same text on both sides, as `hta.trace_analysis` has HTA's methods. The peer loads a trace once
-and answers each call in a copy of its process (fork), so that no call finds what another left in the frames; a call that
-takes more than `--limit` processor seconds or `--limit-gb` of address space is stopped. Of ours each call has a process of its own
-in each round, against a filled cache:
+Nearly all calls have the same text on both sides, because `hta.trace_analysis` has HTA's methods. The peer loads a trace
+once and forks for each call, so that no call uses what another cached; a call is stopped after `--limit` CPU seconds or
+beyond `--limit-gb` of address space. Our side starts a new process for each call and round, with a filled cache:
 
-    alone   the columns that the call reads are in memory, as HTA's frames are after loading; whatever is made of them
-            is not, so launches, call stacks and steps are linked anew, though HTA links launches as it loads
-    first   the first call of a new process: it opens the trace and reads from the cache what it needs
-    file    from the file to the answer: reading it for the first time, and then `first`; HTA's load and its call
+    alone   the columns that the call reads are in memory, as HTA's frames are after loading, but nothing derived from
+            them: launches, call stacks and steps are linked again, although HTA links launches while it loads
+    first   the first call of a new process, including opening the trace and reading columns from the cache
+    file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
 
-Processor time is what all threads used, user and system: unlike wall time it hardly depends on what else the machine
-does, so the ratios are those of processor time. Both are medians over the rounds for ours, of one run for HTA.
+CPU time is that of all threads, user and system. The ratios use it because, unlike wall time, it hardly depends on other
+work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
-Memory is what the call adds to the largest resident memory of its process, as the system counts it. Some calls need
-something else than the large trace, and are left out without it: `--annotated`, a trace with annotations on the GPU;
-`--job`, a folder of ranks on which HTA's search for stragglers works (kernels called `ncclKernel…`); `--counters`, a
-trace with CUPTI counters; benchmarks/enlarge.py makes them large. The peer is that of open_and_answer.py.
+Memory is what the call adds to the peak resident memory of its process. Some calls need another input than the large trace
+and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's
+search for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py
+makes them large. The peer is that of open_and_answer.py.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ _INPUTS = ("trace", "annotated", "job", "counters")
 
 @dataclass(frozen=True)
 class Case:
-    """One analysis: `call` is timed, `setup` before it is not; `peer_…` where HTA's code is another.
+    """One analysis: `call` is timed, `setup` before it is not; `peer_…` if HTA needs other code.
 
-    Names in their scope: `analyzer`, `trace` (path of the file), `folder` (an empty one), `operator`, `unique` (a text).
+    The code can use `analyzer`, `trace` (path of the file), `folder` (an empty one), `operator`, `unique` (a text).
     """
 
     name: str
@@ -76,7 +75,7 @@ sides = LabeledTrace("before", analyzer.t), LabeledTrace("after", analyzer.t)
 steps = analyzer.get_profiler_steps()
 """
 _DIFF = "TraceDiff.compare_traces(*sides, control_iteration=steps, test_iteration=steps)"
-_NODES = "nodes = [(1_000_000 + each, each) for each in range(1, 1_000_000)]"  # id of the node, record function id
+_NODES = "nodes = [(1_000_000 + rf_id, rf_id) for rf_id in range(1, 1_000_000)]"  # node id, record function id
 _PEER_EXECUTION_TRACE = f"""
 from types import SimpleNamespace
 from hta.common.execution_trace import correlate_execution_trace
@@ -166,11 +165,11 @@ CASES = (
 )
 
 
-# -- within a process, ours or the peer's: nothing is imported before it is known which `holotrace` is meant
+# -- inside a measured process, ours or the peer's; it decides which package to import, so nothing is imported above
 
 
 def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
-    """Load a trace, answer the cases of these names, and print a line of JSON for each."""
+    """Load a trace, run the named cases, and print a line of JSON for each."""
     from hta.trace_analysis import TraceAnalysis  # noqa: PLC0415
 
     loaded: list[Any] = []
@@ -178,7 +177,7 @@ def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
 
     def load() -> list[Any]:
         loaded.append(TraceAnalysis(**arguments))
-        if not options.as_peer:  # ours reads when first asked
+        if not options.as_peer:  # ours reads on first use
             _ = [rank_trace.health for rank_trace in loaded[0].t.trace.ranks.values()]
         return loaded
 
@@ -204,7 +203,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
 
 
 def _alone(call: Callable[[], object]) -> dict[str, Any]:
-    """Measure a call of ours once more, with its columns in memory and nothing else remembered."""
+    """Measure one of our calls again, with its columns in memory and nothing else cached."""
     _keep_columns()
     _forget_derived()
     call()
@@ -213,7 +212,7 @@ def _alone(call: Callable[[], object]) -> dict[str, Any]:
 
 
 def _keep_columns() -> None:
-    """Let every column of events that is read stay in memory."""
+    """Keep every column of events in memory once it is read."""
     from holotrace.store.trace import RankTrace  # noqa: PLC0415
 
     read, kept = RankTrace.events_of, {}
@@ -230,13 +229,13 @@ def _keep_columns() -> None:
 def _forget_derived() -> None:
     from holotrace.store.trace import RankTrace  # noqa: PLC0415
 
-    for each in gc.get_objects():
-        if isinstance(each, RankTrace):
-            each._derived.clear()  # noqa: SLF001 -- forget() would forget the columns as well
+    for candidate in gc.get_objects():
+        if isinstance(candidate, RankTrace):
+            candidate._derived.clear()  # noqa: SLF001 -- forget() would forget the columns as well
 
 
 def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Answer in a fork of this process, with at most so much processor time and memory."""
+    """Run a call in a fork of this process, with limits on CPU time and memory."""
     end, start = os.pipe()
     child = os.fork()
     if child == 0:
@@ -258,8 +257,10 @@ def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -
 
 
 def _measured(call: Callable[[], object]) -> dict[str, Any]:
-    """Return the seconds of a call, how many MB it adds to the memory of this process, and whether it gave None."""
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest memory counts from here
+    """Return the seconds of a call, the MB it adds to the memory of this process, and whether it returned None."""
+    Path("/proc/self/clear_refs").write_text(
+        "5", encoding="ascii"
+    )  # reset the peak: https://docs.kernel.org/filesystems/proc.html
     before = _memory_mb("VmRSS")
     begin, begin_cpu = time.perf_counter(), _cpu_seconds()
     value = call()
@@ -272,9 +273,9 @@ def _measured(call: Callable[[], object]) -> dict[str, Any]:
 
 
 def _cpu_seconds() -> float:
-    """Return what all threads of this process and its ended children used of the processors."""
+    """Return the CPU seconds of this process and its finished children, over all threads."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _memory_mb(key: str) -> float:
@@ -282,7 +283,7 @@ def _memory_mb(key: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{key}:"))
 
 
-# -- around the processes
+# -- starting the processes
 
 
 _COLUMNS = (
@@ -311,9 +312,9 @@ def table(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Run the peer, or read what it said before."""
+    """Run the peer, or read its earlier output."""
     if options.peer_said:
-        yield from (json.loads(line) for each in options.peer_said for line in each.read_text().splitlines())
+        yield from (json.loads(line) for file in options.peer_said for line in file.read_text().splitlines())
     elif options.peer:
         yield from _run(options.peer, inputs, names, options)
 
@@ -321,7 +322,7 @@ def _of_peer(inputs: Path, names: list[str], options: argparse.Namespace) -> Ite
 def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = inputs.resolve()
-        if path.is_file():  # through a link, because copies are written beside it
+        if path.is_file():  # a link, because calls write copies beside the trace
             path = Path(folder, path.name)
             path.symlink_to(inputs.resolve())
         command = [python, __file__, "--trace", str(path), "--operator", options.operator, "--work"]
@@ -331,7 +332,7 @@ def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespac
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
         assert process.stdout is not None  # noqa: S101 -- for the type checker
         for line in process.stdout:
-            if line.startswith(b'{"name"'):  # HTA prints, too
+            if line.startswith(b'{"name"'):  # HTA prints other lines
                 print(python, line.decode(), end="", file=sys.stderr, flush=True)
                 yield json.loads(line)
 
@@ -340,12 +341,12 @@ def _row(
     name: str, reading: dict[str, Any], rounds: list[list[dict[str, Any]]], peers: dict[str, dict[str, Any]]
 ) -> str:
     peer, load = peers.get(name), peers.get("load")
-    errors = [each[-1]["error"] for each in rounds if "error" in each[-1]]
+    errors = [calls[-1]["error"] for calls in rounds if "error" in calls[-1]]
     if errors:
         return f"| {name} | {errors[0]} | | | | | {_figures(peer)} | | | | |"
-    alone = _median([each[-1]["alone"] for each in rounds])
-    first = _median([_added(each[0], each[-1]) for each in rounds])
-    most = {"added_mb": max(each[-1]["added_mb"] for each in rounds)}
+    alone = _median([calls[-1]["alone"] for calls in rounds])
+    first = _median([_added(calls[0], calls[-1]) for calls in rounds])
+    most = {"added_mb": max(calls[-1]["added_mb"] for calls in rounds)}
     ratios = (
         _ratio(peer, alone, "cpu"),
         _ratio(peer, alone, "seconds"),
@@ -356,7 +357,7 @@ def _row(
 
 
 def _median(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    return {key: statistics.median(each[key] for each in rounds) for key in ("cpu", "seconds")}
+    return {key: statistics.median(measured[key] for measured in rounds) for key in ("cpu", "seconds")}
 
 
 def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -365,7 +366,7 @@ def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratio(peer: dict[str, Any] | None, ours: dict[str, Any], key: str) -> str:
-    """Return how many times longer the peer takes; at least, where it was stopped."""
+    """Return how many times longer the peer takes; a lower bound if it was stopped."""
     if not peer or key not in peer:
         return ""
     return f"{'> ' if 'error' in peer else ''}{peer[key] / ours[key]:,.{0 if peer[key] > 10 * ours[key] else 1}f}"
@@ -388,7 +389,7 @@ def _figures(peer: dict[str, Any] | None) -> str:
 
 
 def main() -> None:
-    """Parse the options; measure, or be one of the measured processes."""
+    """Parse the options, then measure, or run as one of the measured processes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in _INPUTS:
         parser.add_argument(f"--{name}", type=Path)

@@ -1,10 +1,9 @@
-"""Repeat the events of a trace, one copy after the other in time, to get a large one of real shape.
+"""Make a large, realistic trace: repeat the events of a trace, one copy after the other in time.
 
     python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES [--project]
 
-Ids that join events, and the numbers of ProfilerSteps, are shifted copy by copy, so that every copy stands for itself.
-With `--project` the annotations of the host get one more event on each stream, from the first to the last kernel that was
-launched inside them, as newer profilers write them.
+Each copy has its own ids of linked events and its own ProfilerStep numbers. With `--project`, each host annotation gets
+an event on each stream, from the first to the last kernel launched inside it, as newer profilers write them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def enlarge(source: Path, target: Path, copies: int, *, project: bool = False) -
 
 
 def _projected(events: list[Event]) -> Iterator[Event]:
-    """Yield the annotations of the host as ranges of streams."""
+    """Yield an event on each stream for the annotations of the host."""
     work = {event["args"].get("correlation"): event for event in events if event.get("cat") == "kernel"}
     launches = defaultdict(list)
     for event in events:
@@ -80,7 +79,7 @@ def _open(path: Path, mode: str) -> IO[str]:
 
 
 def _span(events: list[Event]) -> int:
-    """Whole microseconds from the first start to the last end, and a little more."""
+    """Return the whole microseconds from the first start to the last end, plus a margin."""
     timed = [event for event in events if event.get("ph") == "X" and event.get("cat") != "Trace"]
     first = min(float(event["ts"]) for event in timed)
     return int(max(float(event["ts"]) + float(event.get("dur", 0)) for event in timed) - first) + 1000
@@ -88,7 +87,7 @@ def _span(events: list[Event]) -> int:
 
 def _id_count(events: list[Event]) -> int:
     ids = [event.get("args", {}).get(key) for event in events for key in _ID_ARGS]
-    return 1 + max((each for each in ids if isinstance(each, int) and each < _LARGEST_ID), default=0)
+    return 1 + max((number for number in ids if isinstance(number, int) and number < _LARGEST_ID), default=0)
 
 
 def _shifted(event: Event, copy: int, span: int, ids: int) -> Event:
@@ -108,7 +107,7 @@ def _shifted_id(key: str, value: object, by: int) -> object:
 
 
 def _layout(event: Event) -> str:
-    """Lay the event out over several lines, as the profiler does."""
+    """Format the event over several lines, as the profiler does."""
     fields = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in event.items() if key != "args")
     if "args" not in event:
         return "  {\n    " + fields + "\n  }"

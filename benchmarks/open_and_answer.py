@@ -1,10 +1,11 @@
-"""How long does it take to open a large trace, and to answer from it; against Holistic Trace Analysis in the same run.
+"""Measure opening a large trace and answering a first question, and compare with Holistic Trace Analysis in the same run.
 
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
-Every figure is that of a whole process, measured from outside: seconds from start to end, and the largest resident
-memory. `facade` runs the peer's own script: load, then `get_temporal_breakdown`. `--peer` names a Python that has `traceinsight==0.6.1` and `pandas<3`; its processes take turns with ours.
-Without `--trace`, a trace of about 70 MB is made from a synthetic job; benchmarks/enlarge.py makes larger ones.
+Every number is of a whole process, measured from outside: seconds from start to end, and peak resident memory. `facade`
+runs the peer's own script: load, then `get_temporal_breakdown`. `--peer` names a Python with `traceinsight==0.6.1` and
+`pandas<3`; its processes alternate with ours. Without `--trace`, a synthetic job gives a trace of about 70 MB;
+benchmarks/enlarge.py makes larger ones.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ print(loaded - start, time.perf_counter() - loaded)
 
 @dataclass(frozen=True)
 class Run:
-    """One finished process."""
+    """The measurements of a finished process."""
 
     seconds: float
     peak_mb: float
@@ -58,7 +59,7 @@ class Run:
 
 
 def run(python: str, code: str, cache: Path) -> Run:
-    """Run `code` in a process of its own and take its time and memory from the system."""
+    """Run `code` in a new process, and return its time and memory as the system reports them."""
     start = time.perf_counter()
     process = subprocess.Popen(  # noqa: S603 -- our own code
         [python, "-c", code],
@@ -81,10 +82,10 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
     memory: dict[str, list[float]] = {}
     decoded = 0.0
 
-    def note(name: str, each: Run) -> Run:
-        seconds.setdefault(name, []).append(each.seconds)
-        memory.setdefault(name, []).append(each.peak_mb)
-        return each
+    def note(name: str, finished: Run) -> Run:
+        seconds.setdefault(name, []).append(finished.seconds)
+        memory.setdefault(name, []).append(finished.peak_mb)
+        return finished
 
     for number in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
@@ -101,7 +102,7 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
         with tempfile.TemporaryDirectory() as cache:
             for name in ("facade, first time", "facade, again"):
                 note(name, run(sys.executable, FACADE.format(trace=str(trace)), Path(cache)))
-            if peer and number == 0:  # one run of the peer takes minutes
+            if peer and number == 0:  # once, because the peer takes minutes
                 theirs = note("peer: load and answer", run(peer, FACADE.format(trace=str(trace)), Path(cache)))
                 seconds["peer: load"], seconds["peer: analysis alone"] = [theirs.printed[0]], [theirs.printed[1]]
     medians = {name: statistics.median(values) for name, values in seconds.items()}
@@ -122,7 +123,7 @@ def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
 
 
 def synthetic_trace(folder: Path) -> Path:
-    """Make a trace for those who have none at hand."""
+    """Make a trace from a synthetic job."""
     from enlarge import enlarge  # noqa: PLC0415
 
     from holotrace.testing.synthetic import write_job  # noqa: PLC0415

@@ -1,19 +1,19 @@
-"""How long the pages of `holotrace serve` take in a real browser, and how much memory the server holds.
+"""Measure how long the pages of `holotrace serve` take in a real browser, and how much memory the server uses.
 
-Starts the server as users do and opens it with chromium, or what HOLOTRACE_CHROMIUM names:
+Starts the server as users do, and opens it with chromium or the browser that HOLOTRACE_CHROMIUM names:
 
     python benchmarks/pages.py TRACE [--runs 3] [--walk]
 
-cold      a new server process with an empty cache, and a browser that has seen nothing
-reopened  a new server process whose cache holds the trace, and a browser that has seen nothing
-warm      the same server and browser, which looked at the page before
-third     the same once more; browsers compile scripts in advance that they have met twice, so this is what daily use is like
+cold      a new server process with an empty cache, and a new browser profile
+reopened  a new server process whose cache has the trace, and a new browser profile
+warm      the same server and browser, which loaded the page before
+third     once more; browsers precompile scripts that they have loaded twice, so this is daily use
 
-Each browser has a profile on disk, as those of users have.
+Browser profiles are on disk, as users have them.
 
-Times count from the request to the first figure, and to the page with all of its parts; those of `cold` and `reopened`
-are after the server said its address, which `start` counts. On a machine that does other things as well, the processor
-seconds until the first figure say more: of the server since its start, and of all processes of the browser.
+Times run from the request to the first figure, and to the complete page. For `cold` and `reopened`, they start when the
+server prints its address; `start` is the time before. On a busy machine, compare CPU seconds until the first figure: those
+of the server since its start, and those of all browser processes.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ PATIENCE_MS = 300_000
 _FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
 _WHOLE = """() => document.querySelector('#page h2')
   && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
-  && [...document.querySelectorAll('#page .dash-graph')].every(each => each.querySelector('.main-svg'))
-  && [...document.querySelectorAll('#page .ag-root-wrapper')].every(each => each.querySelector('.ag-row'))
+  && [...document.querySelectorAll('#page .dash-graph')].every(part => part.querySelector('.main-svg'))
+  && [...document.querySelectorAll('#page .ag-root-wrapper')].every(part => part.querySelector('.ag-row'))
   && [...document.querySelectorAll('#page .ag-row')].every(each => each.innerText.trim())"""
 
 
 class Server(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     url: str
     pid: int
     start_s: float
 
     def cpu_s(self) -> float:
-        """Return the processor time it has taken."""
+        """Return the CPU seconds it has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_mb(self) -> float:
-        """Return the most memory it has held, files mapped into it included."""
+        """Return its peak memory, including mapped files."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1_024  # type: ignore[index]  # Linux says it of every process
 
 
 class Seen(NamedTuple):
-    """How long a page took, and the processor time of server and browser until its first figure."""
+    """How long a page took, and the CPU time of server and browser until its first figure."""
 
     figure_s: float
     whole_s: float
@@ -94,14 +94,14 @@ def main() -> None:
                         rows[again].append((0.0, *_open_page(context, server), server.peak_mb()))
         for name, measured in rows.items():
             medians = [statistics.median(column) for column in zip(*measured, strict=True)]
-            print(f"| {name} | " + " | ".join(f"{each:.2f}" for each in medians[:-1]) + f" | {medians[-1]:.0f} |")
+            print(f"| {name} | " + " | ".join(f"{median:.2f}" for median in medians[:-1]) + f" | {medians[-1]:.0f} |")
         if options.walk:
             _walk(options.trace, cache, playwright)
 
 
 @contextmanager
 def _profile(playwright: Playwright) -> Iterator[BrowserContext]:
-    """Start a browser that has seen nothing, and keeps on disk what it sees."""
+    """Start a browser with a new profile on disk."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         options: dict[str, Any] = {"executable_path": _chromium(), "args": ["--no-sandbox"]}
         context = playwright.chromium.launch_persistent_context(folder, **options)
@@ -110,7 +110,7 @@ def _profile(playwright: Playwright) -> Iterator[BrowserContext]:
 
 
 def _walk(trace: str, cache: str, playwright: Playwright) -> None:
-    """Open every page with a server whose cache holds the trace."""
+    """Open every page with a server whose cache has the trace."""
     print("\n| page | shown after, s | server CPU, s | server peak, MB |\n|---|--:|--:|--:|")
     with served(trace, cache) as server, _profile(playwright) as context:
         page = context.pages[0]
@@ -130,7 +130,7 @@ def _walk(trace: str, cache: str, playwright: Playwright) -> None:
 def _open_page(context: BrowserContext, server: Server, *, is_first: bool = False) -> Seen:
     page = context.new_page()
     begin, browser_s = time.perf_counter(), _browser_cpu_s(context)
-    server_s = 0.0 if is_first else server.cpu_s()  # its start counts for the first page
+    server_s = 0.0 if is_first else server.cpu_s()  # the first page includes the start of the server
     page.goto(server.url, timeout=PATIENCE_MS, wait_until="commit")
     page.wait_for_function(_FIGURE, timeout=PATIENCE_MS)
     figure_s = time.perf_counter() - begin
@@ -142,10 +142,10 @@ def _open_page(context: BrowserContext, server: Server, *, is_first: bool = Fals
 
 
 def _browser_cpu_s(context: BrowserContext) -> float:
-    """Return the processor time of all processes of the browser."""
+    """Return the CPU seconds of all browser processes."""
     assert context.browser is not None  # noqa: S101 -- only a context of `launch_persistent_context` has none
     told = context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
-    return sum(each["cpuTime"] for each in told["processInfo"])
+    return sum(process["cpuTime"] for process in told["processInfo"])
 
 
 @contextmanager
@@ -157,17 +157,17 @@ def served(trace: str, cache: str) -> Iterator[Server]:
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603 -- holotrace
         try:
             assert process.stdout is not None  # noqa: S101 -- a pipe, two lines above
-            url = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
+            url = next(match[0] for line in process.stdout if (match := re.search(r"http://\S+", line)))
             yield Server(url, process.pid, time.perf_counter() - begin)
         finally:
             process.terminate()
 
 
 def _chromium() -> str:
-    found = chromium_path()
-    if found is None:
+    path = chromium_path()
+    if path is None:
         raise SystemExit(MISSING)
-    return found
+    return path
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""How much longer does it take to read a trace from S3 than from the disk, with the server on the same machine?
+"""Compare reading a trace from S3, with the server on the same machine, with reading it from disk.
 
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
-Whole processes take turns: the trace is opened and read from the disk, the same from the bucket, and its bytes alone are fetched
-from the bucket by boto3, which shows what the server and the connection cost by themselves. `--server` names MinIO's
-program, which `go install github.com/minio/minio@latest` makes; without it moto is started, a server for tests whose own
-speed may be the limit. Seconds are those from start to end, and those of the processor in the process itself: the
-server's are beside it, on the same cores.
+Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes with
+boto3, which shows the cost of server and connection. `--server` names MinIO's program, which
+`go install github.com/minio/minio@latest` builds; the default is moto, a server for tests that may itself be the bottleneck.
+Seconds are wall time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ USER = "benchmark-user"
 
 @dataclass(frozen=True)
 class Run:
-    """One finished process."""
+    """The measurements of a finished process."""
 
     seconds: float
     processor_seconds: float
@@ -53,7 +52,7 @@ class Run:
 
 
 def run(code: str, environment: dict[str, str]) -> Run:
-    """Run `code` in a process of its own, with a cache of its own."""
+    """Run `code` in a new process with a new cache."""
     with tempfile.TemporaryDirectory() as cache:
         environ = {**os.environ, **environment, "HOLOTRACE_CACHE_DIR": cache}
         start = time.perf_counter()
@@ -69,7 +68,7 @@ def run(code: str, environment: dict[str, str]) -> Run:
 
 @contextmanager
 def bucket(trace: Path, server: str | None, port: int) -> Iterator[dict[str, str]]:
-    """Start a server with the trace in it, and return the environment of its users."""
+    """Start a server that has the trace, and return the environment variables for its clients."""
     with tempfile.TemporaryDirectory() as folder:
         keys = {"AWS_ACCESS_KEY_ID": USER, "AWS_SECRET_ACCESS_KEY": USER, "AWS_DEFAULT_REGION": "us-east-1"}
         environment = {**keys, "S3_ENDPOINT": f"http://127.0.0.1:{port}"}
@@ -86,7 +85,7 @@ def bucket(trace: Path, server: str | None, port: int) -> Iterator[dict[str, str
 
 
 def fill(trace: Path, environment: dict[str, str]) -> None:
-    """Put the trace into the bucket, as soon as the server answers."""
+    """Put the trace into the bucket once the server answers."""
     client = boto3.client(
         "s3",
         endpoint_url=environment["S3_ENDPOINT"],
@@ -105,7 +104,7 @@ def fill(trace: Path, environment: dict[str, str]) -> None:
 
 
 def measure(trace: Path, environment: dict[str, str], rounds: int) -> dict[str, object]:
-    """Let each take its turn `rounds` times, and return the medians."""
+    """Run all processes in turn, `rounds` times, and return the medians."""
     programs = {
         "read from the disk": READ.format(address=str(trace)),
         "read from S3": READ.format(address="s3://traces/trace"),
@@ -117,8 +116,10 @@ def measure(trace: Path, environment: dict[str, str], rounds: int) -> dict[str, 
     for _ in range(rounds):
         for name, code in programs.items():
             runs[name].append(run(code, environment))
-    seconds = {name: statistics.median(each.seconds for each in done) for name, done in runs.items()}
-    processor = {name: statistics.median(each.processor_seconds for each in done) for name, done in runs.items()}
+    seconds = {name: statistics.median(finished.seconds for finished in done) for name, done in runs.items()}
+    processor = {
+        name: statistics.median(finished.processor_seconds for finished in done) for name, done in runs.items()
+    }
     return {
         "trace": trace.name,
         "bytes": trace.stat().st_size,

@@ -1,13 +1,13 @@
-"""What do many ranks cost: processor time, wall time, and the memory of the process at the top.
+"""Measure what many ranks cost: CPU time, wall time, and the memory of the main process.
 
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
     python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2]
 
-`--real` makes a job of copies of one trace, each with its own rank, and reads and answers it with the cross-rank
-analyses, all in one visit to each rank: one rank in one process with one thread, which is the yardstick, then growing
-jobs in processes. `--synthetic` does the same with a made-up job of thousands of small ranks, and once more when the
-cache is filled. Every figure is that of a process of its own. Seconds of the processor are those of the process and
-its workers together, user and system; the yardstick leaves out what imports take, the jobs do not.
+`--real` makes a job from copies of one trace, each with its own rank, then reads it and runs the cross-rank analyses, with
+one visit to each rank. The baseline is one rank in one process with one thread; then come growing jobs in worker processes.
+`--synthetic` does the same with a made-up job of thousands of small ranks, first with an empty cache, then with a filled one.
+Every number is from a separate process. CPU seconds are those of the process and its workers, user and system; only the
+baseline excludes the time of imports.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ _RANK = re.compile(r'"rank"\s*:\s*-?\d+')
 
 
 def run(folder: Path, cache: Path, *, ranks: int, workers: int | None) -> dict[str, float]:
-    """Answer for the first `ranks` ranks of the job in `folder`; without workers in one process with one thread."""
+    """Run the analyses on the first `ranks` ranks of the job in `folder`; without workers, in one process with one thread."""
     script = cache / "job.py"
     settings = f"NAMES, SOURCE, WORKERS, RANKS = {NAMES!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
     script.write_text(settings + JOB)
     threads = {} if workers else {"POLARS_MAX_THREADS": "1", "HOLOTRACE_THREADS": "1"}
     environment = {**os.environ, "HOLOTRACE_CACHE_DIR": str(cache), **threads}
     printed = subprocess.run([sys.executable, script], env=environment, check=True, stdout=subprocess.PIPE)  # noqa: S603
-    found: dict[str, float] = json.loads(printed.stdout)
-    return found
+    measured: dict[str, float] = json.loads(printed.stdout)
+    return measured
 
 
 def write_copies(source: Path, folder: Path, count: int) -> None:
-    """Write `count` files with the events of `source` and ranks from 0: a small piece of its own, and the same rest."""
+    """Write `count` files with the events of `source`, for the ranks from 0; only a short head differs between them."""
     text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
     at = text.index(b'"traceEvents"')
     header, rest = text[:at].decode(), gzip.compress(text[at:], 6)
@@ -83,7 +83,7 @@ def write_copies(source: Path, folder: Path, count: int) -> None:
 
 
 def measure_real(source: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
-    """Yield the yardstick, then jobs of growing size; each rank is read for the first time."""
+    """Yield the baseline, then jobs of growing size; each rank is read for the first time."""
     with tempfile.TemporaryDirectory() as folder:
         write_copies(source, Path(folder), ranks)
         for count, pool in ((1, None), *((count, workers) for count in (4, 16, 64, 256) if count <= ranks)):
@@ -113,16 +113,16 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.real:
-            found = measure_real(options.real, options.ranks or 64, options.workers)
+            measured = measure_real(options.real, options.ranks or 64, options.workers)
         else:
             kept = Path(folder) if options.synthetic == Path() else options.synthetic
-            found = measure_synthetic(kept, options.ranks or 2048, options.workers)
-        yardstick = None
-        for each in found:
-            each["json_mb_per_processor_s"] = each["json_mb"] / each["processor_s"]
-            yardstick = yardstick or each["json_mb_per_processor_s"]
-            each["of_first"] = each["json_mb_per_processor_s"] / yardstick
-            print(json.dumps({name: round(value, 2) for name, value in each.items()}), flush=True)
+            measured = measure_synthetic(kept, options.ranks or 2048, options.workers)
+        baseline = None
+        for row in measured:
+            row["json_mb_per_processor_s"] = row["json_mb"] / row["processor_s"]
+            baseline = baseline or row["json_mb_per_processor_s"]
+            row["of_first"] = row["json_mb_per_processor_s"] / baseline
+            print(json.dumps({name: round(value, 2) for name, value in row.items()}), flush=True)
 
 
 if __name__ == "__main__":

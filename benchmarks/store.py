@@ -1,9 +1,9 @@
-"""What does a store cost, and what does it give: ingesting a trace, answering from it, and SQL.
+"""Measure a store: ingesting a trace, answering from it, and SQL.
 
     python benchmarks/store.py TRACE [--rounds 3]
 
-Every figure is that of a whole process: seconds of processor time (user and system, over all threads), which other work on
-the machine changes little, and the largest resident memory; medians of the rounds, whose processes take turns.
+Every number is of a whole process: CPU seconds (user and system, over all threads), which other work on the machine hardly
+changes, and peak resident memory. Processes alternate; the output has the medians over the rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUERIES = {
 
 
 def run(code: str, cache: Path) -> tuple[float, float]:
-    """Run `code` in a process of its own; return its processor seconds and its largest memory in MB."""
+    """Run `code` in a new process; return its CPU seconds and its peak memory in MB."""
     process = subprocess.Popen(  # noqa: S603 -- our own code
         [sys.executable, "-c", code], env={**os.environ, "HOLOTRACE_CACHE_DIR": str(cache)}
     )
@@ -42,7 +42,7 @@ def run(code: str, cache: Path) -> tuple[float, float]:
 
 
 def measure(trace: str, rounds: int, folder: Path) -> dict[str, object]:
-    """Return the medians of everything."""
+    """Return the medians of all measurements."""
     cache, empty, store = folder / "cache", folder / "empty", folder / "job.store"
     measured: dict[str, list[tuple[float, float]]] = {}
 
@@ -60,7 +60,8 @@ def measure(trace: str, rounds: int, folder: Path) -> dict[str, object]:
             for question, query in QUERIES.items():
                 add(f"SQL from the {name}: {question}", SQL.format(trace=source, query=query))
     medians = {
-        name: [round(statistics.median(each), 2) for each in zip(*runs, strict=True)] for name, runs in measured.items()
+        name: [round(statistics.median(values), 2) for values in zip(*runs, strict=True)]
+        for name, runs in measured.items()
     }
     return {
         "trace_bytes": Path(trace).stat().st_size,

@@ -1,11 +1,11 @@
-"""How soon the timeline draws a large trace, and how long it waits for each part that it zooms to.
+"""Measure how soon the timeline draws a large trace, and how long it waits for each part that a user zooms to.
 
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
-Starts `holotrace serve` on this machine, with a cache that is filled, and asks it over HTTP what the browser asks: first what it
-takes to draw the whole recording, in a server that has just been started; then windows as one zooms and pans, half of them at a
-random place, half of them near the last one. With --browser a real one (playwright and chromium) opens the page as well. Prints
-JSON; seconds are wall times, so the load of the machine stands beside them, and processor time of the server where it is known.
+Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP: first those for the whole recording,
+to a new server; then those of zooming and panning, half of them to random windows, half near the previous one. With
+`--browser`, a real browser (playwright and chromium) opens the page as well. Prints JSON: wall seconds, the load of the
+machine, and the CPU seconds of the server where known.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from holotrace.testing.chromium import chromium_path
 from holotrace.web.session.runs import runs_under
 
 PIXELS = 1_800
-"""What a browser 1,440 pixels wide asks for: the view, and a quarter of it on either side."""
+"""The width that a browser of 1,440 pixels requests: the view, and a quarter of it on either side."""
 
 SHORTEST_NS = 2_000
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """`holotrace serve` in a process of its own, asked as the browser asks."""
+    """`holotrace serve` in a separate process, with the requests of a browser."""
 
     def __init__(self, process: subprocess.Popen[str], run: str, rank: int) -> None:
-        """Wait until it says where it is."""
+        """Wait until the server prints its address."""
         self.process, self.run, self.rank = process, run, rank
         lines = iter(process.stdout or ())
-        self.url = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
+        self.url = next(match[0] for line in lines if (match := re.search(r"http://\S+", line)))
 
     def ask(self, name: str, **parameters: object) -> tuple[Any, int]:
-        """Return the answer once it is ready, and the bytes that were sent for it."""
+        """Return the answer once it is ready, and the number of bytes sent."""
         query = urlencode({"run": self.run, "rank": self.rank, **parameters})
         while True:
             request = Request(f"{self.url}timeline/{name}?{query}", headers={"Accept-Encoding": "gzip"})  # noqa: S310
@@ -58,19 +58,19 @@ class Server:
             time.sleep(0.01)
 
     def cpu_s(self) -> float:
-        """Return the processor time of the server so far."""
+        """Return the CPU seconds of the server so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
     def resident_mb(self) -> int:
-        """Return its memory, files mapped into it not counted."""
+        """Return its memory, without mapped files."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
         return ((int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGESIZE")) >> 20
 
 
 @contextmanager
 def serving(trace: str) -> Iterator[Server]:
-    """Start the server, and end it."""
+    """Start the server, and stop it at the end."""
     [run] = runs_under((trace,))
     rank = next(iter(holotrace.open_trace(trace).ranks))
     command = [sys.executable, "-m", "holotrace", "serve", trace, "--port", "0", "--no-token"]
@@ -83,7 +83,7 @@ def serving(trace: str) -> Iterator[Server]:
 
 
 def first_draw(server: Server) -> dict[str, Any]:
-    """Ask for what the first picture takes: the rows, and the slices of the whole recording."""
+    """Request what the first drawing needs: the rows, and the slices of the whole recording."""
     begun, cpu = time.perf_counter(), server.cpu_s()
     rows, sent = server.ask("rows")
     length = rows["length"]
@@ -98,7 +98,7 @@ def first_draw(server: Server) -> dict[str, Any]:
 
 
 def zooms(server: Server, count: int, length: int) -> dict[str, Any]:
-    """Ask for one window after the other."""
+    """Request one window after the other."""
     rng = random.Random(1)  # noqa: S311 -- the same windows in every run
     seconds, sent, cpu, middle = [], [], server.cpu_s(), length / 2
     for number in range(count):
@@ -111,14 +111,14 @@ def zooms(server: Server, count: int, length: int) -> dict[str, Any]:
         sent.append(size)
     return {
         "count": count,
-        "milliseconds": _percentiles([1_000 * each for each in seconds]),
-        "kilobytes": _percentiles([each / 1_024 for each in sent]),
+        "milliseconds": _percentiles([1_000 * value for value in seconds]),
+        "kilobytes": _percentiles([size / 1_024 for size in sent]),
         "server_cpu_ms_each": round(1_000 * (server.cpu_s() - cpu) / count, 1),
     }
 
 
 def in_browser(server: Server) -> dict[str, float]:
-    """Open the page twice in a browser, and wait until something is drawn; the second time all scripts are at hand."""
+    """Open the page twice in a browser, and wait until something is drawn; the second time, all scripts are in the cache of the browser."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- only where it is asked for
 
     seconds = {}
@@ -148,17 +148,17 @@ def main() -> None:
     parser.add_argument("--zooms", type=int, default=300)
     parser.add_argument("--browser", action="store_true")
     options = parser.parse_args()
-    found: dict[str, Any] = {"load": round(os.getloadavg()[0], 1)}
+    measured: dict[str, Any] = {"load": round(os.getloadavg()[0], 1)}
     with serving(options.trace) as server:
-        found["first_draw"] = first_draw(server)
-        found["zooms"] = zooms(server, options.zooms, found["first_draw"]["length_ns"])
-        found["resident_mb"] = server.resident_mb()
+        measured["first_draw"] = first_draw(server)
+        measured["zooms"] = zooms(server, options.zooms, measured["first_draw"]["length_ns"])
+        measured["resident_mb"] = server.resident_mb()
         if options.browser:
-            found["browser, server warm"] = in_browser(server)
+            measured["browser, server warm"] = in_browser(server)
     if options.browser:
         with serving(options.trace) as server:
-            found["browser, server cold"] = in_browser(server)
-    print(json.dumps(found, indent=2))
+            measured["browser, server cold"] = in_browser(server)
+    print(json.dumps(measured, indent=2))
 
 
 if __name__ == "__main__":

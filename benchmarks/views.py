@@ -1,10 +1,10 @@
-"""How long do the views of PyTorch's TensorBoard plugin take on a large trace, each alone and all in one process?
+"""Measure the views of PyTorch's TensorBoard plugin on a large trace, all in one process.
 
     python benchmarks/views.py TRACE [--rounds 3]
 
-One process a round: the trace is opened, its events are read, then every view is computed once, in the order of the
-pages. Seconds of wall time and of the processor are printed with the largest resident memory by then; medians over the
-rounds. Later views find tables that earlier ones derived, as they do in a report.
+Each round is one process: it opens the trace, reads its events, then computes every view once, in the order of the pages.
+The output has wall seconds, CPU seconds and the peak resident memory after each view, as medians over the rounds. Later
+views reuse tables that earlier ones derived, as in a report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holotrace.recommendations.advice import advice_from
 trace = holotrace.open_trace({trace!r})
 event_count = sum(rank_trace.health.event_count for rank_trace in trace.ranks.values())
 computations = [(name, getattr(holotrace, name)) for name in {views!r}]  # imported before the clock runs
-found, results = {{"events": event_count}}, {{}}
+measured, results = {{"events": event_count}}, {{}}
 for name, compute in [*computations, ("advice", lambda trace: advice_from(trace, results))]:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
@@ -41,17 +41,17 @@ for name, compute in [*computations, ("advice", lambda trace: advice_from(trace,
     except holotrace.MissingDataError:
         pass
     seconds = (time.perf_counter() - wall, time.process_time() - cpu)
-    found[name] = (*seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
-print(json.dumps(found))
+    measured[name] = (*seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+print(json.dumps(measured))
 """
 
 
 def one_round(trace: str) -> dict[str, list[float]]:
-    """Return wall seconds, processor seconds and peak MB of each view, in a process of its own."""
+    """Return wall seconds, CPU seconds and peak MB of each view, measured in a new process."""
     code = PROCESS.format(trace=trace, views=VIEWS[:-1])
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 -- ours
-    found: dict[str, list[float]] = json.loads(done.stdout)
-    return found
+    measured: dict[str, list[float]] = json.loads(done.stdout)
+    return measured
 
 
 def main() -> None:
@@ -62,9 +62,9 @@ def main() -> None:
     asked = parser.parse_args()
     rounds = [one_round(asked.trace) for _ in range(asked.rounds)]
     print(f"{rounds[0]['events']:,} events; wall s, processor s, peak MB")
-    totals = [[sum(each[view][place] for view in VIEWS) for each in rounds] for place in (0, 1)]
+    totals = [[sum(measured[view][place] for view in VIEWS) for measured in rounds] for place in (0, 1)]
     for view in VIEWS:
-        wall, cpu, peak = (statistics.median(each[view][place] for each in rounds) for place in range(3))
+        wall, cpu, peak = (statistics.median(measured[view][place] for measured in rounds) for place in range(3))
         print(f"{view:16} {wall:6.2f} {cpu:6.2f} {peak:7,.0f}")
     print(f"{'all':16} {statistics.median(totals[0]):6.2f} {statistics.median(totals[1]):6.2f}")
 

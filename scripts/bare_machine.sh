@@ -4,15 +4,16 @@
 #   sudo scripts/bare_machine.sh                         # make demo, make test
 #   sudo scripts/bare_machine.sh 'make demo && ...'      # other commands
 #
-# For each length of the temporary folder's name: a new chroot and a new clone of what is committed here, in which the
-# commands run twice. Needs debootstrap, a Rust toolchain to lend, and 10 GB below $BARE_FOLDER.
+# For each length of the temporary folder's name, makes a new chroot with a new clone of this repository, and runs the
+# commands twice. Needs debootstrap, a Rust toolchain, which the chroot shares, and 10 GB in $BARE_FOLDER.
 #
-#   BARE_LENGTHS   at least so many characters in the name of the temporary folder (5 60 110)
-#   BARE_RUNS      how often the commands run in each (2)
-#   BARE_USER      the number of the user who runs them; 0 is root (1000)
-#   BARE_PACKAGES  what else of Debian to install, such as chromium (nothing)
-#   BARE_SUITE     which Debian (bookworm), BARE_MIRROR from where (http://deb.debian.org/debian)
-#   BARE_FOLDER    where the chroots are made and removed again (/var/tmp)
+#   BARE_LENGTHS   minimum lengths of the temporary folder's name (5 60 110)
+#   BARE_RUNS      how often the commands run for each length (2)
+#   BARE_USER      user id that runs them; 0 is root (1000)
+#   BARE_PACKAGES  further Debian packages to install, such as chromium (none)
+#   BARE_SUITE     Debian release (bookworm)
+#   BARE_MIRROR    Debian mirror (http://deb.debian.org/debian)
+#   BARE_FOLDER    where the chroots are created and removed (/var/tmp)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -28,13 +29,13 @@ debootstrap --variant=minbase --include="$needed${BARE_PACKAGES:+,${BARE_PACKAGE
   "${BARE_SUITE:-bookworm}" "$folder/base" "${BARE_MIRROR:-http://deb.debian.org/debian}" >"$folder/debootstrap.log" ||
   { tail -5 "$folder/debootstrap.log"; exit 1; }
 
-# What reaches the network here reaches it there: names, certificates, and the registries that are set up.
+# The chroot gets the network settings of this machine: names, certificates and package registries.
 cp -L /etc/resolv.conf /etc/hosts "$folder/base/etc/"
 [ ! -f /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$folder/base/etc/ssl/certs/"
 [ ! -f /etc/pip.conf ] || cp -L /etc/pip.conf "$folder/base/etc/"
 mapfile -t passed < <(env | grep -E '^(PIP|CARGO_(NET|HTTP|REGISTRIES|SOURCE)|SSL_CERT|REQUESTS|CURL|http_proxy|https_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY)' || true)
 
-# machine ROOT TEMPORARY COMMAND: runs a command in the chroot, whose mounts end with it.
+# machine ROOT TEMPORARY COMMAND: runs a command in the chroot; its mounts disappear when the command ends.
 machine() {
   unshare --mount --pid --fork --kill-child bash -euc '
     root=$1 toolchain=$2 user=$3 temporary=$4; shift 4

@@ -1,14 +1,14 @@
-"""Damage real traces in many ways and read every one: `make fuzz-files`.
+"""Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by a numbered and therefore repeatable mutation. It is read in a worker with
-limits of time and memory. What must hold:
+Each file is a piece of a real trace, changed by a mutation with a number, so that it can be repeated. A worker reads it with
+limits of time and memory. The rules:
 
-    - the reader answers, or raises an `HolotraceError`; it neither crashes nor hangs nor takes much memory
-    - where the changed text still is JSON, the answer is what a plain JSON parser gives
-    - where it is not, the health of the file says so
+    - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
+    - if the changed text is still JSON, the trace has what a plain JSON parser returns
+    - if it is not, the health of the file says so
     - every event of the text is in the tables or counted as lost
 
-Files that break a rule are kept in build/fuzz-files, and the exit code is 1.
+Files that break a rule stay in build/fuzz-files, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fuzz-files"
 TRACES = (ROOT / "tests" / "reference" / "traces", ROOT.parent / "shared" / "traces")
 PIECE_BYTES = 60_000
-"""Text of a trace that is read: large enough for hundreds of events, small enough for 20 files a second."""
+"""How much text of a trace is used: large enough for hundreds of events, small enough for 20 files a second."""
 
 MOST_FILE_BYTES = 400_000
-"""Larger traces are left out: what they hold is in the smaller ones, too, and parsing them takes minutes."""
+"""Larger traces are skipped: they have nothing that smaller ones lack, and parsing them takes minutes."""
 
 LIMIT_S = 20
 LIMIT_BYTES = 600 << 20
-"""Of the whole worker; the libraries it loads take 200 MB of that."""
+"""Memory limit of a worker; the libraries it loads take 200 MB of it."""
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""Of five compressed files, those whose compressed bytes are damaged rather than their text."""
+"""How many of five compressed files have damage in their compressed bytes; the others have it in their text."""
 
 SLACK = 3
-"""Phases in a text that may belong to no event of their own: within a string, or twice in one event."""
+"""How many phases in a text may not begin an event: those within a string, or the second in one event."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""How a mutation writes the further phase of an event that has one, so that it is not counted as another event."""
+"""How a mutation writes a second phase into an event, so that it is not counted as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
 }  # fmt: skip
-"""What is dropped as one event each, and counted as an event of the file."""
+"""Findings that each stand for one dropped event, which the event count of the file includes."""
 
 Text = bytes
 Mutation = Callable[[Text, random.Random], Text]
@@ -78,7 +78,7 @@ class Case:
     name: str
     content: bytes
     text: bytes | None
-    """What its compression holds; None where that is damaged."""
+    """The decompressed text; None if the compressed bytes are damaged."""
 
 
 def main() -> int:
@@ -114,7 +114,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[tuple[str, str]]:
-    """Yield what the workers say; a worker that does not answer at all ends the run."""
+    """Yield the answers of the workers; a worker that never answers ends the run."""
     waiting = iter(answers)
     for _ in range(count):
         try:
@@ -125,7 +125,7 @@ def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[t
 
 
 def _pieces() -> Iterator[tuple[str, bytes]]:
-    """Give a piece of every trace: its head, events from its middle, its end."""
+    """Yield a piece of every trace: its head, events from its middle, its end."""
     seen = set()
     for folder in TRACES:
         for path in sorted(folder.rglob("*.json*")):
@@ -282,7 +282,7 @@ OF_STREAMS: tuple[Mutation, ...] = (_flip, _replace_byte, _delete, _duplicate, _
 
 
 def case(number: int, pieces: list[tuple[str, bytes]]) -> Case:
-    """Make the file of a number."""
+    """Return the file with this number."""
     chance = random.Random(number)  # noqa: S311 -- repeatable, not secret
     name, text = chance.choice(pieces)
     made = [name]
@@ -310,7 +310,7 @@ _given: list[tuple[str, bytes]] = []
 
 
 def _begin(pieces: list[tuple[str, bytes]], limit_bytes: int) -> None:
-    """Prepare a worker: its traces, and the alarm that ends a reading that takes too long."""
+    """Prepare a worker: its traces, its memory limit, and the alarm that stops a read that takes too long."""
     _given.extend(pieces)
     signal.signal(signal.SIGALRM, _too_long)
     resource.setrlimit(resource.RLIMIT_DATA, (8 * limit_bytes, resource.RLIM_INFINITY))
@@ -323,7 +323,7 @@ def _too_long(*_: object) -> None:
 
 
 def _checked(number: int) -> list[tuple[str, str]]:
-    """Read a file and say how that went: clean, damaged, refused or broken, and the memory used so far."""
+    """Read a file; return the outcome (clean, damaged, refused or broken), and the peak memory of the worker."""
     made = case(number, _given)
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"{number}.json"
@@ -331,7 +331,7 @@ def _checked(number: int) -> list[tuple[str, str]]:
     signal.alarm(LIMIT_S)
     try:
         state, faults = _read(path, made)
-    except BaseException as error:  # noqa: BLE001 -- a crash of native code is no Exception
+    except BaseException as error:  # noqa: BLE001 -- a panic of native code is not an Exception
         state, faults = "broken", [f"{type(error).__name__}: {error}"[:300]]
     finally:
         signal.alarm(0)
@@ -359,7 +359,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
     faults = [] if heights == health.row_counts else ["the tables are not as long as the health says"]
     if text is not None:
         if expected is None and health.is_clean:
-            faults.append("it is no JSON, but its health is clean")
+            faults.append("it is not JSON, but its health is clean")
         if isinstance(expected, dict):
             faults += _differences(rank_trace, text, expected)
         faults += _unexplained(rank_trace, text)
@@ -381,7 +381,7 @@ def _is_damaged(content: bytes) -> bool:
 
 
 def _parsed(text: bytes) -> object:
-    """Return what a strict JSON parser says; None where it refuses the text."""
+    """Return what a strict JSON parser returns; None if it refuses the text."""
     try:
         return json.loads(text.decode(), parse_float=Decimal, parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -393,7 +393,7 @@ def _refused(constant: str) -> None:
 
 
 def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
-    """Compare the complete events with those of the parser; the last of several lists is not all that is read."""
+    """Compare the complete events with those of the parser, unless there are several lists: the parser keeps only the last."""
     elements = expected.get("traceEvents")
     if text.count(b'"traceEvents"') != 1 or b'"baseTime' in text or not isinstance(elements, list):
         return []
@@ -405,28 +405,28 @@ def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -
         row[0]: (row[1], row[2], name)
         for row, name in zip(events.select("event_index", "start_ns", "duration_ns").iter_rows(), names, strict=True)
     }
-    wanted = {index: row for index, each in enumerate(elements) if (row := _complete(each)) is not None}
+    wanted = {index: row for index, element in enumerate(elements) if (row := _complete(element)) is not None}
     wrong = [index for index, row in wanted.items() if read.get(index) != row]
     return [f"event {wrong[0]} is {read.get(wrong[0])} instead of {wanted[wrong[0]]}"] if wrong else []
 
 
 def _complete(event: object) -> tuple[int, int, str] | None:
-    """Return start, duration and name of a complete event; None where there is nothing to compare."""
+    """Return start, duration and name of a complete event; None if it cannot be compared."""
     if not isinstance(event, dict) or event.get("ph") != "X" or not isinstance(event.get("name"), str):
         return None
     times = [
-        Decimal(each)
-        for each in (event.get("ts"), event.get("dur"))
-        if isinstance(each, (int, Decimal)) and not isinstance(each, bool) and abs(each) < FARTHEST_NS
+        Decimal(time)
+        for time in (event.get("ts"), event.get("dur"))
+        if isinstance(time, (int, Decimal)) and not isinstance(time, bool) and abs(time) < FARTHEST_NS
     ]
     if not times[1:]:
         return None
-    start, duration = (round_half_away(each * 1000) for each in times)
-    if duration < 0 or not all(-FARTHEST_NS <= each < FARTHEST_NS for each in (start, start + duration)):
+    start, duration = (round_half_away(time * 1000) for time in times)
+    if duration < 0 or not all(-FARTHEST_NS <= time < FARTHEST_NS for time in (start, start + duration)):
         return None
     try:
         event["name"].encode()
-    except UnicodeEncodeError:  # half of a pair
+    except UnicodeEncodeError:  # half of a surrogate pair
         return None
     return start, duration, event["name"]
 
@@ -437,17 +437,17 @@ def round_half_away(value: Decimal) -> int:
 
 
 def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
-    """Compare the events begun in the text with those read and those said to be lost."""
+    """Compare the events that begin in the text with those read and those reported as lost."""
     findings = rank_trace.health.findings
-    dropped = sum(each.count for each in findings if each.kind in _EVENT_FAULTS)
-    lost = sum(each.events_lost for each in findings)
+    dropped = sum(finding.count for finding in findings if finding.kind in _EVENT_FAULTS)
+    lost = sum(finding.events_lost for finding in findings)
     begun, kept = _begun(text), rank_trace.health.event_count - dropped
     missing = begun - kept - lost
-    return [f"of {begun} events {kept} are read and {lost} said to be lost"] if missing > SLACK else []
+    return [f"of {begun} events, {kept} are read and {lost} reported as lost"] if missing > SLACK else []
 
 
 def _begun(text: bytes) -> int:
-    """Return how many events begin in a text, told by their phases."""
+    """Return how many events begin in a text, by counting their phases."""
     return text.count(_PHASE) - text.count(_FURTHER_PHASE)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/remote starts into build/test-servers: fake-gcs-server, Azurite and HDFS.
 # moto, the server for S3, is a Python package of the dependency group `remote`.
-# Usage: install_test_servers.sh PYTHON, the one that Go and Node.js are installed beside where the machine has none.
+# Usage: install_test_servers.sh PYTHON. Go and Node.js, if missing, are installed into the environment of this Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1

@@ -2,8 +2,8 @@
 
     python scripts/run_hta_tests.py PATH/TO/HolisticTraceAnalysis [ARGUMENTS OF PYTEST]
 
-PATH is a checkout of https://github.com/facebookresearch/HolisticTraceAnalysis, v0.6.1. Its folder `tests` is copied, so
-that its own package `holotrace` is out of the way, and run by pytest, which needs to be installed. docs/reference/hta_tests.md
+PATH is a checkout of https://github.com/facebookresearch/HolisticTraceAnalysis, v0.6.1. The script copies its folder
+`tests`, so that HTA's own package `hta` is not imported, and runs pytest, which must be installed. docs/reference/hta_tests.md
 lists the tests that fail, and why.
 """
 
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 _SUPPORT = '''
-"""What HTA's tests import from `hta.utils.test_utils`, which is for HTA's tests alone."""
+"""What HTA's tests import from `hta.utils.test_utils`, a module that only HTA's tests need."""
 
 import functools
 import importlib
@@ -78,7 +78,7 @@ trace_parser._auto_detect_parser_backend = lambda: trace_parser.ParserBackend.JS
 def main() -> int:
     """Copy the tests and run them; return pytest's exit status."""
     if not sys.argv[1:]:
-        print(__doc__, file=sys.stderr)  # noqa: T201 -- a script talks
+        print(__doc__, file=sys.stderr)  # noqa: T201 -- a script prints
         return 2
     with tempfile.TemporaryDirectory(prefix="holotrace-tests-") as folder:
         shutil.copytree(Path(sys.argv[1], "tests"), Path(folder, "tests"))

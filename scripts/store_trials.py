@@ -1,15 +1,14 @@
-"""Do to caches and stores what many writers, kills and failing disks do, and compare every answer with the undisturbed one.
+"""Stress caches and stores with many writers, kills and damaged files, and compare every answer with the correct one.
 
     python scripts/store_trials.py race [--trials 40] [--processes 8] [--same] [--address local://{folder}/job.store]
     python scripts/store_trials.py kills [--trials 200]
     python scripts/store_trials.py damage [--trials 400]
 
-race    processes write disjoint ranks (or with `--same` all of them the same ones) into one store, all at once, while
-        another one reads it
-kills   SIGKILL at random moments of processes that open a trace through the cache or ingest it
-damage  bytes of one file of a cache or of a store change, and its size does not
+race    processes write different ranks (with `--same`, the same ranks) into one store at the same time, while another reads
+kills   SIGKILL, at random times, of processes that open a trace through the cache or ingest it
+damage  bytes of one file of a cache or a store change, its size does not
 
-Each prints what it saw, and ends with 1 where an answer was wrong, something was lost or left behind.
+Prints the count of each outcome; the exit code is 1 if an answer was wrong, or something was lost or left behind.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _FACTS = "SELECT rank, name, duration_ns, operator FROM kernels ORDER BY ALL"
 
 
 def write_job(folder: Path, rank_count: int, events: int = 50) -> Path:
-    """Write a trace for each rank, no two of which say the same."""
+    """Write a trace for each rank, all different."""
     builder = TraceBuilder()
     for rank in range(rank_count):
         builder.rank(rank)
@@ -57,20 +56,24 @@ def write_job(folder: Path, rank_count: int, events: int = 50) -> Path:
 
 
 def everything(trace: Trace) -> dict[int, Any]:
-    """Return all that is known of each rank."""
+    """Return the tables, the header and the health of each rank."""
     return {
-        rank: [{name: each.table(name).to_dict(as_series=False) for name in TABLES}, each.header, each.health]
-        for rank, each in trace.ranks.items()
+        rank: [
+            {name: rank_trace.table(name).to_dict(as_series=False) for name in TABLES},
+            rank_trace.header,
+            rank_trace.health,
+        ]
+        for rank, rank_trace in trace.ranks.items()
     }
 
 
 def answers(trace: Trace) -> object:
-    """Return all that is known of a job, and what SQL says of it."""
+    """Return everything about a job, and the answers of SQL queries."""
     return everything(trace), holotrace.sql(trace, _QUERY).rows(), holotrace.sql(trace, _FACTS).rows()
 
 
 def _outcome(ask: Callable[[], object]) -> object:
-    """Return an answer, or the sentence of the error."""
+    """Return an answer, or the message of the error."""
     try:
         return ask()
     except holotrace.HolotraceError as error:
@@ -78,8 +81,8 @@ def _outcome(ask: Callable[[], object]) -> object:
 
 
 _start: dict[str, threading.Barrier] = {}
-"""In a process that writes: where it waits for the others. It has that from its beginning; later it would need a socket,
-whose address is too long where the name of the temporary folder is."""
+"""Where a writing process waits for the others. Processes inherit it when they start: to receive it later, they would need a
+socket in the temporary folder, and its path could be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -92,7 +95,7 @@ def _ingest_together(traces: str, ranks: Sequence[int], store: str) -> object:
 
 
 def race(trials: int, processes: int, *, same: bool = False, address: str = "{folder}/job.store") -> Counter[str]:
-    """Write two ranks per process into one store at once; return how often it came out how."""
+    """Write two ranks per process into one store at once; return the count of each outcome."""
     seen: Counter[str] = Counter()
     context = multiprocessing.get_context("spawn")
     writers = context.Pool(processes, _wait_at, (context.Barrier(processes),))
@@ -103,31 +106,33 @@ def race(trials: int, processes: int, *, same: bool = False, address: str = "{fo
             folder = Path(name, str(trial))
             folder.mkdir()
             store = address.format(folder=folder)
-            shares = [[0, 1] if same else [2 * each, 2 * each + 1] for each in range(processes)]
-            written = pool.starmap_async(_ingest_together, [(str(traces), each, store) for each in shares], 1)
+            shares = [[0, 1] if same else [2 * process, 2 * process + 1] for process in range(processes)]
+            written = pool.starmap_async(_ingest_together, [(str(traces), share, store) for share in shares], 1)
             while not written.ready():
                 seen[f"read meanwhile: {_read_meanwhile(store, expected)}"] += 1
                 time.sleep(0.01)
-            done = ["refused" if "another holotrace ingest" in str(each) else str(each) for each in written.get()]
-            seen.update(f"written: {each}" for each in done)
+            done = [
+                "refused" if "another holotrace ingest" in str(outcome) else str(outcome) for outcome in written.get()
+            ]
+            seen.update(f"written: {outcome}" for outcome in done)
             wanted = {rank: expected[rank] for share in shares for rank in share}
-            found = _outcome(lambda: everything(open_trace(store)))  # noqa: B023 -- called here
-            is_told = _is_unfinished(found) and "refused" in done
-            seen[f"store: {'unfinished, and every writer of it was told' if is_told else _verdict(found, wanted)}"] += 1
+            outcome = _outcome(lambda: everything(open_trace(store)))  # noqa: B023 -- called here
+            is_refused = _is_unfinished(outcome) and "refused" in done
+            seen[f"store: {'unfinished, and a writer was refused' if is_refused else _verdict(outcome, wanted)}"] += 1
             seen["left behind"] += _left_behind(folder)
             shutil.rmtree(folder)
     return seen
 
 
 def _read_meanwhile(store: str, expected: dict[int, Any]) -> str:
-    found = _outcome(lambda: everything(open_trace(store)))
-    if isinstance(found, dict):
-        return "whole ranks" if all(found[rank] == expected[rank] for rank in found) else "OTHER RANKS"
-    return "not there yet" if _is_unfinished(found) else f"OTHER {found}"
+    outcome = _outcome(lambda: everything(open_trace(store)))
+    if isinstance(outcome, dict):
+        return "whole ranks" if all(outcome[rank] == expected[rank] for rank in outcome) else "OTHER RANKS"
+    return "not there yet" if _is_unfinished(outcome) else f"OTHER {outcome}"
 
 
-def _is_unfinished(found: object) -> bool:
-    """Whether a sentence says that a store is not there, or not all of it."""
+def _is_unfinished(outcome: object) -> bool:
+    """Whether the outcome is an error about a missing or incomplete store."""
     signs = (
         "is unfinished",
         "is an empty folder",
@@ -137,13 +142,13 @@ def _is_unfinished(found: object) -> bool:
         "store without ranks",
         ".json is missing",  # two writers write the same rank, and WebHDFS cannot replace a file in one operation
     )
-    return any(sign in str(found) for sign in signs)
+    return any(sign in str(outcome) for sign in signs)
 
 
-def _verdict(found: object, expected: object) -> str:
-    if isinstance(found, str):
-        return found
-    return "whole" if found == expected else "WRONG"
+def _verdict(outcome: object, expected: object) -> str:
+    if isinstance(outcome, str):
+        return outcome
+    return "whole" if outcome == expected else "WRONG"
 
 
 _KILLED = """
@@ -156,20 +161,20 @@ trace = holotrace.open_trace(sys.argv[1])
 if len(sys.argv) > 2:
     holotrace.write_store(trace, sys.argv[2])
 else:
-    for each in trace.ranks.values():
-        each.table("events")
+    for rank_trace in trace.ranks.values():
+        rank_trace.table("events")
 print("done", flush=True)
 """
 
 
 def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
-    """Kill processes that open or ingest a job; return how often the answers afterwards were what."""
+    """Kill processes that open or ingest a job; return the count of each outcome afterwards."""
     seen: Counter[str] = Counter()
     chance = random.Random(seed)  # noqa: S311 -- no secret
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for each in ("cache", "tmp"):
-            (folder / each).mkdir()
+        for part in ("cache", "tmp"):
+            (folder / part).mkdir()
         here = {"HOLOTRACE_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
         traces, store = write_job(folder / "traces", 3, events), folder / "job.store"
         expected = everything(open_trace(str(traces), cache=False))
@@ -188,7 +193,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Start a process and kill it some time after its work began; return how long that took, 0 where it was killed."""
+    """Start a process and kill it some time after its work began; return how long the work took, 0 if it was killed."""
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code
@@ -206,8 +211,8 @@ def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here:
 def _after_a_kill(traces: Path, store: Path | None, folder: Path, expected: object) -> list[str]:
     if store is None:
         return [f"opened: {_verdict(everything(open_trace(str(traces), cache=folder / 'cache')), expected)}"]
-    found = _outcome(lambda: everything(open_trace(store)))
-    at_once = "not there yet" if _is_unfinished(found) else _verdict(found, expected)
+    outcome = _outcome(lambda: everything(open_trace(store)))
+    at_once = "not there yet" if _is_unfinished(outcome) else _verdict(outcome, expected)
     write_store(open_trace(str(traces), cache=False), store)
     return [f"store at once: {at_once}", f"store then: {_verdict(everything(open_trace(store)), expected)}"]
 
@@ -217,7 +222,7 @@ def _left_behind(folder: Path) -> int:
 
 
 def damage(trials: int, seed: int = 1) -> Counter[str]:
-    """Change bytes of files of a cache or a store, whose sizes stay; return how often the answers were what."""
+    """Change bytes of files of a cache or a store, without changing sizes; return the count of each outcome."""
     seen: Counter[str] = Counter()
     chance = random.Random(seed)  # noqa: S311 -- no secret
     with tempfile.TemporaryDirectory() as name:
@@ -235,21 +240,26 @@ def damage(trials: int, seed: int = 1) -> Counter[str]:
             file = chance.choice(sorted(path for path in place.rglob("*") if path.is_file()))
             _damage(file, chance)
             source, options = (store, {}) if trial % 2 else (str(traces), {"cache": cache})
-            found = _outcome(lambda: answers(open_trace(source, **options)))  # noqa: B023 -- called here
-            seen[f"{place.name}: {_named(found, expected, file)}"] += 1
+            outcome = _outcome(lambda: answers(open_trace(source, **options)))  # noqa: B023 -- called here
+            seen[f"{place.name}: {_named(outcome, expected, file)}"] += 1
             shutil.rmtree(place)
             kept.rename(place)
     return seen
 
 
-def _named(found: object, expected: object, file: Path) -> str:
-    if isinstance(found, str) and file.name in found and "run holotrace ingest again" in found and "\n" not in found:
+def _named(outcome: object, expected: object, file: Path) -> str:
+    if (
+        isinstance(outcome, str)
+        and file.name in outcome
+        and "run holotrace ingest again" in outcome
+        and "\n" not in outcome
+    ):
         return "an error that names the file and the way out"
-    return _verdict(found, expected)
+    return _verdict(outcome, expected)
 
 
 def _damage(file: Path, chance: random.Random) -> None:
-    """Change some bytes, or a page, and leave the size."""
+    """Change some bytes, or a page, without changing the size."""
     content = bytearray(file.read_bytes())
     before = bytes(content)
     while content == before:
@@ -265,7 +275,7 @@ def _damage(file: Path, chance: random.Random) -> None:
 
 
 def main() -> None:
-    """Run what the command line names."""
+    """Run the trials that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["race", "kills", "damage"])
     parser.add_argument("--trials", type=int)
@@ -280,7 +290,7 @@ def main() -> None:
     else:
         seen = (kills if given.what == "kills" else damage)(trials)
     for what, count in sorted(seen.items()):
-        print(f"{count:6,}  {what}")  # noqa: T201 -- what it is for
+        print(f"{count:6,}  {what}")  # noqa: T201 -- the output of the script
     sys.exit(failed(seen))
 
 

@@ -35,7 +35,7 @@ class Htas:
 
     def table(self, call: str) -> pd.DataFrame:
         """Return a table."""
-        (path,) = (each for each in self._folder.glob(f"{call}.csv*"))
+        (path,) = (file for file in self._folder.glob(f"{call}.csv*"))
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
@@ -46,8 +46,8 @@ class Htas:
         """Return the class of the error, or `None` as code."""
         (path,) = self._folder.glob("_calls.json*")
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found = json.loads(content)[call]
-        return "`None`" if found["status"] == "none" else f"`{found['error'].partition(':')[0]}`"
+        outcome = json.loads(content)[call]
+        return "`None`" if outcome["status"] == "none" else f"`{outcome['error'].partition(':')[0]}`"
 
 
 Theirs = Callable[[Htas], str]

@@ -112,15 +112,15 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 
     def read(trace: Trace, compat: Any) -> str:
         row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
-        return ", ".join(us(row[each] or 0) for each in columns)
+        return ", ".join(us(row[column] or 0) for column in columns)
 
     return both(read)
 
 
 def kernels_by_table(trace: Trace, compat: Any) -> str:
     """Return how many kernels both tables hold."""
-    found = holotrace.kernels(trace, compat=compat)
-    return f"{found.per_kernel['call_count'].sum():,}, {found.per_launch_shape['call_count'].sum():,}"
+    result = holotrace.kernels(trace, compat=compat)
+    return f"{result.per_kernel['call_count'].sum():,}, {result.per_launch_shape['call_count'].sum():,}"
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
@@ -255,6 +255,6 @@ def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: P
 
 def test_the_plugin_saw_only_files_with_its_own_ending(real_traces: Path) -> None:
     """The prose names no number of files: it depends on the folder."""
-    found = holotrace.find_runs(str(real_traces))
+    listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
-    assert len(found.runs) > len(by_name)
+    assert len(listed.runs) > len(by_name)

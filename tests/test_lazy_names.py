@@ -38,7 +38,7 @@ def test_every_plot_is_public() -> None:
 def test_type_checkers_see_no_getattr_of_a_module(path) -> None:
     """A visible `__getattr__` would make every name valid, even misspelt ones."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"] == []
+    assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"] == []
 
 
 @pytest.mark.slow

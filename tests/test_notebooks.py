@@ -131,11 +131,11 @@ def test_what_critical_path_shows(run, capsys) -> None:
 def test_a_notebook_is_kept_clean(path) -> None:
     """No outputs and no counts, an id of its own for each cell, and few cells."""
     content = json.loads(path.read_text(encoding="utf-8"))
-    found = content["cells"]
+    cells = content["cells"]
     assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
-    assert 5 <= len(found) <= 9
-    assert len({cell["id"] for cell in found}) == len(found)
-    code = [cell for cell in found if cell["cell_type"] == "code"]
+    assert 5 <= len(cells) <= 9
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert [cell["id"] for cell in code if cell["outputs"] or cell["execution_count"]] == []
 
 

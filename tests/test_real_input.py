@@ -124,7 +124,7 @@ def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
 def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, length) -> None:
     """Every name, count and duration is equal, and so are the differences."""
     labelled = [
-        LabeledTrace(label, t=each.t) for label, each in zip(("Control", "Test"), before_and_after, strict=True)
+        LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("Control", "Test"), before_and_after, strict=True)
     ]
     ours = TraceDiff.compare_traces(*labelled, device_type=device, use_short_name=length == "short")
     theirs = pd.read_csv(ANSWERS / f"compare_traces.compare.{device.name}.{length}.csv", index_col=0)

@@ -56,8 +56,8 @@ def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     document = json.loads(text.replace("N/A", '"N/A"'))
     events = document if isinstance(document, list) else document["traceEvents"]
-    chosen = (each for each in events if each["ph"] == "X" and str(each.get("cat")).lower() == category)
-    return Counter({(each["name"], i): int(1000 * each.get("dur", 0)) for i, each in enumerate(chosen)})
+    chosen = (event for event in events if event["ph"] == "X" and str(event.get("cat")).lower() == category)
+    return Counter({(event["name"], i): int(1000 * event.get("dur", 0)) for i, event in enumerate(chosen)})
 
 
 def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
@@ -80,7 +80,7 @@ def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     health = rank_trace.health
     assert health.event_count == len(re.findall(r'"ph":', text))
-    assert [each.kind for each in health.findings] == ([REPAIRED[name]] if name in REPAIRED else [])
+    assert [finding.kind for finding in health.findings] == ([REPAIRED[name]] if name in REPAIRED else [])
 
 
 @each_case
@@ -92,14 +92,14 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
         for row in holotrace.operators(trace).per_operator.to_dicts()
     }
     asked = by_name(recorded(goldens, name, "cpu_op"))
-    assert operators == {each: value for each, value in asked.items() if not each.startswith(NOT_OPERATORS)}
+    assert operators == {operator: value for operator, value in asked.items() if not operator.startswith(NOT_OPERATORS)}
     kernels = by_name(recorded(goldens, name, "kernel"))
     if not kernels:
         return
-    found = {
+    result = {
         row["name"]: (row["call_count"], row["total_ns"]) for row in holotrace.kernels(trace).per_kernel.to_dicts()
     }
-    assert found == kernels
+    assert result == kernels
 
 
 @each_case
@@ -121,12 +121,13 @@ def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat |
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
     """Where its last source answered: calls, host and device times of each operator in whole µs."""
     answer = plugins_index(goldens)[name]["head"]
-    found = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
+    table = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:
-        assert found.height == len(by_name(recorded(goldens, name, "cpu_op")))
+        assert table.height == len(by_name(recorded(goldens, name, "cpu_op")))
         return
     columns = ("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
     ours = {
-        row["operator"]: (row["call_count"], *((row[each] or 0) / 1000 for each in columns)) for row in found.to_dicts()
+        row["operator"]: (row["call_count"], *((row[column] or 0) / 1000 for column in columns))
+        for row in table.to_dicts()
     }
     assert ours == {row[0]: tuple(row[1:6]) for row in answer["ops"]}

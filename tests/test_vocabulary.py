@@ -67,8 +67,8 @@ def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ..
 
 def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
     """Return the tables of a result, each with its name."""
-    found = [(name, value) for name, value in vars(result).items() if isinstance(value, pl.DataFrame)]
-    return [(f"{type(result).__name__}.{name}", table) for name, table in found]
+    tables = [(name, value) for name, value in vars(result).items() if isinstance(value, pl.DataFrame)]
+    return [(f"{type(result).__name__}.{name}", table) for name, table in tables]
 
 
 def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[str, pl.DataFrame]]) -> None:

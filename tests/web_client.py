@@ -80,7 +80,7 @@ def texts(component: Any) -> list[str]:
 def components(component: Any, kind: str) -> list[dict[str, Any]]:
     """Return the properties of every component of a kind."""
     if isinstance(component, list):
-        return [found for child in component for found in components(child, kind)]
+        return [nested for child in component for nested in components(child, kind)]
     if not isinstance(component, dict):
         return []
     own = [component["props"]] if component.get("type") == kind else []

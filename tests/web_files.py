@@ -120,7 +120,7 @@ def serving() -> Iterator[WebFiles]:
 
 def _content(served: WebFiles, path: str) -> bytes | None:
     if path.endswith("/"):
-        names = {rest.partition("/") for each in served.files if (rest := each.removeprefix(path)) != each}
+        names = {rest.partition("/") for file in served.files if (rest := file.removeprefix(path)) != file}
         links = [f'<a href="{name}{slash}">{name}</a>' for name, slash, _ in sorted(names)]
         return "".join(['<a href="../">up</a><a href="http://elsewhere.invalid/a.json">away</a>', *links]).encode()
     return served.files.get(path)

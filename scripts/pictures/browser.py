@@ -34,12 +34,12 @@ def opened_browser() -> Iterator[Browser]:
 
 
 def picture_path(folder: str, name: str, theme: str) -> Path:
-    """Return where a picture is kept: `<name>.webp`, or `<name>.dark.webp`."""
+    """Return the path of a picture: `<name>.webp`, or `<name>.dark.webp`."""
     return IMAGES / folder / f"{name}{'.dark' if theme == 'dark' else ''}.webp"
 
 
 def write_picture(page: Page, path: Path) -> None:
-    """Write what the window shows as WebP, which takes a quarter of the room of PNG."""
+    """Write what the window shows as WebP, a quarter of the size of PNG."""
     session = page.context.new_cdp_session(page)
     answer = session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
     path.parent.mkdir(parents=True, exist_ok=True)

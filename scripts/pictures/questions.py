@@ -33,14 +33,14 @@ RECORDING = {
     "step_time": TWO_RANKS,
     "stragglers": GLOO,
 }
-"""The recordings of questions that need more than DLRM's have, or are easier to read with another."""
+"""Recordings for questions whose data the DLRM recording lacks, or whose figure is clearer with another."""
 
 WIDTH = 900
 _DEFAULT_HEIGHT = 450
 
 
 def recording(question: str) -> str:
-    """Return the folder of the traces whose figure is shown for a question."""
+    """Return the folder of the recording that the figure of a question shows."""
     return RECORDING.get(question, DLRM)
 
 
@@ -69,7 +69,7 @@ def _opened(folder: str) -> holotrace.Trace:
 
 
 def _control_and_test() -> tuple[holotrace.Trace, holotrace.Trace]:
-    """A rank as it should be, and the one that is slow on purpose."""
+    """Return a normal rank, and the rank that is slow on purpose."""
     job = _opened(GLOO)
     return job.select([0]), job.select([3])
 

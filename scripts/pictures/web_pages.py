@@ -37,7 +37,7 @@ PAGES = {
     "diff": "after",
     "health": "ddp_gloo_4rank",
 }
-"""The pages of which there is a picture, each with its run."""
+"""The pages to draw, each with its run."""
 
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 REPORT_SIZE: ViewportSize = {"width": 1180, "height": 900}
@@ -55,7 +55,7 @@ _SETTLED = """() => {
   return [...document.querySelectorAll('#page .dash-graph')].every((graph) => graph.querySelector('.main-svg'));
 }"""
 _DRAWS_FOR_MS = 1_500
-"""Counters of the timeline come after the page has settled."""
+"""Counters of the timeline load after the page is complete."""
 
 
 def write_pictures(browser: Browser) -> None:
